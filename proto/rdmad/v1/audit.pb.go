@@ -26,37 +26,39 @@ const (
 // AuditEntry is one request.
 type AuditEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Position in the log, from 1. A double for the reason given at Connection.
+	// Position in the log, from 1. A double, for the reason given at Connection.
 	Sequence float64 `protobuf:"fixed64,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// When it was answered.
+	// Time of the answer to the request.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// Who: the certificate's name, "uid N (name)", or "anonymous"; "rdmad" for
-	// what it did by itself, such as a rollback after a confirm window.
+	// Identity of the client: the name in its certificate, "uid N (name)", or
+	// "anonymous". "rdmad" if rdmad acted without a request, such as a rollback
+	// after a confirm window.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
-	// Role that the client had.
+	// The client's role at that time.
 	Role Role `protobuf:"varint,4,opt,name=role,proto3,enum=rdmad.v1.Role" json:"role,omitempty"`
-	// From where: address and port, or "unix pid N".
+	// Origin of the request: address and port, or "unix pid N".
 	Origin string `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
-	// What: the method, such as rdmad.v1.SettingsService/SetSettings, or
-	// "reload" and "expire" for what rdmad did by itself.
+	// Action: the method, such as rdmad.v1.SettingsService/SetSettings. "reload",
+	// "expire" and "fleet" are actions of rdmad without a request.
 	Action string `protobuf:"bytes,6,opt,name=action,proto3" json:"action,omitempty"`
-	// The request, as JSON, without secrets.
+	// The request as JSON, without secrets.
 	Request string `protobuf:"bytes,7,opt,name=request,proto3" json:"request,omitempty"`
-	// The state before, if the request changed something: settings as
-	// KEY=VALUE, or what a listener was.
+	// The state before the change, if the request changed something: settings as
+	// KEY=VALUE, or the listener.
 	Before string `protobuf:"bytes,8,opt,name=before,proto3" json:"before,omitempty"`
-	// The state after.
+	// The state after the change.
 	After string `protobuf:"bytes,9,opt,name=after,proto3" json:"after,omitempty"`
-	// OK; or the gRPC code that the request was refused with, such as
-	// PERMISSION_DENIED; or STARTED for one that is being carried out, such as a
-	// stream; UNKNOWN for one that began, but rdmad ended before it was done; or
-	// DATA_LOSS for an entry that is not as it was written, which is shown as one
-	// of rdmad's own.
+	// OK, or the gRPC code of the refusal, such as PERMISSION_DENIED. STARTED:
+	// rdmad is carrying out the request, such as a stream. UNKNOWN: the request
+	// began, but rdmad ended before the request was done. DATA_LOSS: the entry is
+	// not as rdmad wrote it; its actor is then rdmad.
 	Outcome string `protobuf:"bytes,10,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// Why it was refused.
+	// Reason of the refusal.
 	Reason string `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Revision of the settings after it, when it made one.
-	Revision      uint32 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Revision of the settings that the request made, if it made one.
+	Revision uint32 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`
+	// In the history of a fleet: the node that carried out the request.
+	Node          string `protobuf:"bytes,13,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -175,16 +177,23 @@ func (x *AuditEntry) GetRevision() uint32 {
 	return 0
 }
 
+func (x *AuditEntry) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
 // ListAuditRequest asks for entries.
 type ListAuditRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most entries of one answer; 0 for 100.
+	// Maximum number of entries in one response; 0 for 100.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the answer before; empty for the newest entries.
+	// next_page_token of the previous response; empty for the newest entries.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only entries of this actor.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
-	// Only entries since then.
+	// Only entries from this time on.
 	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -248,12 +257,12 @@ func (x *ListAuditRequest) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
-// ListAuditResponse is a page of the log.
+// ListAuditResponse is one page of the log.
 type ListAuditResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The newest first.
 	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// For the next page; empty when there is none.
+	// Token for the next page; empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -307,7 +316,7 @@ var File_rdmad_v1_audit_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_audit_proto_rawDesc = "" +
 	"\n" +
-	"\x14rdmad/v1/audit.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xd8\x02\n" +
+	"\x14rdmad/v1/audit.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xec\x02\n" +
 	"\n" +
 	"AuditEntry\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x01R\bsequence\x12.\n" +
@@ -322,7 +331,8 @@ const file_rdmad_v1_audit_proto_rawDesc = "" +
 	"\aoutcome\x18\n" +
 	" \x01(\tR\aoutcome\x12\x16\n" +
 	"\x06reason\x18\v \x01(\tR\x06reason\x12\x1a\n" +
-	"\brevision\x18\f \x01(\rR\brevision\"\xb4\x01\n" +
+	"\brevision\x18\f \x01(\rR\brevision\x12\x12\n" +
+	"\x04node\x18\r \x01(\tR\x04node\"\xb4\x01\n" +
 	"\x10ListAuditRequest\x12%\n" +
 	"\tpage_size\x18\x01 \x01(\rB\b\xbaH\x05*\x03\x18\xe8\aR\bpageSize\x12'\n" +
 	"\n" +

@@ -31,9 +31,9 @@ type Connection_State int32
 const (
 	// Never sent.
 	Connection_STATE_UNSPECIFIED Connection_State = 0
-	// Taking calls.
+	// The connection takes calls.
 	Connection_UP Connection_State = 1
-	// Finishing the calls it has; it takes no new ones.
+	// The connection finishes its calls and takes no new ones.
 	Connection_DRAINING Connection_State = 2
 )
 
@@ -84,13 +84,14 @@ type WatchConnectionsResponse_Type int32
 const (
 	// Never sent.
 	WatchConnectionsResponse_TYPE_UNSPECIFIED WatchConnectionsResponse_Type = 0
-	// Was up when the stream began.
+	// The connection was up when the stream began.
 	WatchConnectionsResponse_EXISTING WatchConnectionsResponse_Type = 1
-	// Came up.
+	// The connection came up.
 	WatchConnectionsResponse_UP WatchConnectionsResponse_Type = 2
-	// Ended; reason says why, and the connection's counters are final.
+	// The connection ended. The field reason says why. The connection's
+	// counters are final.
 	WatchConnectionsResponse_DOWN WatchConnectionsResponse_Type = 3
-	// Settings were applied to it.
+	// Settings changed on the connection.
 	WatchConnectionsResponse_CHANGED WatchConnectionsResponse_Type = 4
 )
 
@@ -136,33 +137,33 @@ func (x WatchConnectionsResponse_Type) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchConnectionsResponse_Type.Descriptor instead.
 func (WatchConnectionsResponse_Type) EnumDescriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{13, 0}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{16, 0}
 }
 
 // Connection is a connection at one moment.
 //
-// Counters count from the connection's start. They are doubles so that JSON
-// shows them as numbers, which 64-bit integers are not in protobuf's JSON;
-// they are exact up to 2^53.
+// Counters count from the connection's start. They are doubles because
+// protobuf's JSON writes 64-bit integers as strings and doubles as numbers.
+// They are exact up to 2^53.
 type Connection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identity, unique for the daemon's life and never used again.
+	// Identity. It is unique while the daemon runs, and never used again.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Listener that accepted it, or connector that made it.
+	// Listener that accepted the connection, or connector that made it.
 	Listener string `protobuf:"bytes,2,opt,name=listener,proto3" json:"listener,omitempty"`
 	// Verbs provider, for example softiwarp.
 	Provider string `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// The other side, address and port.
+	// Address and port of the peer.
 	Peer string `protobuf:"bytes,4,opt,name=peer,proto3" json:"peer,omitempty"`
 	// RPC-over-RDMA version in use.
 	RpcVersion uint32 `protobuf:"varint,5,opt,name=rpc_version,json=rpcVersion,proto3" json:"rpc_version,omitempty"`
-	// Largest Send from rdmad to the peer in force now, in bytes.
+	// Largest Send from rdmad to the peer, in bytes, in force now.
 	InlineSend uint32 `protobuf:"varint,6,opt,name=inline_send,json=inlineSend,proto3" json:"inline_send,omitempty"`
 	// Largest Send from the peer that rdmad receives, in bytes.
 	InlineReceive uint32 `protobuf:"varint,7,opt,name=inline_receive,json=inlineReceive,proto3" json:"inline_receive,omitempty"`
 	// Credits granted in the last reply: calls the peer may have in flight.
 	CreditsGranted uint32 `protobuf:"varint,8,opt,name=credits_granted,json=creditsGranted,proto3" json:"credits_granted,omitempty"`
-	// Replies may go out as Send With Invalidate: both sides agreed and
+	// rdmad may send replies as Send With Invalidate: both sides agreed, and
 	// remote_invalidation.use is on.
 	RemoteInvalidation bool `protobuf:"varint,9,opt,name=remote_invalidation,json=remoteInvalidation,proto3" json:"remote_invalidation,omitempty"`
 	// Protocol extensions in use.
@@ -183,13 +184,14 @@ type Connection struct {
 	SendsWithInvalidate float64 `protobuf:"fixed64,17,opt,name=sends_with_invalidate,json=sendsWithInvalidate,proto3" json:"sends_with_invalidate,omitempty"`
 	// Messages refused or answered with a transport error.
 	Errors float64 `protobuf:"fixed64,18,opt,name=errors,proto3" json:"errors,omitempty"`
-	// Service that answers its calls; for those of a connector, its target.
+	// Service that answers the connection's calls. For a connection of a
+	// connector: the target.
 	Service string `protobuf:"bytes,19,opt,name=service,proto3" json:"service,omitempty"`
 	// The connection's state.
 	State Connection_State `protobuf:"varint,20,opt,name=state,proto3,enum=rdmad.v1.Connection_State" json:"state,omitempty"`
-	// Our side, address and port.
+	// Address and port of rdmad.
 	Local string `protobuf:"bytes,21,opt,name=local,proto3" json:"local,omitempty"`
-	// When it came up.
+	// Time when the connection came up.
 	Since *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=since,proto3" json:"since,omitempty"`
 	// Messages received by Receive.
 	Receives float64 `protobuf:"fixed64,23,opt,name=receives,proto3" json:"receives,omitempty"`
@@ -199,8 +201,9 @@ type Connection struct {
 	BytesSent float64 `protobuf:"fixed64,25,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
 	// Calls that the service has not answered yet.
 	CallsInProgress uint32 `protobuf:"varint,26,opt,name=calls_in_progress,json=callsInProgress,proto3" json:"calls_in_progress,omitempty"`
-	// TCP client, address and port, that a connector made it for; its peer is the
-	// connector's target then. Empty for connections that a listener accepted.
+	// Address and port of the TCP client for which a connector made the
+	// connection. The peer is then the connector's target. Empty if a listener
+	// accepted the connection.
 	Client        string `protobuf:"bytes,27,opt,name=client,proto3" json:"client,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -428,17 +431,19 @@ func (x *Connection) GetClient() string {
 // ListConnectionsRequest asks for the connections.
 type ListConnectionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most connections of one answer; 0 for all, as far as they fit in one
+	// Maximum number of connections in one response; 0 for as many as fit in one
 	// message.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the answer before; empty for the first. Connections that come or go
-	// between pages are in one of them or in none, never in two.
+	// next_page_token of the previous response; empty for the first page. A
+	// connection that starts or ends between two pages is in one page or in none,
+	// never in two.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Fields of Connection to answer with, such as "id,calls"; empty for all.
+	// Fields of Connection to return, such as "id,calls"; empty for all.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	// Only connections of this listener.
 	Listener string `protobuf:"bytes,4,opt,name=listener,proto3" json:"listener,omitempty"`
-	// Only peers within this address or CIDR.
+	// Only connections of peers with this address, or with an address in this
+	// CIDR.
 	Peer          string `protobuf:"bytes,5,opt,name=peer,proto3" json:"peer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -509,12 +514,12 @@ func (x *ListConnectionsRequest) GetPeer() string {
 	return ""
 }
 
-// ListConnectionsResponse is the connections that are up.
+// ListConnectionsResponse lists the connections that are up.
 type ListConnectionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ordered by id.
 	Connections []*Connection `protobuf:"bytes,1,rep,name=connections,proto3" json:"connections,omitempty"`
-	// For the next page; empty when there is none.
+	// Token for the next page; empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -564,12 +569,236 @@ func (x *ListConnectionsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Client is what a client did over all its connections.
+//
+// Counters are doubles for the reason that Connection gives. They count from
+// when rdmad first saw the client. rdmad remembers 4096 clients.
+type Client struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The client's address. Empty for several clients together.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// Connections that are up, over RDMA and TCP.
+	Connections uint32 `protobuf:"varint,2,opt,name=connections,proto3" json:"connections,omitempty"`
+	// Calls received.
+	Calls float64 `protobuf:"fixed64,3,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Messages refused or answered with a transport error over RDMA, and calls
+	// answered with an RPC error over TCP.
+	Errors float64 `protobuf:"fixed64,4,opt,name=errors,proto3" json:"errors,omitempty"`
+	// Bytes received from the client.
+	BytesReceived float64 `protobuf:"fixed64,5,opt,name=bytes_received,json=bytesReceived,proto3" json:"bytes_received,omitempty"`
+	// Bytes sent to the client.
+	BytesSent float64 `protobuf:"fixed64,6,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
+	// Time when rdmad first saw the client. Absent for several clients together.
+	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	// Time that services, and targets of connectors, took for the calls.
+	ServiceTime   *durationpb.Duration `protobuf:"bytes,8,opt,name=service_time,json=serviceTime,proto3" json:"service_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Client) Reset() {
+	*x = Client{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Client) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Client) ProtoMessage() {}
+
+func (x *Client) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Client.ProtoReflect.Descriptor instead.
+func (*Client) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Client) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Client) GetConnections() uint32 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *Client) GetCalls() float64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *Client) GetErrors() float64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *Client) GetBytesReceived() float64 {
+	if x != nil {
+		return x.BytesReceived
+	}
+	return 0
+}
+
+func (x *Client) GetBytesSent() float64 {
+	if x != nil {
+		return x.BytesSent
+	}
+	return 0
+}
+
+func (x *Client) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Client) GetServiceTime() *durationpb.Duration {
+	if x != nil {
+		return x.ServiceTime
+	}
+	return nil
+}
+
+// ListClientsRequest asks for clients.
+type ListClientsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Maximum number of clients to list one by one; 0 for all.
+	Limit         uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListClientsRequest) Reset() {
+	*x = ListClientsRequest{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListClientsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListClientsRequest) ProtoMessage() {}
+
+func (x *ListClientsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListClientsRequest.ProtoReflect.Descriptor instead.
+func (*ListClientsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListClientsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// ListClientsResponse has the clients.
+type ListClientsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The clients with the most calls, the busiest first.
+	Clients []*Client `protobuf:"bytes,1,rep,name=clients,proto3" json:"clients,omitempty"`
+	// All other clients together, with those that rdmad does not remember one by
+	// one.
+	Others *Client `protobuf:"bytes,2,opt,name=others,proto3" json:"others,omitempty"`
+	// Number of clients in others that rdmad remembers one by one.
+	OthersCount   uint32 `protobuf:"varint,3,opt,name=others_count,json=othersCount,proto3" json:"others_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListClientsResponse) Reset() {
+	*x = ListClientsResponse{}
+	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListClientsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListClientsResponse) ProtoMessage() {}
+
+func (x *ListClientsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListClientsResponse.ProtoReflect.Descriptor instead.
+func (*ListClientsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListClientsResponse) GetClients() []*Client {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *ListClientsResponse) GetOthers() *Client {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+func (x *ListClientsResponse) GetOthersCount() uint32 {
+	if x != nil {
+		return x.OthersCount
+	}
+	return 0
+}
+
 // GetConnectionRequest names one connection.
 type GetConnectionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connection's id.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Fields of Connection to answer with; empty for all.
+	// Fields of Connection to return; empty for all.
 	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -577,7 +806,7 @@ type GetConnectionRequest struct {
 
 func (x *GetConnectionRequest) Reset() {
 	*x = GetConnectionRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[3]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +818,7 @@ func (x *GetConnectionRequest) String() string {
 func (*GetConnectionRequest) ProtoMessage() {}
 
 func (x *GetConnectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[3]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +831,7 @@ func (x *GetConnectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConnectionRequest.ProtoReflect.Descriptor instead.
 func (*GetConnectionRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{3}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetConnectionRequest) GetId() string {
@@ -622,21 +851,21 @@ func (x *GetConnectionRequest) GetReadMask() *fieldmaskpb.FieldMask {
 // GetConnectionResponse is one connection.
 type GetConnectionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The connection asked for.
+	// The connection.
 	Connection *Connection `protobuf:"bytes,1,opt,name=connection,proto3" json:"connection,omitempty"`
 	// Statistics of the transport.
 	Transport *TransportStatistics `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
 	// Use of padded messages (extensions.msgp).
 	Padding *Padding `protobuf:"bytes,3,opt,name=padding,proto3" json:"padding,omitempty"`
-	// Values that the peer announced by the Connection Configuration Protocol
-	// (extensions.ccp); absent when it told nothing.
+	// Values that the peer announced with the Connection Configuration Protocol
+	// (extensions.ccp); absent if it announced nothing.
 	Configuration *Configuration `protobuf:"bytes,4,opt,name=configuration,proto3" json:"configuration,omitempty"`
-	// Values that both sides announced
-	// (extensions.characteristics); absent when the peer does not have it.
+	// Values that both sides announced (extensions.characteristics); absent if
+	// the peer does not have the extension.
 	Characteristics *Characteristics `protobuf:"bytes,5,opt,name=characteristics,proto3" json:"characteristics,omitempty"`
-	// Why inline_send is less than inline.send_max and than what the peer takes:
-	// the peer may have smaller receives of earlier connections. Empty when it is
-	// not.
+	// Reason why inline_send is below both inline.send_max and the peer's receive
+	// size: the peer may have smaller receives of earlier connections. Empty if
+	// it is not below both.
 	InlineSendHeld string `protobuf:"bytes,6,opt,name=inline_send_held,json=inlineSendHeld,proto3" json:"inline_send_held,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -644,7 +873,7 @@ type GetConnectionResponse struct {
 
 func (x *GetConnectionResponse) Reset() {
 	*x = GetConnectionResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[4]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -656,7 +885,7 @@ func (x *GetConnectionResponse) String() string {
 func (*GetConnectionResponse) ProtoMessage() {}
 
 func (x *GetConnectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[4]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -669,7 +898,7 @@ func (x *GetConnectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConnectionResponse.ProtoReflect.Descriptor instead.
 func (*GetConnectionResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{4}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetConnectionResponse) GetConnection() *Connection {
@@ -714,11 +943,11 @@ func (x *GetConnectionResponse) GetInlineSendHeld() string {
 	return ""
 }
 
-// Characteristics are the transport characteristics of both ends of a
-// connection of version 2.
+// Characteristics are the transport characteristics of both ends of a version 2
+// connection.
 type Characteristics struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Our values, as announced to the peer.
+	// rdmad's values, as announced to the peer.
 	Own *CharacteristicValues `protobuf:"bytes,1,opt,name=own,proto3" json:"own,omitempty"`
 	// The peer's values.
 	Peer          *CharacteristicValues `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
@@ -728,7 +957,7 @@ type Characteristics struct {
 
 func (x *Characteristics) Reset() {
 	*x = Characteristics{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +969,7 @@ func (x *Characteristics) String() string {
 func (*Characteristics) ProtoMessage() {}
 
 func (x *Characteristics) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +982,7 @@ func (x *Characteristics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Characteristics.ProtoReflect.Descriptor instead.
 func (*Characteristics) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Characteristics) GetOwn() *CharacteristicValues {
@@ -775,13 +1004,16 @@ type CharacteristicValues struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Receive Buffer Size, in bytes.
 	ReceiveSize uint32 `protobuf:"varint,1,opt,name=receive_size,json=receiveSize,proto3" json:"receive_size,omitempty"`
-	// Requester Remote Invalidation: its STags may be invalidated.
+	// Requester Remote Invalidation: the other end may invalidate this end's
+	// STags.
 	RemoteInvalidation bool `protobuf:"varint,2,opt,name=remote_invalidation,json=remoteInvalidation,proto3" json:"remote_invalidation,omitempty"`
 	// Backward Request Support: none, inline or general.
 	Backward string `protobuf:"bytes,3,opt,name=backward,proto3" json:"backward,omitempty"`
-	// RTR Support: those of xreq, xresp and xcont that it takes.
+	// RTR Support: the transmissions that this end takes, of xreq, xresp and
+	// xcont.
 	Rtr []string `protobuf:"bytes,4,rep,name=rtr,proto3" json:"rtr,omitempty"`
-	// Receive Buffer Structure: the segments in which items may be placed.
+	// Receive Buffer Structure: the segments in which the other end may place
+	// items.
 	Targets []*BufferSegments `protobuf:"bytes,5,rep,name=targets,proto3" json:"targets,omitempty"`
 	// Request Transmission Receive Limit.
 	RequestTransmissions uint32 `protobuf:"varint,6,opt,name=request_transmissions,json=requestTransmissions,proto3" json:"request_transmissions,omitempty"`
@@ -793,7 +1025,7 @@ type CharacteristicValues struct {
 
 func (x *CharacteristicValues) Reset() {
 	*x = CharacteristicValues{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +1037,7 @@ func (x *CharacteristicValues) String() string {
 func (*CharacteristicValues) ProtoMessage() {}
 
 func (x *CharacteristicValues) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +1050,7 @@ func (x *CharacteristicValues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CharacteristicValues.ProtoReflect.Descriptor instead.
 func (*CharacteristicValues) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{6}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CharacteristicValues) GetReceiveSize() uint32 {
@@ -873,11 +1105,11 @@ func (x *CharacteristicValues) GetResponseTransmissions() uint32 {
 // BufferSegments is a run of equal segments of a receive.
 type BufferSegments struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many there are.
+	// Number of segments.
 	Count uint32 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
-	// Length of each, in bytes.
+	// Length of each segment, in bytes.
 	Length uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
-	// Alignment of each, in bytes.
+	// Alignment of each segment, in bytes.
 	Align         uint32 `protobuf:"varint,3,opt,name=align,proto3" json:"align,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -885,7 +1117,7 @@ type BufferSegments struct {
 
 func (x *BufferSegments) Reset() {
 	*x = BufferSegments{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +1129,7 @@ func (x *BufferSegments) String() string {
 func (*BufferSegments) ProtoMessage() {}
 
 func (x *BufferSegments) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[7]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +1142,7 @@ func (x *BufferSegments) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferSegments.ProtoReflect.Descriptor instead.
 func (*BufferSegments) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{7}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BufferSegments) GetCount() uint32 {
@@ -937,10 +1169,10 @@ func (x *BufferSegments) GetAlign() uint32 {
 // Padding is the use of RDMA_MSGP on a connection.
 type Padding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Alignment, in bytes, of opaque data in messages that rdmad sends; 0 for
-	// no padding.
+	// Alignment of opaque data in messages that rdmad sends, in bytes; 0 for no
+	// padding.
 	Align uint32 `protobuf:"varint,1,opt,name=align,proto3" json:"align,omitempty"`
-	// Padded messages of the peer are taken.
+	// rdmad takes padded messages from the peer.
 	Taken bool `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"`
 	// Padded messages sent.
 	Sent float64 `protobuf:"fixed64,3,opt,name=sent,proto3" json:"sent,omitempty"`
@@ -952,7 +1184,7 @@ type Padding struct {
 
 func (x *Padding) Reset() {
 	*x = Padding{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1196,7 @@ func (x *Padding) String() string {
 func (*Padding) ProtoMessage() {}
 
 func (x *Padding) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[8]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1209,7 @@ func (x *Padding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Padding.ProtoReflect.Descriptor instead.
 func (*Padding) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{8}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Padding) GetAlign() uint32 {
@@ -1008,10 +1240,10 @@ func (x *Padding) GetReceived() float64 {
 	return 0
 }
 
-// Configuration has the values that a peer announced (RFC 5666, section 6).
+// Configuration holds the values that a peer announced (RFC 5666, section 6).
 type Configuration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The largest Send that the peer takes, in bytes.
+	// Largest Send that the peer takes, in bytes.
 	ReceiveSize uint32 `protobuf:"varint,1,opt,name=receive_size,json=receiveSize,proto3" json:"receive_size,omitempty"`
 	// RDMA Reads that may be active at the peer.
 	MaxRdmaReads  uint32 `protobuf:"varint,2,opt,name=max_rdma_reads,json=maxRdmaReads,proto3" json:"max_rdma_reads,omitempty"`
@@ -1021,7 +1253,7 @@ type Configuration struct {
 
 func (x *Configuration) Reset() {
 	*x = Configuration{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1265,7 @@ func (x *Configuration) String() string {
 func (*Configuration) ProtoMessage() {}
 
 func (x *Configuration) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[9]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1278,7 @@ func (x *Configuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configuration.ProtoReflect.Descriptor instead.
 func (*Configuration) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{9}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Configuration) GetReceiveSize() uint32 {
@@ -1063,29 +1295,29 @@ func (x *Configuration) GetMaxRdmaReads() uint32 {
 	return 0
 }
 
-// TransportStatistics count what a connection's transport did. They are what
-// the line "xprt: rdma" of a Linux client's mountstats has, as far as the same
-// thing exists here, under the kernel's names where these say what it is; and
-// the sizes of messages.
+// TransportStatistics count the work of a connection's transport. They are the
+// values of the line "xprt: rdma" in a Linux client's mountstats that exist
+// here too, and the sizes of messages. A value has the kernel's name if that
+// name is clear.
 type TransportStatistics struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Connections made: 1, as each has statistics of its own.
+	// Connections made. Always 1, because each connection has its own statistics.
 	ConnectCount float64 `protobuf:"fixed64,1,opt,name=connect_count,json=connectCount,proto3" json:"connect_count,omitempty"`
-	// How long connecting took, in seconds.
+	// Time that connecting took, in seconds.
 	ConnectSeconds float64 `protobuf:"fixed64,2,opt,name=connect_seconds,json=connectSeconds,proto3" json:"connect_seconds,omitempty"`
-	// Time since the connection last did something, in seconds.
+	// Time since the last activity of the connection, in seconds.
 	IdleSeconds float64 `protobuf:"fixed64,3,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"`
 	// Sends made.
 	Sends float64 `protobuf:"fixed64,4,opt,name=sends,proto3" json:"sends,omitempty"`
 	// Messages received.
 	Receives float64 `protobuf:"fixed64,5,opt,name=receives,proto3" json:"receives,omitempty"`
-	// Replies to no call in flight.
+	// Replies without a call in flight.
 	BadXids float64 `protobuf:"fixed64,6,opt,name=bad_xids,json=badXids,proto3" json:"bad_xids,omitempty"`
-	// Calls in progress, added up at each Send (req_u). Divided by sends it is
-	// the mean number.
+	// Sum, over all Sends, of the calls in progress at each Send (req_u). Divided
+	// by sends, it is the mean number of calls in progress.
 	RequestsInUse float64 `protobuf:"fixed64,7,opt,name=requests_in_use,json=requestsInUse,proto3" json:"requests_in_use,omitempty"`
-	// Calls that wait for credits or, at a responder, for memory, added up at
-	// each Send (bklog_u).
+	// Sum, over all Sends, of the calls that wait at each Send (bklog_u). Calls
+	// wait for credits or, at a responder, for memory.
 	Backlog float64 `protobuf:"fixed64,8,opt,name=backlog,proto3" json:"backlog,omitempty"`
 	// Read segments in calls.
 	ReadChunkCount float64 `protobuf:"fixed64,9,opt,name=read_chunk_count,json=readChunkCount,proto3" json:"read_chunk_count,omitempty"`
@@ -1095,54 +1327,56 @@ type TransportStatistics struct {
 	ReplyChunkCount float64 `protobuf:"fixed64,11,opt,name=reply_chunk_count,json=replyChunkCount,proto3" json:"reply_chunk_count,omitempty"`
 	// Bytes of memory that calls offered for replies.
 	TotalRdmaRequest float64 `protobuf:"fixed64,12,opt,name=total_rdma_request,json=totalRdmaRequest,proto3" json:"total_rdma_request,omitempty"`
-	// Bytes of replies placed there.
+	// Bytes of replies placed in the memory that calls offered.
 	TotalRdmaReply float64 `protobuf:"fixed64,13,opt,name=total_rdma_reply,json=totalRdmaReply,proto3" json:"total_rdma_reply,omitempty"`
-	// Bytes copied to be sent.
+	// Bytes copied before they were sent.
 	PullupCopyBytes float64 `protobuf:"fixed64,14,opt,name=pullup_copy_bytes,json=pullupCopyBytes,proto3" json:"pullup_copy_bytes,omitempty"`
-	// Bytes of results copied to where they were wanted.
+	// Bytes of results copied to their destination.
 	FixupCopyBytes float64 `protobuf:"fixed64,15,opt,name=fixup_copy_bytes,json=fixupCopyBytes,proto3" json:"fixup_copy_bytes,omitempty"`
-	// Buffers registered because the pool had none.
+	// Buffers registered because the pool was empty.
 	HardwayRegisterCount float64 `protobuf:"fixed64,16,opt,name=hardway_register_count,json=hardwayRegisterCount,proto3" json:"hardway_register_count,omitempty"`
-	// Calls that could not be composed.
+	// Calls that rdmad could not compose.
 	FailedMarshalCount float64 `protobuf:"fixed64,17,opt,name=failed_marshal_count,json=failedMarshalCount,proto3" json:"failed_marshal_count,omitempty"`
-	// Replies refused.
+	// Replies that rdmad refused.
 	BadReplyCount float64 `protobuf:"fixed64,18,opt,name=bad_reply_count,json=badReplyCount,proto3" json:"bad_reply_count,omitempty"`
 	// Calls in a position-zero read chunk (RDMA_NOMSG).
 	NomsgCallCount float64 `protobuf:"fixed64,19,opt,name=nomsg_call_count,json=nomsgCallCount,proto3" json:"nomsg_call_count,omitempty"`
 	// Memory windows allocated.
 	MrsAllocated float64 `protobuf:"fixed64,20,opt,name=mrs_allocated,json=mrsAllocated,proto3" json:"mrs_allocated,omitempty"`
-	// Memory windows exposed when the connection ended.
+	// Memory windows that were exposed when the connection ended.
 	MrsOrphaned float64 `protobuf:"fixed64,21,opt,name=mrs_orphaned,json=mrsOrphaned,proto3" json:"mrs_orphaned,omitempty"`
-	// Calls with memory windows left to invalidate.
+	// Calls that left memory windows for rdmad to invalidate.
 	LocalInvNeeded float64 `protobuf:"fixed64,22,opt,name=local_inv_needed,json=localInvNeeded,proto3" json:"local_inv_needed,omitempty"`
-	// Times that work had to wait for a slot of the send queue.
+	// How often work waited for a slot of the send queue.
 	EmptySendctxQ float64 `protobuf:"fixed64,23,opt,name=empty_sendctx_q,json=emptySendctxQ,proto3" json:"empty_sendctx_q,omitempty"`
-	// Memory windows bound and regions registered for one call.
+	// Memory windows bound, and memory regions registered, for a single call
+	// each.
 	Registrations float64 `protobuf:"fixed64,24,opt,name=registrations,proto3" json:"registrations,omitempty"`
-	// Windows that rdmad invalidated.
+	// Memory windows that rdmad invalidated.
 	LocalInvalidations float64 `protobuf:"fixed64,25,opt,name=local_invalidations,json=localInvalidations,proto3" json:"local_invalidations,omitempty"`
-	// Windows that the peer invalidated.
+	// Memory windows that the peer invalidated.
 	RemoteInvalidations float64 `protobuf:"fixed64,26,opt,name=remote_invalidations,json=remoteInvalidations,proto3" json:"remote_invalidations,omitempty"`
-	// Changes of direction on which calls waited, halved: 1 for each answered
-	// call, 1 more when its data was read before it could be answered, 1 more
-	// when the client read the answer.
+	// Round trips for which calls waited: 1 for each answered call, 1 more if
+	// rdmad read the call's data before it could answer, and 1 more if the client
+	// read the reply.
 	RoundTrips float64 `protobuf:"fixed64,35,opt,name=round_trips,json=roundTrips,proto3" json:"round_trips,omitempty"`
 	// Messages too short to answer, or of an unknown version.
 	Dropped float64 `protobuf:"fixed64,27,opt,name=dropped,proto3" json:"dropped,omitempty"`
-	// Messages that called for no action.
+	// Messages that needed no action.
 	Ignored float64 `protobuf:"fixed64,28,opt,name=ignored,proto3" json:"ignored,omitempty"`
-	// Calls dropped because their XID was in progress.
+	// Calls dropped because a call with the same XID was in progress.
 	Duplicates float64 `protobuf:"fixed64,29,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
-	// Replies with read chunks whose memory was taken back because no RDMA_DONE
+	// Replies with read chunks whose memory rdmad took back because no RDMA_DONE
 	// came.
 	RepliesReclaimed float64 `protobuf:"fixed64,32,opt,name=replies_reclaimed,json=repliesReclaimed,proto3" json:"replies_reclaimed,omitempty"`
-	// Replies for which the peer offered too little: it got an error instead.
+	// Replies that were larger than the memory that the peer offered. The peer
+	// received an error instead.
 	RepliesTooLong float64 `protobuf:"fixed64,34,opt,name=replies_too_long,json=repliesTooLong,proto3" json:"replies_too_long,omitempty"`
 	// Replies to calls that rdmad made (reverse direction).
 	ReverseReplies float64 `protobuf:"fixed64,33,opt,name=reverse_replies,json=reverseReplies,proto3" json:"reverse_replies,omitempty"`
-	// Sizes of RPC calls, in increasing order, to the largest that occurred.
+	// Sizes of RPC calls, in increasing order, up to the largest that occurred.
 	CallSizes []*SizeCount `protobuf:"bytes,30,rep,name=call_sizes,json=callSizes,proto3" json:"call_sizes,omitempty"`
-	// Sizes of RPC replies, likewise.
+	// Sizes of RPC replies, in increasing order, up to the largest that occurred.
 	ReplySizes    []*SizeCount `protobuf:"bytes,31,rep,name=reply_sizes,json=replySizes,proto3" json:"reply_sizes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1150,7 +1384,7 @@ type TransportStatistics struct {
 
 func (x *TransportStatistics) Reset() {
 	*x = TransportStatistics{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +1396,7 @@ func (x *TransportStatistics) String() string {
 func (*TransportStatistics) ProtoMessage() {}
 
 func (x *TransportStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[10]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +1409,7 @@ func (x *TransportStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransportStatistics.ProtoReflect.Descriptor instead.
 func (*TransportStatistics) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{10}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TransportStatistics) GetConnectCount() float64 {
@@ -1430,7 +1664,7 @@ type SizeCount struct {
 	From float64 `protobuf:"fixed64,1,opt,name=from,proto3" json:"from,omitempty"`
 	// Largest size counted here, in bytes.
 	To float64 `protobuf:"fixed64,2,opt,name=to,proto3" json:"to,omitempty"`
-	// How many.
+	// Number of messages.
 	Count         float64 `protobuf:"fixed64,3,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1438,7 +1672,7 @@ type SizeCount struct {
 
 func (x *SizeCount) Reset() {
 	*x = SizeCount{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1684,7 @@ func (x *SizeCount) String() string {
 func (*SizeCount) ProtoMessage() {}
 
 func (x *SizeCount) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[11]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1697,7 @@ func (x *SizeCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SizeCount.ProtoReflect.Descriptor instead.
 func (*SizeCount) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{11}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SizeCount) GetFrom() float64 {
@@ -1500,7 +1734,7 @@ type WatchConnectionsRequest struct {
 
 func (x *WatchConnectionsRequest) Reset() {
 	*x = WatchConnectionsRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1746,7 @@ func (x *WatchConnectionsRequest) String() string {
 func (*WatchConnectionsRequest) ProtoMessage() {}
 
 func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[12]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1759,7 @@ func (x *WatchConnectionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConnectionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{12}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchConnectionsRequest) GetReadMask() *fieldmaskpb.FieldMask {
@@ -1547,11 +1781,11 @@ type WatchConnectionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The event.
 	Type WatchConnectionsResponse_Type `protobuf:"varint,1,opt,name=type,proto3,enum=rdmad.v1.WatchConnectionsResponse_Type" json:"type,omitempty"`
-	// When.
+	// Time of the event.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// The connection as it was then.
+	// State of the connection at that time.
 	Connection *Connection `protobuf:"bytes,3,opt,name=connection,proto3" json:"connection,omitempty"`
-	// Why it ended.
+	// Reason why the connection ended.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1559,7 +1793,7 @@ type WatchConnectionsResponse struct {
 
 func (x *WatchConnectionsResponse) Reset() {
 	*x = WatchConnectionsResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1571,7 +1805,7 @@ func (x *WatchConnectionsResponse) String() string {
 func (*WatchConnectionsResponse) ProtoMessage() {}
 
 func (x *WatchConnectionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[13]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1584,7 +1818,7 @@ func (x *WatchConnectionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchConnectionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchConnectionsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{13}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchConnectionsResponse) GetType() WatchConnectionsResponse_Type {
@@ -1620,8 +1854,8 @@ type DrainConnectionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connection's id.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// How long the calls in flight may take; empty for 30 s. Then the
-	// connection is cut.
+	// Time that the calls in flight may take; empty for 30 s. After that time
+	// rdmad cuts the connection.
 	Deadline      *durationpb.Duration `protobuf:"bytes,2,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1629,7 +1863,7 @@ type DrainConnectionRequest struct {
 
 func (x *DrainConnectionRequest) Reset() {
 	*x = DrainConnectionRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1875,7 @@ func (x *DrainConnectionRequest) String() string {
 func (*DrainConnectionRequest) ProtoMessage() {}
 
 func (x *DrainConnectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[14]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1888,7 @@ func (x *DrainConnectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainConnectionRequest.ProtoReflect.Descriptor instead.
 func (*DrainConnectionRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{14}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DrainConnectionRequest) GetId() string {
@@ -1671,10 +1905,10 @@ func (x *DrainConnectionRequest) GetDeadline() *durationpb.Duration {
 	return nil
 }
 
-// DrainConnectionResponse says how it ended.
+// DrainConnectionResponse says how the connection ended.
 type DrainConnectionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// It was cut with calls in flight.
+	// rdmad cut the connection with calls in flight.
 	Cut           bool `protobuf:"varint,1,opt,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1682,7 +1916,7 @@ type DrainConnectionResponse struct {
 
 func (x *DrainConnectionResponse) Reset() {
 	*x = DrainConnectionResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[15]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1928,7 @@ func (x *DrainConnectionResponse) String() string {
 func (*DrainConnectionResponse) ProtoMessage() {}
 
 func (x *DrainConnectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[15]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1941,7 @@ func (x *DrainConnectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainConnectionResponse.ProtoReflect.Descriptor instead.
 func (*DrainConnectionResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{15}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DrainConnectionResponse) GetCut() bool {
@@ -1728,7 +1962,7 @@ type CloseConnectionRequest struct {
 
 func (x *CloseConnectionRequest) Reset() {
 	*x = CloseConnectionRequest{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[16]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1740,7 +1974,7 @@ func (x *CloseConnectionRequest) String() string {
 func (*CloseConnectionRequest) ProtoMessage() {}
 
 func (x *CloseConnectionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[16]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1753,7 +1987,7 @@ func (x *CloseConnectionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseConnectionRequest.ProtoReflect.Descriptor instead.
 func (*CloseConnectionRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{16}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CloseConnectionRequest) GetId() string {
@@ -1772,7 +2006,7 @@ type CloseConnectionResponse struct {
 
 func (x *CloseConnectionResponse) Reset() {
 	*x = CloseConnectionResponse{}
-	mi := &file_rdmad_v1_connection_proto_msgTypes[17]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +2018,7 @@ func (x *CloseConnectionResponse) String() string {
 func (*CloseConnectionResponse) ProtoMessage() {}
 
 func (x *CloseConnectionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connection_proto_msgTypes[17]
+	mi := &file_rdmad_v1_connection_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +2031,7 @@ func (x *CloseConnectionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseConnectionResponse.ProtoReflect.Descriptor instead.
 func (*CloseConnectionResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{17}
+	return file_rdmad_v1_connection_proto_rawDescGZIP(), []int{20}
 }
 
 var File_rdmad_v1_connection_proto protoreflect.FileDescriptor
@@ -1855,7 +2089,23 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x04peer\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04peer\"y\n" +
 	"\x17ListConnectionsResponse\x126\n" +
 	"\vconnections\x18\x01 \x03(\v2\x14.rdmad.v1.ConnectionR\vconnections\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"j\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa8\x02\n" +
+	"\x06Client\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12 \n" +
+	"\vconnections\x18\x02 \x01(\rR\vconnections\x12\x14\n" +
+	"\x05calls\x18\x03 \x01(\x01R\x05calls\x12\x16\n" +
+	"\x06errors\x18\x04 \x01(\x01R\x06errors\x12%\n" +
+	"\x0ebytes_received\x18\x05 \x01(\x01R\rbytesReceived\x12\x1d\n" +
+	"\n" +
+	"bytes_sent\x18\x06 \x01(\x01R\tbytesSent\x120\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12<\n" +
+	"\fservice_time\x18\b \x01(\v2\x19.google.protobuf.DurationR\vserviceTime\"4\n" +
+	"\x12ListClientsRequest\x12\x1e\n" +
+	"\x05limit\x18\x01 \x01(\rB\b\xbaH\x05*\x03\x18\x90NR\x05limit\"\x8e\x01\n" +
+	"\x13ListClientsResponse\x12*\n" +
+	"\aclients\x18\x01 \x03(\v2\x10.rdmad.v1.ClientR\aclients\x12(\n" +
+	"\x06others\x18\x02 \x01(\v2\x10.rdmad.v1.ClientR\x06others\x12!\n" +
+	"\fothers_count\x18\x03 \x01(\rR\vothersCount\"j\n" +
 	"\x14GetConnectionRequest\x12\x19\n" +
 	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\x127\n" +
 	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\xe5\x02\n" +
@@ -1961,11 +2211,12 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\x03cut\x18\x01 \x01(\bR\x03cut\"3\n" +
 	"\x16CloseConnectionRequest\x12\x19\n" +
 	"\x02id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x02id\"\x19\n" +
-	"\x17CloseConnectionResponse2\xe8\x03\n" +
+	"\x17CloseConnectionResponse2\xba\x04\n" +
 	"\x11ConnectionService\x12\\\n" +
 	"\x0fListConnections\x12 .rdmad.v1.ListConnectionsRequest\x1a!.rdmad.v1.ListConnectionsResponse\"\x04\x88\xb8\x18\x01\x12V\n" +
 	"\rGetConnection\x12\x1e.rdmad.v1.GetConnectionRequest\x1a\x1f.rdmad.v1.GetConnectionResponse\"\x04\x88\xb8\x18\x01\x12a\n" +
-	"\x10WatchConnections\x12!.rdmad.v1.WatchConnectionsRequest\x1a\".rdmad.v1.WatchConnectionsResponse\"\x04\x88\xb8\x18\x010\x01\x12\\\n" +
+	"\x10WatchConnections\x12!.rdmad.v1.WatchConnectionsRequest\x1a\".rdmad.v1.WatchConnectionsResponse\"\x04\x88\xb8\x18\x010\x01\x12P\n" +
+	"\vListClients\x12\x1c.rdmad.v1.ListClientsRequest\x1a\x1d.rdmad.v1.ListClientsResponse\"\x04\x88\xb8\x18\x01\x12\\\n" +
 	"\x0fDrainConnection\x12 .rdmad.v1.DrainConnectionRequest\x1a!.rdmad.v1.DrainConnectionResponse\"\x04\x88\xb8\x18\x02\x12\\\n" +
 	"\x0fCloseConnection\x12 .rdmad.v1.CloseConnectionRequest\x1a!.rdmad.v1.CloseConnectionResponse\"\x04\x88\xb8\x18\x02B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
@@ -1982,68 +2233,77 @@ func file_rdmad_v1_connection_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_connection_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_rdmad_v1_connection_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_rdmad_v1_connection_proto_goTypes = []any{
 	(Connection_State)(0),              // 0: rdmad.v1.Connection.State
 	(WatchConnectionsResponse_Type)(0), // 1: rdmad.v1.WatchConnectionsResponse.Type
 	(*Connection)(nil),                 // 2: rdmad.v1.Connection
 	(*ListConnectionsRequest)(nil),     // 3: rdmad.v1.ListConnectionsRequest
 	(*ListConnectionsResponse)(nil),    // 4: rdmad.v1.ListConnectionsResponse
-	(*GetConnectionRequest)(nil),       // 5: rdmad.v1.GetConnectionRequest
-	(*GetConnectionResponse)(nil),      // 6: rdmad.v1.GetConnectionResponse
-	(*Characteristics)(nil),            // 7: rdmad.v1.Characteristics
-	(*CharacteristicValues)(nil),       // 8: rdmad.v1.CharacteristicValues
-	(*BufferSegments)(nil),             // 9: rdmad.v1.BufferSegments
-	(*Padding)(nil),                    // 10: rdmad.v1.Padding
-	(*Configuration)(nil),              // 11: rdmad.v1.Configuration
-	(*TransportStatistics)(nil),        // 12: rdmad.v1.TransportStatistics
-	(*SizeCount)(nil),                  // 13: rdmad.v1.SizeCount
-	(*WatchConnectionsRequest)(nil),    // 14: rdmad.v1.WatchConnectionsRequest
-	(*WatchConnectionsResponse)(nil),   // 15: rdmad.v1.WatchConnectionsResponse
-	(*DrainConnectionRequest)(nil),     // 16: rdmad.v1.DrainConnectionRequest
-	(*DrainConnectionResponse)(nil),    // 17: rdmad.v1.DrainConnectionResponse
-	(*CloseConnectionRequest)(nil),     // 18: rdmad.v1.CloseConnectionRequest
-	(*CloseConnectionResponse)(nil),    // 19: rdmad.v1.CloseConnectionResponse
-	(*timestamppb.Timestamp)(nil),      // 20: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),      // 21: google.protobuf.FieldMask
-	(*durationpb.Duration)(nil),        // 22: google.protobuf.Duration
+	(*Client)(nil),                     // 5: rdmad.v1.Client
+	(*ListClientsRequest)(nil),         // 6: rdmad.v1.ListClientsRequest
+	(*ListClientsResponse)(nil),        // 7: rdmad.v1.ListClientsResponse
+	(*GetConnectionRequest)(nil),       // 8: rdmad.v1.GetConnectionRequest
+	(*GetConnectionResponse)(nil),      // 9: rdmad.v1.GetConnectionResponse
+	(*Characteristics)(nil),            // 10: rdmad.v1.Characteristics
+	(*CharacteristicValues)(nil),       // 11: rdmad.v1.CharacteristicValues
+	(*BufferSegments)(nil),             // 12: rdmad.v1.BufferSegments
+	(*Padding)(nil),                    // 13: rdmad.v1.Padding
+	(*Configuration)(nil),              // 14: rdmad.v1.Configuration
+	(*TransportStatistics)(nil),        // 15: rdmad.v1.TransportStatistics
+	(*SizeCount)(nil),                  // 16: rdmad.v1.SizeCount
+	(*WatchConnectionsRequest)(nil),    // 17: rdmad.v1.WatchConnectionsRequest
+	(*WatchConnectionsResponse)(nil),   // 18: rdmad.v1.WatchConnectionsResponse
+	(*DrainConnectionRequest)(nil),     // 19: rdmad.v1.DrainConnectionRequest
+	(*DrainConnectionResponse)(nil),    // 20: rdmad.v1.DrainConnectionResponse
+	(*CloseConnectionRequest)(nil),     // 21: rdmad.v1.CloseConnectionRequest
+	(*CloseConnectionResponse)(nil),    // 22: rdmad.v1.CloseConnectionResponse
+	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),      // 24: google.protobuf.FieldMask
+	(*durationpb.Duration)(nil),        // 25: google.protobuf.Duration
 }
 var file_rdmad_v1_connection_proto_depIdxs = []int32{
 	0,  // 0: rdmad.v1.Connection.state:type_name -> rdmad.v1.Connection.State
-	20, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	21, // 2: rdmad.v1.ListConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	23, // 1: rdmad.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	24, // 2: rdmad.v1.ListConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
 	2,  // 3: rdmad.v1.ListConnectionsResponse.connections:type_name -> rdmad.v1.Connection
-	21, // 4: rdmad.v1.GetConnectionRequest.read_mask:type_name -> google.protobuf.FieldMask
-	2,  // 5: rdmad.v1.GetConnectionResponse.connection:type_name -> rdmad.v1.Connection
-	12, // 6: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
-	10, // 7: rdmad.v1.GetConnectionResponse.padding:type_name -> rdmad.v1.Padding
-	11, // 8: rdmad.v1.GetConnectionResponse.configuration:type_name -> rdmad.v1.Configuration
-	7,  // 9: rdmad.v1.GetConnectionResponse.characteristics:type_name -> rdmad.v1.Characteristics
-	8,  // 10: rdmad.v1.Characteristics.own:type_name -> rdmad.v1.CharacteristicValues
-	8,  // 11: rdmad.v1.Characteristics.peer:type_name -> rdmad.v1.CharacteristicValues
-	9,  // 12: rdmad.v1.CharacteristicValues.targets:type_name -> rdmad.v1.BufferSegments
-	13, // 13: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
-	13, // 14: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
-	21, // 15: rdmad.v1.WatchConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	1,  // 16: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
-	20, // 17: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
-	2,  // 18: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
-	22, // 19: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
-	3,  // 20: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
-	5,  // 21: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
-	14, // 22: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
-	16, // 23: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
-	18, // 24: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
-	4,  // 25: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
-	6,  // 26: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
-	15, // 27: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
-	17, // 28: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
-	19, // 29: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
-	25, // [25:30] is the sub-list for method output_type
-	20, // [20:25] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	23, // 4: rdmad.v1.Client.since:type_name -> google.protobuf.Timestamp
+	25, // 5: rdmad.v1.Client.service_time:type_name -> google.protobuf.Duration
+	5,  // 6: rdmad.v1.ListClientsResponse.clients:type_name -> rdmad.v1.Client
+	5,  // 7: rdmad.v1.ListClientsResponse.others:type_name -> rdmad.v1.Client
+	24, // 8: rdmad.v1.GetConnectionRequest.read_mask:type_name -> google.protobuf.FieldMask
+	2,  // 9: rdmad.v1.GetConnectionResponse.connection:type_name -> rdmad.v1.Connection
+	15, // 10: rdmad.v1.GetConnectionResponse.transport:type_name -> rdmad.v1.TransportStatistics
+	13, // 11: rdmad.v1.GetConnectionResponse.padding:type_name -> rdmad.v1.Padding
+	14, // 12: rdmad.v1.GetConnectionResponse.configuration:type_name -> rdmad.v1.Configuration
+	10, // 13: rdmad.v1.GetConnectionResponse.characteristics:type_name -> rdmad.v1.Characteristics
+	11, // 14: rdmad.v1.Characteristics.own:type_name -> rdmad.v1.CharacteristicValues
+	11, // 15: rdmad.v1.Characteristics.peer:type_name -> rdmad.v1.CharacteristicValues
+	12, // 16: rdmad.v1.CharacteristicValues.targets:type_name -> rdmad.v1.BufferSegments
+	16, // 17: rdmad.v1.TransportStatistics.call_sizes:type_name -> rdmad.v1.SizeCount
+	16, // 18: rdmad.v1.TransportStatistics.reply_sizes:type_name -> rdmad.v1.SizeCount
+	24, // 19: rdmad.v1.WatchConnectionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 20: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
+	23, // 21: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
+	2,  // 22: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
+	25, // 23: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
+	3,  // 24: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
+	8,  // 25: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
+	17, // 26: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
+	6,  // 27: rdmad.v1.ConnectionService.ListClients:input_type -> rdmad.v1.ListClientsRequest
+	19, // 28: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
+	21, // 29: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
+	4,  // 30: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
+	9,  // 31: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
+	18, // 32: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
+	7,  // 33: rdmad.v1.ConnectionService.ListClients:output_type -> rdmad.v1.ListClientsResponse
+	20, // 34: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
+	22, // 35: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
+	30, // [30:36] is the sub-list for method output_type
+	24, // [24:30] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connection_proto_init() }
@@ -2058,7 +2318,7 @@ func file_rdmad_v1_connection_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_connection_proto_rawDesc), len(file_rdmad_v1_connection_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	ConnectionService_ListConnections_FullMethodName  = "/rdmad.v1.ConnectionService/ListConnections"
 	ConnectionService_GetConnection_FullMethodName    = "/rdmad.v1.ConnectionService/GetConnection"
 	ConnectionService_WatchConnections_FullMethodName = "/rdmad.v1.ConnectionService/WatchConnections"
+	ConnectionService_ListClients_FullMethodName      = "/rdmad.v1.ConnectionService/ListClients"
 	ConnectionService_DrainConnection_FullMethodName  = "/rdmad.v1.ConnectionService/DrainConnection"
 	ConnectionService_CloseConnection_FullMethodName  = "/rdmad.v1.ConnectionService/CloseConnection"
 )
@@ -30,24 +31,29 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ConnectionService shows the RPC-over-RDMA connections that are up, and ends
+// ConnectionService lists the RPC-over-RDMA connections that are up, and ends
 // them.
 type ConnectionServiceClient interface {
-	// ListConnections answers with them, in the order of their ids.
+	// ListConnections returns the connections, ordered by id.
 	ListConnections(ctx context.Context, in *ListConnectionsRequest, opts ...grpc.CallOption) (*ListConnectionsResponse, error)
-	// GetConnection answers with one. Errors: NOT_FOUND when it isn't up.
+	// GetConnection returns one connection. Errors: NOT_FOUND if the connection
+	// is not up.
 	GetConnection(ctx context.Context, in *GetConnectionRequest, opts ...grpc.CallOption) (*GetConnectionResponse, error)
 	// WatchConnections streams the connections that are up, then every change.
-	// A client that reads too slowly is dropped with RESOURCE_EXHAUSTED
-	// (google.rpc.ErrorInfo, reason ERROR_REASON_SLOW_READER); traffic never
-	// waits for it.
+	// rdmad ends the stream of a client that reads too slowly with
+	// RESOURCE_EXHAUSTED (google.rpc.ErrorInfo, reason ERROR_REASON_SLOW_READER).
+	// Traffic never waits for a client.
 	WatchConnections(ctx context.Context, in *WatchConnectionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchConnectionsResponse], error)
-	// DrainConnection lets the calls in flight finish, takes no new ones, and
-	// disconnects; the peer makes those again on its next connection. It
-	// answers when the connection is down. Errors: NOT_FOUND.
+	// ListClients returns what each client did over all its connections, over
+	// RDMA and TCP, ended ones included. A client is an address.
+	ListClients(ctx context.Context, in *ListClientsRequest, opts ...grpc.CallOption) (*ListClientsResponse, error)
+	// DrainConnection finishes the calls in flight, takes no new calls, and
+	// disconnects. The peer makes the calls that were not taken again on its next
+	// connection. The response comes when the connection is down. Errors:
+	// NOT_FOUND.
 	DrainConnection(ctx context.Context, in *DrainConnectionRequest, opts ...grpc.CallOption) (*DrainConnectionResponse, error)
-	// CloseConnection disconnects at once; answers to calls in flight are lost
-	// to the peer. Errors: NOT_FOUND.
+	// CloseConnection disconnects at once. The peer loses the replies to its
+	// calls in flight. Errors: NOT_FOUND.
 	CloseConnection(ctx context.Context, in *CloseConnectionRequest, opts ...grpc.CallOption) (*CloseConnectionResponse, error)
 }
 
@@ -98,6 +104,16 @@ func (c *connectionServiceClient) WatchConnections(ctx context.Context, in *Watc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ConnectionService_WatchConnectionsClient = grpc.ServerStreamingClient[WatchConnectionsResponse]
 
+func (c *connectionServiceClient) ListClients(ctx context.Context, in *ListClientsRequest, opts ...grpc.CallOption) (*ListClientsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListClientsResponse)
+	err := c.cc.Invoke(ctx, ConnectionService_ListClients_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *connectionServiceClient) DrainConnection(ctx context.Context, in *DrainConnectionRequest, opts ...grpc.CallOption) (*DrainConnectionResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DrainConnectionResponse)
@@ -122,24 +138,29 @@ func (c *connectionServiceClient) CloseConnection(ctx context.Context, in *Close
 // All implementations must embed UnimplementedConnectionServiceServer
 // for forward compatibility.
 //
-// ConnectionService shows the RPC-over-RDMA connections that are up, and ends
+// ConnectionService lists the RPC-over-RDMA connections that are up, and ends
 // them.
 type ConnectionServiceServer interface {
-	// ListConnections answers with them, in the order of their ids.
+	// ListConnections returns the connections, ordered by id.
 	ListConnections(context.Context, *ListConnectionsRequest) (*ListConnectionsResponse, error)
-	// GetConnection answers with one. Errors: NOT_FOUND when it isn't up.
+	// GetConnection returns one connection. Errors: NOT_FOUND if the connection
+	// is not up.
 	GetConnection(context.Context, *GetConnectionRequest) (*GetConnectionResponse, error)
 	// WatchConnections streams the connections that are up, then every change.
-	// A client that reads too slowly is dropped with RESOURCE_EXHAUSTED
-	// (google.rpc.ErrorInfo, reason ERROR_REASON_SLOW_READER); traffic never
-	// waits for it.
+	// rdmad ends the stream of a client that reads too slowly with
+	// RESOURCE_EXHAUSTED (google.rpc.ErrorInfo, reason ERROR_REASON_SLOW_READER).
+	// Traffic never waits for a client.
 	WatchConnections(*WatchConnectionsRequest, grpc.ServerStreamingServer[WatchConnectionsResponse]) error
-	// DrainConnection lets the calls in flight finish, takes no new ones, and
-	// disconnects; the peer makes those again on its next connection. It
-	// answers when the connection is down. Errors: NOT_FOUND.
+	// ListClients returns what each client did over all its connections, over
+	// RDMA and TCP, ended ones included. A client is an address.
+	ListClients(context.Context, *ListClientsRequest) (*ListClientsResponse, error)
+	// DrainConnection finishes the calls in flight, takes no new calls, and
+	// disconnects. The peer makes the calls that were not taken again on its next
+	// connection. The response comes when the connection is down. Errors:
+	// NOT_FOUND.
 	DrainConnection(context.Context, *DrainConnectionRequest) (*DrainConnectionResponse, error)
-	// CloseConnection disconnects at once; answers to calls in flight are lost
-	// to the peer. Errors: NOT_FOUND.
+	// CloseConnection disconnects at once. The peer loses the replies to its
+	// calls in flight. Errors: NOT_FOUND.
 	CloseConnection(context.Context, *CloseConnectionRequest) (*CloseConnectionResponse, error)
 	mustEmbedUnimplementedConnectionServiceServer()
 }
@@ -159,6 +180,9 @@ func (UnimplementedConnectionServiceServer) GetConnection(context.Context, *GetC
 }
 func (UnimplementedConnectionServiceServer) WatchConnections(*WatchConnectionsRequest, grpc.ServerStreamingServer[WatchConnectionsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchConnections not implemented")
+}
+func (UnimplementedConnectionServiceServer) ListClients(context.Context, *ListClientsRequest) (*ListClientsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListClients not implemented")
 }
 func (UnimplementedConnectionServiceServer) DrainConnection(context.Context, *DrainConnectionRequest) (*DrainConnectionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DrainConnection not implemented")
@@ -234,6 +258,24 @@ func _ConnectionService_WatchConnections_Handler(srv interface{}, stream grpc.Se
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ConnectionService_WatchConnectionsServer = grpc.ServerStreamingServer[WatchConnectionsResponse]
 
+func _ConnectionService_ListClients_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListClientsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConnectionServiceServer).ListClients(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConnectionService_ListClients_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConnectionServiceServer).ListClients(ctx, req.(*ListClientsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ConnectionService_DrainConnection_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DrainConnectionRequest)
 	if err := dec(in); err != nil {
@@ -284,6 +326,10 @@ var ConnectionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetConnection",
 			Handler:    _ConnectionService_GetConnection_Handler,
+		},
+		{
+			MethodName: "ListClients",
+			Handler:    _ConnectionService_ListClients_Handler,
 		},
 		{
 			MethodName: "DrainConnection",

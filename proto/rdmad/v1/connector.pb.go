@@ -11,6 +11,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -30,11 +31,11 @@ type Connector_State int32
 const (
 	// Never sent.
 	Connector_STATE_UNSPECIFIED Connector_State = 0
-	// Accepting clients.
+	// It accepts clients.
 	Connector_UP Connector_State = 1
-	// Being removed.
+	// It is being removed.
 	Connector_DRAINING Connector_State = 2
-	// Kept from the last start, but could not be brought back.
+	// It existed before the last restart, but rdmad could not start it again.
 	Connector_FAILED Connector_State = 3
 )
 
@@ -82,51 +83,55 @@ func (Connector_State) EnumDescriptor() ([]byte, []int) {
 }
 
 // Connector accepts TCP clients and makes an RPC-over-RDMA connection to its
-// target for each. Its counters are doubles for the reason given at
+// target for each client. Its counters are doubles, for the reason given at
 // Connection.
 type Connector struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, as in the configuration and in scopes.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// TCP address and port as bound.
+	// TCP address and port that are bound.
 	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	// Verbs provider, for example softiwarp.
 	Provider string `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
-	// RPC-over-RDMA server, host and port.
+	// Host and port of the RPC-over-RDMA server.
 	Target string `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
-	// What it is doing.
+	// Its state.
 	State Connector_State `protobuf:"varint,5,opt,name=state,proto3,enum=rdmad.v1.Connector_State" json:"state,omitempty"`
-	// Clients that are connected.
+	// Clients that are connected now.
 	Connections uint32 `protobuf:"varint,6,opt,name=connections,proto3" json:"connections,omitempty"`
-	// Clients for whom the target could be connected to.
+	// Clients for which the connector connected to the target.
 	Accepted float64 `protobuf:"fixed64,7,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// Clients refused, or let go because the target could not be connected to.
+	// Clients that were refused, or disconnected because the connector could not
+	// connect to the target.
 	Refused float64 `protobuf:"fixed64,8,opt,name=refused,proto3" json:"refused,omitempty"`
 	// Calls received from clients.
 	Calls float64 `protobuf:"fixed64,9,opt,name=calls,proto3" json:"calls,omitempty"`
 	// Replies sent to clients.
 	Replies float64 `protobuf:"fixed64,10,opt,name=replies,proto3" json:"replies,omitempty"`
-	// Calls answered with an error because the target's answer could not be
-	// passed on.
+	// Calls answered with an error because the connector could not pass on the
+	// target's reply.
 	Failed float64 `protobuf:"fixed64,11,opt,name=failed,proto3" json:"failed,omitempty"`
-	// Calls dropped because one in flight has their XID.
+	// Calls dropped because a call with the same XID was in flight.
 	Duplicates float64 `protobuf:"fixed64,12,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
-	// Calls of the target to clients (reverse direction).
+	// Calls from the target to clients (reverse direction).
 	ReverseCalls float64 `protobuf:"fixed64,13,opt,name=reverse_calls,json=reverseCalls,proto3" json:"reverse_calls,omitempty"`
-	// Of these, those that clients did not answer in time.
+	// Calls in reverse direction that clients did not answer in time.
 	ReverseUnanswered float64 `protobuf:"fixed64,14,opt,name=reverse_unanswered,json=reverseUnanswered,proto3" json:"reverse_unanswered,omitempty"`
 	// Bytes received from clients, record marks included.
 	BytesReceived float64 `protobuf:"fixed64,15,opt,name=bytes_received,json=bytesReceived,proto3" json:"bytes_received,omitempty"`
 	// Bytes sent to clients, record marks included.
 	BytesSent float64 `protobuf:"fixed64,16,opt,name=bytes_sent,json=bytesSent,proto3" json:"bytes_sent,omitempty"`
-	// When it started.
+	// Time of its start.
 	Since *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=since,proto3" json:"since,omitempty"`
-	// How many clients may connect, and who.
+	// Limits on clients, and the addresses that may connect.
 	Admission *Admission `protobuf:"bytes,18,opt,name=admission,proto3" json:"admission,omitempty"`
-	// Where it comes from: "config", or "runtime" for AddConnector.
+	// Origin: "config" for the configuration file, "runtime" for AddConnector.
 	Source string `protobuf:"bytes,19,opt,name=source,proto3" json:"source,omitempty"`
-	// With FAILED: why.
-	Failure       string `protobuf:"bytes,20,opt,name=failure,proto3" json:"failure,omitempty"`
+	// Reason of state FAILED.
+	Failure string `protobuf:"bytes,20,opt,name=failure,proto3" json:"failure,omitempty"`
+	// Fields of a connector of the configuration file that UpdateConnector
+	// changed, such as "target".
+	Changed       []string `protobuf:"bytes,21,rep,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -301,13 +306,20 @@ func (x *Connector) GetFailure() string {
 	return ""
 }
 
+func (x *Connector) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
 // ListConnectorsRequest asks for the connectors.
 type ListConnectorsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most connectors of one answer; 0 for all, as far as they fit in one
+	// Maximum number of connectors in one response; 0 for as many as fit in one
 	// message.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the answer before; empty for the first.
+	// next_page_token of the previous response; empty for the first page.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -357,12 +369,12 @@ func (x *ListConnectorsRequest) GetPageToken() string {
 	return ""
 }
 
-// ListConnectorsResponse is the connectors.
+// ListConnectorsResponse lists the connectors.
 type ListConnectorsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ordered by name.
 	Connectors []*Connector `protobuf:"bytes,1,rep,name=connectors,proto3" json:"connectors,omitempty"`
-	// For the next page; empty when there is none.
+	// Token for the next page; empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -415,26 +427,26 @@ func (x *ListConnectorsResponse) GetNextPageToken() string {
 // AddConnectorRequest describes a connector.
 type AddConnectorRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name; letters, digits, dot, dash and underscore.
+	// Name, made of letters, digits, dots, dashes and underscores.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// TCP host:port where clients come in; port 0 picks one.
+	// TCP host:port to accept clients at; with port 0 the system chooses a port.
 	Listen string `protobuf:"bytes,2,opt,name=listen,proto3" json:"listen,omitempty"`
-	// Verbs provider of the way out; empty for softiwarp.
+	// Verbs provider of the connections to the target; empty for softiwarp.
 	Provider string `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
 	// host:port of the RPC-over-RDMA server.
 	Target string `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
-	// How long the target has to come up for a client; empty for 10 s.
+	// Time that connecting to the target for a client may take; empty for 10 s.
 	DialTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=dial_timeout,json=dialTimeout,proto3" json:"dial_timeout,omitempty"`
-	// How long a client has to answer a call of the target; empty for 30 s.
+	// Time that a client may take to answer a call of the target; empty for 30 s.
 	CallbackTimeout *durationpb.Duration `protobuf:"bytes,6,opt,name=callback_timeout,json=callbackTimeout,proto3" json:"callback_timeout,omitempty"`
-	// Calls of a client in flight, within credits.max; 0 for 256.
+	// Maximum calls of one client in flight, within credits.max; 0 for 256.
 	MaxCalls uint32 `protobuf:"varint,7,opt,name=max_calls,json=maxCalls,proto3" json:"max_calls,omitempty"`
-	// Largest reply of programs without a binding, in bytes; 0 for 1 MiB.
+	// Largest reply of a program without a binding, in bytes; 0 for 1 MiB.
 	MaxReply uint32 `protobuf:"varint,8,opt,name=max_reply,json=maxReply,proto3" json:"max_reply,omitempty"`
-	// What the calls of all clients hold together, in bytes; 0 for 512 MiB. A
-	// double for the reason given at Connection.
+	// Maximum memory that the calls of all clients hold together, in bytes; 0 for
+	// 512 MiB. A double, for the reason given at Connection.
 	MaxMemory float64 `protobuf:"fixed64,9,opt,name=max_memory,json=maxMemory,proto3" json:"max_memory,omitempty"`
-	// How many clients may connect, and who.
+	// Limits on clients, and the addresses that may connect.
 	Admission     *Admission `protobuf:"bytes,10,opt,name=admission,proto3" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -540,7 +552,7 @@ func (x *AddConnectorRequest) GetAdmission() *Admission {
 	return nil
 }
 
-// AddConnectorResponse is the connector as bound.
+// AddConnectorResponse describes the new connector.
 type AddConnectorResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connector.
@@ -586,12 +598,216 @@ func (x *AddConnectorResponse) GetConnector() *Connector {
 	return nil
 }
 
+// UpdateConnectorRequest changes a connector.
+type UpdateConnectorRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The connector's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// TCP host:port to accept clients at.
+	Listen string `protobuf:"bytes,2,opt,name=listen,proto3" json:"listen,omitempty"`
+	// Verbs provider of the connections to the target.
+	Provider string `protobuf:"bytes,3,opt,name=provider,proto3" json:"provider,omitempty"`
+	// host:port of the RPC-over-RDMA server.
+	Target string `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
+	// Time that connecting to the target for a client may take; 0 for 10 s.
+	DialTimeout *durationpb.Duration `protobuf:"bytes,5,opt,name=dial_timeout,json=dialTimeout,proto3" json:"dial_timeout,omitempty"`
+	// Time that a client may take to answer a call of the target; 0 for 30 s.
+	CallbackTimeout *durationpb.Duration `protobuf:"bytes,6,opt,name=callback_timeout,json=callbackTimeout,proto3" json:"callback_timeout,omitempty"`
+	// Maximum calls of one client in flight, within credits.max; 0 for 256.
+	MaxCalls uint32 `protobuf:"varint,7,opt,name=max_calls,json=maxCalls,proto3" json:"max_calls,omitempty"`
+	// Largest reply of a program without a binding, in bytes; 0 for 1 MiB.
+	MaxReply uint32 `protobuf:"varint,8,opt,name=max_reply,json=maxReply,proto3" json:"max_reply,omitempty"`
+	// Maximum memory that the calls of all clients hold together, in bytes; 0 for
+	// 512 MiB.
+	MaxMemory float64 `protobuf:"fixed64,9,opt,name=max_memory,json=maxMemory,proto3" json:"max_memory,omitempty"`
+	// Limits on clients, and the addresses that may connect.
+	Admission *Admission `protobuf:"bytes,10,opt,name=admission,proto3" json:"admission,omitempty"`
+	// Fields to change, such as "target" and "admission.deny". Empty for all
+	// fields of admission, if the request has it, and for the other fields that
+	// the request has.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,11,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Time that the calls in flight of a replaced connector may take; empty for
+	// 30 s.
+	Deadline *durationpb.Duration `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Fields that get the value of the configuration file back; "*" for all.
+	Unset         []string `protobuf:"bytes,13,rep,name=unset,proto3" json:"unset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateConnectorRequest) Reset() {
+	*x = UpdateConnectorRequest{}
+	mi := &file_rdmad_v1_connector_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateConnectorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateConnectorRequest) ProtoMessage() {}
+
+func (x *UpdateConnectorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connector_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateConnectorRequest.ProtoReflect.Descriptor instead.
+func (*UpdateConnectorRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *UpdateConnectorRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateConnectorRequest) GetListen() string {
+	if x != nil {
+		return x.Listen
+	}
+	return ""
+}
+
+func (x *UpdateConnectorRequest) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *UpdateConnectorRequest) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *UpdateConnectorRequest) GetDialTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.DialTimeout
+	}
+	return nil
+}
+
+func (x *UpdateConnectorRequest) GetCallbackTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.CallbackTimeout
+	}
+	return nil
+}
+
+func (x *UpdateConnectorRequest) GetMaxCalls() uint32 {
+	if x != nil {
+		return x.MaxCalls
+	}
+	return 0
+}
+
+func (x *UpdateConnectorRequest) GetMaxReply() uint32 {
+	if x != nil {
+		return x.MaxReply
+	}
+	return 0
+}
+
+func (x *UpdateConnectorRequest) GetMaxMemory() float64 {
+	if x != nil {
+		return x.MaxMemory
+	}
+	return 0
+}
+
+func (x *UpdateConnectorRequest) GetAdmission() *Admission {
+	if x != nil {
+		return x.Admission
+	}
+	return nil
+}
+
+func (x *UpdateConnectorRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *UpdateConnectorRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *UpdateConnectorRequest) GetUnset() []string {
+	if x != nil {
+		return x.Unset
+	}
+	return nil
+}
+
+// UpdateConnectorResponse describes the connector after the change.
+type UpdateConnectorResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The connector.
+	Connector     *Connector `protobuf:"bytes,1,opt,name=connector,proto3" json:"connector,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateConnectorResponse) Reset() {
+	*x = UpdateConnectorResponse{}
+	mi := &file_rdmad_v1_connector_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateConnectorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateConnectorResponse) ProtoMessage() {}
+
+func (x *UpdateConnectorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_connector_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateConnectorResponse.ProtoReflect.Descriptor instead.
+func (*UpdateConnectorResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *UpdateConnectorResponse) GetConnector() *Connector {
+	if x != nil {
+		return x.Connector
+	}
+	return nil
+}
+
 // RemoveConnectorRequest names a connector.
 type RemoveConnectorRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connector's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How long calls in flight may take; empty for 30 s.
+	// Time that the calls in flight may take; empty for 30 s.
 	Deadline      *durationpb.Duration `protobuf:"bytes,2,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -599,7 +815,7 @@ type RemoveConnectorRequest struct {
 
 func (x *RemoveConnectorRequest) Reset() {
 	*x = RemoveConnectorRequest{}
-	mi := &file_rdmad_v1_connector_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connector_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +827,7 @@ func (x *RemoveConnectorRequest) String() string {
 func (*RemoveConnectorRequest) ProtoMessage() {}
 
 func (x *RemoveConnectorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connector_proto_msgTypes[5]
+	mi := &file_rdmad_v1_connector_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +840,7 @@ func (x *RemoveConnectorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveConnectorRequest.ProtoReflect.Descriptor instead.
 func (*RemoveConnectorRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RemoveConnectorRequest) GetName() string {
@@ -641,12 +857,12 @@ func (x *RemoveConnectorRequest) GetDeadline() *durationpb.Duration {
 	return nil
 }
 
-// RemoveConnectorResponse says how its clients ended.
+// RemoveConnectorResponse says how the connector's clients were disconnected.
 type RemoveConnectorResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Clients whose calls were finished.
+	// Clients whose calls finished first.
 	Drained uint32 `protobuf:"varint,1,opt,name=drained,proto3" json:"drained,omitempty"`
-	// Clients cut with calls in flight.
+	// Clients that were cut with calls in flight.
 	Cut           uint32 `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -654,7 +870,7 @@ type RemoveConnectorResponse struct {
 
 func (x *RemoveConnectorResponse) Reset() {
 	*x = RemoveConnectorResponse{}
-	mi := &file_rdmad_v1_connector_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connector_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +882,7 @@ func (x *RemoveConnectorResponse) String() string {
 func (*RemoveConnectorResponse) ProtoMessage() {}
 
 func (x *RemoveConnectorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_connector_proto_msgTypes[6]
+	mi := &file_rdmad_v1_connector_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +895,7 @@ func (x *RemoveConnectorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveConnectorResponse.ProtoReflect.Descriptor instead.
 func (*RemoveConnectorResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{6}
+	return file_rdmad_v1_connector_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RemoveConnectorResponse) GetDrained() uint32 {
@@ -700,7 +916,7 @@ var File_rdmad_v1_connector_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\n" +
-	"\x18rdmad/v1/connector.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/listener.proto\"\xd1\x05\n" +
+	"\x18rdmad/v1/connector.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/listener.proto\"\xeb\x05\n" +
 	"\tConnector\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
@@ -725,7 +941,8 @@ const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\x05since\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x121\n" +
 	"\tadmission\x18\x12 \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12\x16\n" +
 	"\x06source\x18\x13 \x01(\tR\x06source\x12\x18\n" +
-	"\afailure\x18\x14 \x01(\tR\afailure\"@\n" +
+	"\afailure\x18\x14 \x01(\tR\afailure\x12\x18\n" +
+	"\achanged\x18\x15 \x03(\tR\achanged\"@\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02UP\x10\x01\x12\f\n" +
@@ -759,6 +976,28 @@ const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\tadmission\x18\n" +
 	" \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\"I\n" +
 	"\x14AddConnectorResponse\x121\n" +
+	"\tconnector\x18\x01 \x01(\v2\x13.rdmad.v1.ConnectorR\tconnector\"\xa5\x05\n" +
+	"\x16UpdateConnectorRequest\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12 \n" +
+	"\x06listen\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06listen\x12#\n" +
+	"\bprovider\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\bprovider\x12 \n" +
+	"\x06target\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x06target\x12K\n" +
+	"\fdial_timeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\xd8\x042\x00R\vdialTimeout\x12S\n" +
+	"\x10callback_timeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\xd8\x042\x00R\x0fcallbackTimeout\x12%\n" +
+	"\tmax_calls\x18\a \x01(\rB\b\xbaH\x05*\x03\x18\x80 R\bmaxCalls\x12&\n" +
+	"\tmax_reply\x18\b \x01(\rB\t\xbaH\x06*\x04\x18\x80\x80DR\bmaxReply\x126\n" +
+	"\n" +
+	"max_memory\x18\t \x01(\x01B\x17\xbaH\x14\x12\x12\x19\x00\x00\x00\x00\x00\x00pB)\x00\x00\x00\x00\x00\x00\x00\x00R\tmaxMemory\x121\n" +
+	"\tadmission\x18\n" +
+	" \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12;\n" +
+	"\vupdate_mask\x18\v \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12D\n" +
+	"\bdeadline\x18\f \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\x12$\n" +
+	"\x05unset\x18\r \x03(\tB\x0e\xbaH\v\x92\x01\b\x10@\"\x04r\x02\x18@R\x05unset\"L\n" +
+	"\x17UpdateConnectorResponse\x121\n" +
 	"\tconnector\x18\x01 \x01(\v2\x13.rdmad.v1.ConnectorR\tconnector\"}\n" +
 	"\x16RemoveConnectorRequest\x12\x1d\n" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
@@ -766,10 +1005,11 @@ const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"E\n" +
 	"\x17RemoveConnectorResponse\x12\x18\n" +
 	"\adrained\x18\x01 \x01(\rR\adrained\x12\x10\n" +
-	"\x03cut\x18\x02 \x01(\rR\x03cut2\xa0\x02\n" +
+	"\x03cut\x18\x02 \x01(\rR\x03cut2\xfe\x02\n" +
 	"\x10ConnectorService\x12Y\n" +
 	"\x0eListConnectors\x12\x1f.rdmad.v1.ListConnectorsRequest\x1a .rdmad.v1.ListConnectorsResponse\"\x04\x88\xb8\x18\x01\x12S\n" +
 	"\fAddConnector\x12\x1d.rdmad.v1.AddConnectorRequest\x1a\x1e.rdmad.v1.AddConnectorResponse\"\x04\x88\xb8\x18\x03\x12\\\n" +
+	"\x0fUpdateConnector\x12 .rdmad.v1.UpdateConnectorRequest\x1a!.rdmad.v1.UpdateConnectorResponse\"\x04\x88\xb8\x18\x03\x12\\\n" +
 	"\x0fRemoveConnector\x12 .rdmad.v1.RemoveConnectorRequest\x1a!.rdmad.v1.RemoveConnectorResponse\"\x04\x88\xb8\x18\x03B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
@@ -785,7 +1025,7 @@ func file_rdmad_v1_connector_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_connector_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rdmad_v1_connector_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_rdmad_v1_connector_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_rdmad_v1_connector_proto_goTypes = []any{
 	(Connector_State)(0),            // 0: rdmad.v1.Connector.State
 	(*Connector)(nil),               // 1: rdmad.v1.Connector
@@ -793,33 +1033,44 @@ var file_rdmad_v1_connector_proto_goTypes = []any{
 	(*ListConnectorsResponse)(nil),  // 3: rdmad.v1.ListConnectorsResponse
 	(*AddConnectorRequest)(nil),     // 4: rdmad.v1.AddConnectorRequest
 	(*AddConnectorResponse)(nil),    // 5: rdmad.v1.AddConnectorResponse
-	(*RemoveConnectorRequest)(nil),  // 6: rdmad.v1.RemoveConnectorRequest
-	(*RemoveConnectorResponse)(nil), // 7: rdmad.v1.RemoveConnectorResponse
-	(*timestamppb.Timestamp)(nil),   // 8: google.protobuf.Timestamp
-	(*Admission)(nil),               // 9: rdmad.v1.Admission
-	(*durationpb.Duration)(nil),     // 10: google.protobuf.Duration
+	(*UpdateConnectorRequest)(nil),  // 6: rdmad.v1.UpdateConnectorRequest
+	(*UpdateConnectorResponse)(nil), // 7: rdmad.v1.UpdateConnectorResponse
+	(*RemoveConnectorRequest)(nil),  // 8: rdmad.v1.RemoveConnectorRequest
+	(*RemoveConnectorResponse)(nil), // 9: rdmad.v1.RemoveConnectorResponse
+	(*timestamppb.Timestamp)(nil),   // 10: google.protobuf.Timestamp
+	(*Admission)(nil),               // 11: rdmad.v1.Admission
+	(*durationpb.Duration)(nil),     // 12: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 13: google.protobuf.FieldMask
 }
 var file_rdmad_v1_connector_proto_depIdxs = []int32{
 	0,  // 0: rdmad.v1.Connector.state:type_name -> rdmad.v1.Connector.State
-	8,  // 1: rdmad.v1.Connector.since:type_name -> google.protobuf.Timestamp
-	9,  // 2: rdmad.v1.Connector.admission:type_name -> rdmad.v1.Admission
+	10, // 1: rdmad.v1.Connector.since:type_name -> google.protobuf.Timestamp
+	11, // 2: rdmad.v1.Connector.admission:type_name -> rdmad.v1.Admission
 	1,  // 3: rdmad.v1.ListConnectorsResponse.connectors:type_name -> rdmad.v1.Connector
-	10, // 4: rdmad.v1.AddConnectorRequest.dial_timeout:type_name -> google.protobuf.Duration
-	10, // 5: rdmad.v1.AddConnectorRequest.callback_timeout:type_name -> google.protobuf.Duration
-	9,  // 6: rdmad.v1.AddConnectorRequest.admission:type_name -> rdmad.v1.Admission
+	12, // 4: rdmad.v1.AddConnectorRequest.dial_timeout:type_name -> google.protobuf.Duration
+	12, // 5: rdmad.v1.AddConnectorRequest.callback_timeout:type_name -> google.protobuf.Duration
+	11, // 6: rdmad.v1.AddConnectorRequest.admission:type_name -> rdmad.v1.Admission
 	1,  // 7: rdmad.v1.AddConnectorResponse.connector:type_name -> rdmad.v1.Connector
-	10, // 8: rdmad.v1.RemoveConnectorRequest.deadline:type_name -> google.protobuf.Duration
-	2,  // 9: rdmad.v1.ConnectorService.ListConnectors:input_type -> rdmad.v1.ListConnectorsRequest
-	4,  // 10: rdmad.v1.ConnectorService.AddConnector:input_type -> rdmad.v1.AddConnectorRequest
-	6,  // 11: rdmad.v1.ConnectorService.RemoveConnector:input_type -> rdmad.v1.RemoveConnectorRequest
-	3,  // 12: rdmad.v1.ConnectorService.ListConnectors:output_type -> rdmad.v1.ListConnectorsResponse
-	5,  // 13: rdmad.v1.ConnectorService.AddConnector:output_type -> rdmad.v1.AddConnectorResponse
-	7,  // 14: rdmad.v1.ConnectorService.RemoveConnector:output_type -> rdmad.v1.RemoveConnectorResponse
-	12, // [12:15] is the sub-list for method output_type
-	9,  // [9:12] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	12, // 8: rdmad.v1.UpdateConnectorRequest.dial_timeout:type_name -> google.protobuf.Duration
+	12, // 9: rdmad.v1.UpdateConnectorRequest.callback_timeout:type_name -> google.protobuf.Duration
+	11, // 10: rdmad.v1.UpdateConnectorRequest.admission:type_name -> rdmad.v1.Admission
+	13, // 11: rdmad.v1.UpdateConnectorRequest.update_mask:type_name -> google.protobuf.FieldMask
+	12, // 12: rdmad.v1.UpdateConnectorRequest.deadline:type_name -> google.protobuf.Duration
+	1,  // 13: rdmad.v1.UpdateConnectorResponse.connector:type_name -> rdmad.v1.Connector
+	12, // 14: rdmad.v1.RemoveConnectorRequest.deadline:type_name -> google.protobuf.Duration
+	2,  // 15: rdmad.v1.ConnectorService.ListConnectors:input_type -> rdmad.v1.ListConnectorsRequest
+	4,  // 16: rdmad.v1.ConnectorService.AddConnector:input_type -> rdmad.v1.AddConnectorRequest
+	6,  // 17: rdmad.v1.ConnectorService.UpdateConnector:input_type -> rdmad.v1.UpdateConnectorRequest
+	8,  // 18: rdmad.v1.ConnectorService.RemoveConnector:input_type -> rdmad.v1.RemoveConnectorRequest
+	3,  // 19: rdmad.v1.ConnectorService.ListConnectors:output_type -> rdmad.v1.ListConnectorsResponse
+	5,  // 20: rdmad.v1.ConnectorService.AddConnector:output_type -> rdmad.v1.AddConnectorResponse
+	7,  // 21: rdmad.v1.ConnectorService.UpdateConnector:output_type -> rdmad.v1.UpdateConnectorResponse
+	9,  // 22: rdmad.v1.ConnectorService.RemoveConnector:output_type -> rdmad.v1.RemoveConnectorResponse
+	19, // [19:23] is the sub-list for method output_type
+	15, // [15:19] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connector_proto_init() }
@@ -835,7 +1086,7 @@ func file_rdmad_v1_connector_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_connector_proto_rawDesc), len(file_rdmad_v1_connector_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

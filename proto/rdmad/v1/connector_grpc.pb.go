@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	ConnectorService_ListConnectors_FullMethodName  = "/rdmad.v1.ConnectorService/ListConnectors"
 	ConnectorService_AddConnector_FullMethodName    = "/rdmad.v1.ConnectorService/AddConnector"
+	ConnectorService_UpdateConnector_FullMethodName = "/rdmad.v1.ConnectorService/UpdateConnector"
 	ConnectorService_RemoveConnector_FullMethodName = "/rdmad.v1.ConnectorService/RemoveConnector"
 )
 
@@ -28,20 +29,27 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ConnectorService shows and changes the connectors: ONC RPC over TCP in,
-// RPC-over-RDMA out. Their connections are among those of ConnectionService,
-// their settings those of the scope listener/NAME. What is added here lasts over
-// restarts.
+// ConnectorService lists and changes the connectors. A connector takes ONC RPC
+// calls over TCP and makes them over RPC-over-RDMA. ConnectionService lists the
+// connections of connectors too. A connector's settings have the scope
+// listener/NAME. A connector that is added here stays after a restart.
 type ConnectorServiceClient interface {
-	// ListConnectors answers with the connectors, in the order of their names.
+	// ListConnectors returns the connectors, ordered by name.
 	ListConnectors(ctx context.Context, in *ListConnectorsRequest, opts ...grpc.CallOption) (*ListConnectorsResponse, error)
-	// AddConnector binds an address and accepts clients at once; the target is
-	// connected to for each of them. Errors: ALREADY_EXISTS when there is a
-	// connector or listener of that name, or the address is in use; NOT_FOUND
-	// when there is no such provider.
+	// AddConnector binds an address and accepts clients at once. The connector
+	// connects to the target for each client. Errors: ALREADY_EXISTS if a
+	// connector or listener has that name, or the address is in use; NOT_FOUND if
+	// the provider does not exist.
 	AddConnector(ctx context.Context, in *AddConnectorRequest, opts ...grpc.CallOption) (*AddConnectorResponse, error)
-	// RemoveConnector stops accepting and drains the connector's clients. Others
-	// notice nothing. Errors: NOT_FOUND.
+	// UpdateConnector changes a connector. Clients stay if only limits and the
+	// addresses that may connect change. Any other change makes a new connector,
+	// to which new clients come at once, and drains the clients of the old one. If
+	// the new one cannot be had, nothing changes. The change stays after a
+	// restart, and stands over the configuration file. Errors: NOT_FOUND;
+	// ALREADY_EXISTS if the address is in use.
+	UpdateConnector(ctx context.Context, in *UpdateConnectorRequest, opts ...grpc.CallOption) (*UpdateConnectorResponse, error)
+	// RemoveConnector stops accepting clients and drains the connector's clients.
+	// Other connectors are not affected. Errors: NOT_FOUND.
 	RemoveConnector(ctx context.Context, in *RemoveConnectorRequest, opts ...grpc.CallOption) (*RemoveConnectorResponse, error)
 }
 
@@ -73,6 +81,16 @@ func (c *connectorServiceClient) AddConnector(ctx context.Context, in *AddConnec
 	return out, nil
 }
 
+func (c *connectorServiceClient) UpdateConnector(ctx context.Context, in *UpdateConnectorRequest, opts ...grpc.CallOption) (*UpdateConnectorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateConnectorResponse)
+	err := c.cc.Invoke(ctx, ConnectorService_UpdateConnector_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *connectorServiceClient) RemoveConnector(ctx context.Context, in *RemoveConnectorRequest, opts ...grpc.CallOption) (*RemoveConnectorResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RemoveConnectorResponse)
@@ -87,20 +105,27 @@ func (c *connectorServiceClient) RemoveConnector(ctx context.Context, in *Remove
 // All implementations must embed UnimplementedConnectorServiceServer
 // for forward compatibility.
 //
-// ConnectorService shows and changes the connectors: ONC RPC over TCP in,
-// RPC-over-RDMA out. Their connections are among those of ConnectionService,
-// their settings those of the scope listener/NAME. What is added here lasts over
-// restarts.
+// ConnectorService lists and changes the connectors. A connector takes ONC RPC
+// calls over TCP and makes them over RPC-over-RDMA. ConnectionService lists the
+// connections of connectors too. A connector's settings have the scope
+// listener/NAME. A connector that is added here stays after a restart.
 type ConnectorServiceServer interface {
-	// ListConnectors answers with the connectors, in the order of their names.
+	// ListConnectors returns the connectors, ordered by name.
 	ListConnectors(context.Context, *ListConnectorsRequest) (*ListConnectorsResponse, error)
-	// AddConnector binds an address and accepts clients at once; the target is
-	// connected to for each of them. Errors: ALREADY_EXISTS when there is a
-	// connector or listener of that name, or the address is in use; NOT_FOUND
-	// when there is no such provider.
+	// AddConnector binds an address and accepts clients at once. The connector
+	// connects to the target for each client. Errors: ALREADY_EXISTS if a
+	// connector or listener has that name, or the address is in use; NOT_FOUND if
+	// the provider does not exist.
 	AddConnector(context.Context, *AddConnectorRequest) (*AddConnectorResponse, error)
-	// RemoveConnector stops accepting and drains the connector's clients. Others
-	// notice nothing. Errors: NOT_FOUND.
+	// UpdateConnector changes a connector. Clients stay if only limits and the
+	// addresses that may connect change. Any other change makes a new connector,
+	// to which new clients come at once, and drains the clients of the old one. If
+	// the new one cannot be had, nothing changes. The change stays after a
+	// restart, and stands over the configuration file. Errors: NOT_FOUND;
+	// ALREADY_EXISTS if the address is in use.
+	UpdateConnector(context.Context, *UpdateConnectorRequest) (*UpdateConnectorResponse, error)
+	// RemoveConnector stops accepting clients and drains the connector's clients.
+	// Other connectors are not affected. Errors: NOT_FOUND.
 	RemoveConnector(context.Context, *RemoveConnectorRequest) (*RemoveConnectorResponse, error)
 	mustEmbedUnimplementedConnectorServiceServer()
 }
@@ -117,6 +142,9 @@ func (UnimplementedConnectorServiceServer) ListConnectors(context.Context, *List
 }
 func (UnimplementedConnectorServiceServer) AddConnector(context.Context, *AddConnectorRequest) (*AddConnectorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AddConnector not implemented")
+}
+func (UnimplementedConnectorServiceServer) UpdateConnector(context.Context, *UpdateConnectorRequest) (*UpdateConnectorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateConnector not implemented")
 }
 func (UnimplementedConnectorServiceServer) RemoveConnector(context.Context, *RemoveConnectorRequest) (*RemoveConnectorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveConnector not implemented")
@@ -178,6 +206,24 @@ func _ConnectorService_AddConnector_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ConnectorService_UpdateConnector_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateConnectorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConnectorServiceServer).UpdateConnector(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConnectorService_UpdateConnector_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConnectorServiceServer).UpdateConnector(ctx, req.(*UpdateConnectorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ConnectorService_RemoveConnector_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RemoveConnectorRequest)
 	if err := dec(in); err != nil {
@@ -210,6 +256,10 @@ var ConnectorService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AddConnector",
 			Handler:    _ConnectorService_AddConnector_Handler,
+		},
+		{
+			MethodName: "UpdateConnector",
+			Handler:    _ConnectorService_UpdateConnector_Handler,
 		},
 		{
 			MethodName: "RemoveConnector",

@@ -10,6 +10,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -29,9 +30,9 @@ type TraceResponse_Operation int32
 const (
 	// Never sent.
 	TraceResponse_OPERATION_UNSPECIFIED TraceResponse_Operation = 0
-	// A Send, made or received.
+	// A Send that rdmad made or received.
 	TraceResponse_SEND TraceResponse_Operation = 1
-	// A Send With Invalidate, made or received.
+	// A Send With Invalidate that rdmad made or received.
 	TraceResponse_SEND_WITH_INVALIDATE TraceResponse_Operation = 2
 	// An RDMA Read that rdmad made.
 	TraceResponse_RDMA_READ TraceResponse_Operation = 3
@@ -137,14 +138,15 @@ func (TraceResponse_Direction) EnumDescriptor() ([]byte, []int) {
 	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{2, 1}
 }
 
-// TraceFilter says which messages to see; empty fields match everything.
+// TraceFilter selects messages. An empty field matches everything.
 type TraceFilter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only these connections.
 	ConnectionIds []string `protobuf:"bytes,1,rep,name=connection_ids,json=connectionIds,proto3" json:"connection_ids,omitempty"`
 	// Only connections of this listener.
 	Listener string `protobuf:"bytes,2,opt,name=listener,proto3" json:"listener,omitempty"`
-	// Only peers within this address or CIDR.
+	// Only connections of peers with this address, or with an address in this
+	// CIDR.
 	Peer          string `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -206,8 +208,8 @@ type TraceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connections to trace.
 	Filter *TraceFilter `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Let a referee judge each connection by the texts of the protocol, and say
-	// which violations an event shows.
+	// Check each connection against the specifications of the protocol, and
+	// report the violations that an event shows (docs/referee.md).
 	Check         bool `protobuf:"varint,2,opt,name=check,proto3" json:"check,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -260,31 +262,32 @@ func (x *TraceRequest) GetCheck() bool {
 // TraceResponse is one event on a connection.
 type TraceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When.
+	// Time of the event.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The connection.
 	ConnectionId string `protobuf:"bytes,2,opt,name=connection_id,json=connectionId,proto3" json:"connection_id,omitempty"`
-	// What.
+	// The operation.
 	Operation TraceResponse_Operation `protobuf:"varint,3,opt,name=operation,proto3,enum=rdmad.v1.TraceResponse_Operation" json:"operation,omitempty"`
 	// The direction of the data.
 	Direction TraceResponse_Direction `protobuf:"varint,4,opt,name=direction,proto3,enum=rdmad.v1.TraceResponse_Direction" json:"direction,omitempty"`
-	// Bytes.
+	// Length, in bytes.
 	Length uint32 `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`
-	// Steering tag read, written or invalidated.
+	// Steering tag that was read, written or invalidated.
 	Rkey uint32 `protobuf:"varint,6,opt,name=rkey,proto3" json:"rkey,omitempty"`
-	// Transport header; Sends only.
+	// Transport header; only for Sends.
 	Header *TransportHeader `protobuf:"bytes,7,opt,name=header,proto3" json:"header,omitempty"`
-	// RPC message after it, when there is one.
+	// Header of the RPC message after the transport header, if there is one.
 	Rpc *RpcHeader `protobuf:"bytes,8,opt,name=rpc,proto3" json:"rpc,omitempty"`
 	// The event in one line.
 	Summary string `protobuf:"bytes,9,opt,name=summary,proto3" json:"summary,omitempty"`
-	// Why the header could not be decoded.
+	// Reason why the header could not be decoded.
 	Malformed string `protobuf:"bytes,10,opt,name=malformed,proto3" json:"malformed,omitempty"`
-	// Events dropped before this one.
+	// Number of events dropped before this one.
 	Dropped float64 `protobuf:"fixed64,11,opt,name=dropped,proto3" json:"dropped,omitempty"`
-	// Rules that this event shows to be broken; with check only.
+	// Violations that this event shows. Only with check.
 	Violations []*Violation `protobuf:"bytes,12,rep,name=violations,proto3" json:"violations,omitempty"`
-	// Why the connection is not judged from this event on; with check only.
+	// Reason why the connection is no longer checked from this event on. Only
+	// with check.
 	GivenUp       string `protobuf:"bytes,13,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -414,13 +417,13 @@ func (x *TraceResponse) GetGivenUp() string {
 // Violation is a rule of the protocol that one side of a connection broke.
 type Violation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its name in docs/referee.md, such as credit.exceeded.
+	// Name of the rule in docs/referee.md, such as credit.exceeded.
 	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
-	// Text and section, such as RFC 8166 3.3.1.
+	// Specification and section, such as RFC 8166 3.3.1.
 	Section string `protobuf:"bytes,2,opt,name=section,proto3" json:"section,omitempty"`
 	// Direction of the message with the violation.
 	Direction TraceResponse_Direction `protobuf:"varint,3,opt,name=direction,proto3,enum=rdmad.v1.TraceResponse_Direction" json:"direction,omitempty"`
-	// The violation, in a sentence.
+	// The violation, in one sentence.
 	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -499,7 +502,7 @@ type TransportHeader struct {
 	Reads []*ReadSegment `protobuf:"bytes,5,rep,name=reads,proto3" json:"reads,omitempty"`
 	// Write list.
 	Writes []*WriteChunk `protobuf:"bytes,6,rep,name=writes,proto3" json:"writes,omitempty"`
-	// Reply chunk, when there is one.
+	// Reply chunk, if there is one.
 	Reply *WriteChunk `protobuf:"bytes,7,opt,name=reply,proto3" json:"reply,omitempty"`
 	// Error, such as ERR_CHUNK.
 	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
@@ -616,7 +619,7 @@ type ReadSegment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Position in the XDR stream, in bytes.
 	Position uint32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	// Memory.
+	// The memory.
 	Segment       *Segment `protobuf:"bytes,2,opt,name=segment,proto3" json:"segment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -669,7 +672,7 @@ func (x *ReadSegment) GetSegment() *Segment {
 // WriteChunk is an array of segments.
 type WriteChunk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the order in which they are filled.
+	// Segments, in the order in which they are filled.
 	Segments      []*Segment `protobuf:"bytes,1,rep,name=segments,proto3" json:"segments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -717,7 +720,7 @@ type Segment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Steering tag.
 	Handle uint32 `protobuf:"varint,1,opt,name=handle,proto3" json:"handle,omitempty"`
-	// Bytes.
+	// Length, in bytes.
 	Length uint32 `protobuf:"varint,2,opt,name=length,proto3" json:"length,omitempty"`
 	// Address; a string in JSON.
 	Offset        uint64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
@@ -779,7 +782,7 @@ func (x *Segment) GetOffset() uint64 {
 // RpcHeader is the beginning of an RPC message.
 type RpcHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// It is a reply, not a call.
+	// The message is a reply, not a call.
 	Reply bool `protobuf:"varint,1,opt,name=reply,proto3" json:"reply,omitempty"`
 	// Program of a call.
 	Program uint32 `protobuf:"varint,2,opt,name=program,proto3" json:"program,omitempty"`
@@ -787,7 +790,7 @@ type RpcHeader struct {
 	Version uint32 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Procedure of a call.
 	Procedure uint32 `protobuf:"varint,4,opt,name=procedure,proto3" json:"procedure,omitempty"`
-	// Its name where it is known, such as NFS READ.
+	// Name of the procedure if it is known, such as NFS READ.
 	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	// Status of a reply, such as SUCCESS.
 	Status        string `protobuf:"bytes,6,opt,name=status,proto3" json:"status,omitempty"`
@@ -872,7 +875,7 @@ type CaptureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connections to capture.
 	Filter *TraceFilter `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Bytes to keep of each message or RDMA operation; 0 for all.
+	// Maximum bytes to keep of each message or RDMA operation; 0 for all.
 	SnapLength    uint32 `protobuf:"varint,2,opt,name=snap_length,json=snapLength,proto3" json:"snap_length,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -922,14 +925,14 @@ func (x *CaptureRequest) GetSnapLength() uint32 {
 	return 0
 }
 
-// CaptureResponse is the next piece of the file.
+// CaptureResponse is the next part of the file.
 type CaptureResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Bytes of the file, whole blocks of pcapng.
+	// Bytes of the file: whole pcapng blocks.
 	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	// Packets in them.
+	// Number of packets in data.
 	Packets uint32 `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"`
-	// Packets dropped so far.
+	// Number of packets dropped so far.
 	Dropped       float64 `protobuf:"fixed64,3,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -986,11 +989,292 @@ func (x *CaptureResponse) GetDropped() float64 {
 	return 0
 }
 
+// ListSlowCallsRequest asks for the slow calls.
+type ListSlowCallsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSlowCallsRequest) Reset() {
+	*x = ListSlowCallsRequest{}
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSlowCallsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSlowCallsRequest) ProtoMessage() {}
+
+func (x *ListSlowCallsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSlowCallsRequest.ProtoReflect.Descriptor instead.
+func (*ListSlowCallsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{11}
+}
+
+// ListSlowCallsResponse has the latest slow calls.
+type ListSlowCallsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Shortest time of a slow call; zero if no calls are measured.
+	SlowCall *durationpb.Duration `protobuf:"bytes,1,opt,name=slow_call,json=slowCall,proto3" json:"slow_call,omitempty"`
+	// Number of slow calls since the start of rdmad. A double, for the reason
+	// given at Connection.
+	Total float64 `protobuf:"fixed64,2,opt,name=total,proto3" json:"total,omitempty"`
+	// The latest 256, the newest first.
+	Calls         []*SlowCall `protobuf:"bytes,3,rep,name=calls,proto3" json:"calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSlowCallsResponse) Reset() {
+	*x = ListSlowCallsResponse{}
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSlowCallsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSlowCallsResponse) ProtoMessage() {}
+
+func (x *ListSlowCallsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSlowCallsResponse.ProtoReflect.Descriptor instead.
+func (*ListSlowCallsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListSlowCallsResponse) GetSlowCall() *durationpb.Duration {
+	if x != nil {
+		return x.SlowCall
+	}
+	return nil
+}
+
+func (x *ListSlowCallsResponse) GetTotal() float64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *ListSlowCallsResponse) GetCalls() []*SlowCall {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+// SlowCall is a call that took long. The times from receive to completion add
+// up to took.
+type SlowCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Time at which the first message of the call arrived; over TCP, at which
+	// rdmad began to read it.
+	Arrived *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=arrived,proto3" json:"arrived,omitempty"`
+	// The connection; empty for a call over TCP to a service.
+	ConnectionId string `protobuf:"bytes,2,opt,name=connection_id,json=connectionId,proto3" json:"connection_id,omitempty"`
+	// The listener or connector; empty for a call over TCP to a service.
+	Listener string `protobuf:"bytes,3,opt,name=listener,proto3" json:"listener,omitempty"`
+	// Address and port of the client.
+	Peer string `protobuf:"bytes,4,opt,name=peer,proto3" json:"peer,omitempty"`
+	// XID of the call.
+	Xid uint32 `protobuf:"varint,5,opt,name=xid,proto3" json:"xid,omitempty"`
+	// The call; the reply is not part of it.
+	Rpc *RpcHeader `protobuf:"bytes,6,opt,name=rpc,proto3" json:"rpc,omitempty"`
+	// Time from the arrival until the reply had left.
+	Took *durationpb.Duration `protobuf:"bytes,7,opt,name=took,proto3" json:"took,omitempty"`
+	// Time until the whole call had arrived and its service started, without
+	// rdma_read. The call waited for memory, or for other calls.
+	Receive *durationpb.Duration `protobuf:"bytes,8,opt,name=receive,proto3" json:"receive,omitempty"`
+	// Time of the RDMA Reads of the arguments.
+	RdmaRead *durationpb.Duration `protobuf:"bytes,9,opt,name=rdma_read,json=rdmaRead,proto3" json:"rdma_read,omitempty"`
+	// Time in the service: the disk, the server behind forward, or the target of
+	// a connector.
+	Service *durationpb.Duration `protobuf:"bytes,10,opt,name=service,proto3" json:"service,omitempty"`
+	// Time until the reply was in the send queue; over TCP, until it was its turn
+	// to be written. The reply waited for memory, or for the peer to take earlier
+	// replies.
+	Post *durationpb.Duration `protobuf:"bytes,11,opt,name=post,proto3" json:"post,omitempty"`
+	// Time until the provider had sent the reply, or TCP had taken it.
+	Completion *durationpb.Duration `protobuf:"bytes,12,opt,name=completion,proto3" json:"completion,omitempty"`
+	// The connection ended before the reply had left.
+	Lost bool `protobuf:"varint,13,opt,name=lost,proto3" json:"lost,omitempty"`
+	// What answered: the name of the service, or the target of a connector.
+	Server string `protobuf:"bytes,14,opt,name=server,proto3" json:"server,omitempty"`
+	// Part of service in which rdmad waited for another server, behind forward or
+	// a connector.
+	Upstream      *durationpb.Duration `protobuf:"bytes,15,opt,name=upstream,proto3" json:"upstream,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlowCall) Reset() {
+	*x = SlowCall{}
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlowCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlowCall) ProtoMessage() {}
+
+func (x *SlowCall) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_diagnostics_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlowCall.ProtoReflect.Descriptor instead.
+func (*SlowCall) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_diagnostics_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SlowCall) GetArrived() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Arrived
+	}
+	return nil
+}
+
+func (x *SlowCall) GetConnectionId() string {
+	if x != nil {
+		return x.ConnectionId
+	}
+	return ""
+}
+
+func (x *SlowCall) GetListener() string {
+	if x != nil {
+		return x.Listener
+	}
+	return ""
+}
+
+func (x *SlowCall) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *SlowCall) GetXid() uint32 {
+	if x != nil {
+		return x.Xid
+	}
+	return 0
+}
+
+func (x *SlowCall) GetRpc() *RpcHeader {
+	if x != nil {
+		return x.Rpc
+	}
+	return nil
+}
+
+func (x *SlowCall) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+func (x *SlowCall) GetReceive() *durationpb.Duration {
+	if x != nil {
+		return x.Receive
+	}
+	return nil
+}
+
+func (x *SlowCall) GetRdmaRead() *durationpb.Duration {
+	if x != nil {
+		return x.RdmaRead
+	}
+	return nil
+}
+
+func (x *SlowCall) GetService() *durationpb.Duration {
+	if x != nil {
+		return x.Service
+	}
+	return nil
+}
+
+func (x *SlowCall) GetPost() *durationpb.Duration {
+	if x != nil {
+		return x.Post
+	}
+	return nil
+}
+
+func (x *SlowCall) GetCompletion() *durationpb.Duration {
+	if x != nil {
+		return x.Completion
+	}
+	return nil
+}
+
+func (x *SlowCall) GetLost() bool {
+	if x != nil {
+		return x.Lost
+	}
+	return false
+}
+
+func (x *SlowCall) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *SlowCall) GetUpstream() *durationpb.Duration {
+	if x != nil {
+		return x.Upstream
+	}
+	return nil
+}
+
 var File_rdmad_v1_diagnostics_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_diagnostics_proto_rawDesc = "" +
 	"\n" +
-	"\x1ardmad/v1/diagnostics.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x89\x01\n" +
+	"\x1ardmad/v1/diagnostics.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x89\x01\n" +
 	"\vTraceFilter\x128\n" +
 	"\x0econnection_ids\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\x02\"\x06r\x04\x10\x01\x18@R\rconnectionIds\x12#\n" +
 	"\blistener\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\blistener\x12\x1b\n" +
@@ -1067,10 +1351,35 @@ const file_rdmad_v1_diagnostics_proto_rawDesc = "" +
 	"\x0fCaptureResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x18\n" +
 	"\apackets\x18\x02 \x01(\rR\apackets\x12\x18\n" +
-	"\adropped\x18\x03 \x01(\x01R\adropped2\x9e\x01\n" +
+	"\adropped\x18\x03 \x01(\x01R\adropped\"\x16\n" +
+	"\x14ListSlowCallsRequest\"\x8f\x01\n" +
+	"\x15ListSlowCallsResponse\x126\n" +
+	"\tslow_call\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\bslowCall\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\x01R\x05total\x12(\n" +
+	"\x05calls\x18\x03 \x03(\v2\x12.rdmad.v1.SlowCallR\x05calls\"\xec\x04\n" +
+	"\bSlowCall\x124\n" +
+	"\aarrived\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\aarrived\x12#\n" +
+	"\rconnection_id\x18\x02 \x01(\tR\fconnectionId\x12\x1a\n" +
+	"\blistener\x18\x03 \x01(\tR\blistener\x12\x12\n" +
+	"\x04peer\x18\x04 \x01(\tR\x04peer\x12\x10\n" +
+	"\x03xid\x18\x05 \x01(\rR\x03xid\x12%\n" +
+	"\x03rpc\x18\x06 \x01(\v2\x13.rdmad.v1.RpcHeaderR\x03rpc\x12-\n" +
+	"\x04took\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04took\x123\n" +
+	"\areceive\x18\b \x01(\v2\x19.google.protobuf.DurationR\areceive\x126\n" +
+	"\trdma_read\x18\t \x01(\v2\x19.google.protobuf.DurationR\brdmaRead\x123\n" +
+	"\aservice\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\aservice\x12-\n" +
+	"\x04post\x18\v \x01(\v2\x19.google.protobuf.DurationR\x04post\x129\n" +
+	"\n" +
+	"completion\x18\f \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"completion\x12\x12\n" +
+	"\x04lost\x18\r \x01(\bR\x04lost\x12\x16\n" +
+	"\x06server\x18\x0e \x01(\tR\x06server\x125\n" +
+	"\bupstream\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\bupstream2\xf6\x01\n" +
 	"\x12DiagnosticsService\x12@\n" +
 	"\x05Trace\x12\x16.rdmad.v1.TraceRequest\x1a\x17.rdmad.v1.TraceResponse\"\x04\x88\xb8\x18\x020\x01\x12F\n" +
-	"\aCapture\x12\x18.rdmad.v1.CaptureRequest\x1a\x19.rdmad.v1.CaptureResponse\"\x04\x88\xb8\x18\x030\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\aCapture\x12\x18.rdmad.v1.CaptureRequest\x1a\x19.rdmad.v1.CaptureResponse\"\x04\x88\xb8\x18\x030\x01\x12V\n" +
+	"\rListSlowCalls\x12\x1e.rdmad.v1.ListSlowCallsRequest\x1a\x1f.rdmad.v1.ListSlowCallsResponse\"\x04\x88\xb8\x18\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_diagnostics_proto_rawDescOnce sync.Once
@@ -1085,7 +1394,7 @@ func file_rdmad_v1_diagnostics_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_diagnostics_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_rdmad_v1_diagnostics_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_rdmad_v1_diagnostics_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_rdmad_v1_diagnostics_proto_goTypes = []any{
 	(TraceResponse_Operation)(0),  // 0: rdmad.v1.TraceResponse.Operation
 	(TraceResponse_Direction)(0),  // 1: rdmad.v1.TraceResponse.Direction
@@ -1100,11 +1409,15 @@ var file_rdmad_v1_diagnostics_proto_goTypes = []any{
 	(*RpcHeader)(nil),             // 10: rdmad.v1.RpcHeader
 	(*CaptureRequest)(nil),        // 11: rdmad.v1.CaptureRequest
 	(*CaptureResponse)(nil),       // 12: rdmad.v1.CaptureResponse
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*ListSlowCallsRequest)(nil),  // 13: rdmad.v1.ListSlowCallsRequest
+	(*ListSlowCallsResponse)(nil), // 14: rdmad.v1.ListSlowCallsResponse
+	(*SlowCall)(nil),              // 15: rdmad.v1.SlowCall
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
 }
 var file_rdmad_v1_diagnostics_proto_depIdxs = []int32{
 	2,  // 0: rdmad.v1.TraceRequest.filter:type_name -> rdmad.v1.TraceFilter
-	13, // 1: rdmad.v1.TraceResponse.time:type_name -> google.protobuf.Timestamp
+	16, // 1: rdmad.v1.TraceResponse.time:type_name -> google.protobuf.Timestamp
 	0,  // 2: rdmad.v1.TraceResponse.operation:type_name -> rdmad.v1.TraceResponse.Operation
 	1,  // 3: rdmad.v1.TraceResponse.direction:type_name -> rdmad.v1.TraceResponse.Direction
 	6,  // 4: rdmad.v1.TraceResponse.header:type_name -> rdmad.v1.TransportHeader
@@ -1117,15 +1430,28 @@ var file_rdmad_v1_diagnostics_proto_depIdxs = []int32{
 	9,  // 11: rdmad.v1.ReadSegment.segment:type_name -> rdmad.v1.Segment
 	9,  // 12: rdmad.v1.WriteChunk.segments:type_name -> rdmad.v1.Segment
 	2,  // 13: rdmad.v1.CaptureRequest.filter:type_name -> rdmad.v1.TraceFilter
-	3,  // 14: rdmad.v1.DiagnosticsService.Trace:input_type -> rdmad.v1.TraceRequest
-	11, // 15: rdmad.v1.DiagnosticsService.Capture:input_type -> rdmad.v1.CaptureRequest
-	4,  // 16: rdmad.v1.DiagnosticsService.Trace:output_type -> rdmad.v1.TraceResponse
-	12, // 17: rdmad.v1.DiagnosticsService.Capture:output_type -> rdmad.v1.CaptureResponse
-	16, // [16:18] is the sub-list for method output_type
-	14, // [14:16] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	17, // 14: rdmad.v1.ListSlowCallsResponse.slow_call:type_name -> google.protobuf.Duration
+	15, // 15: rdmad.v1.ListSlowCallsResponse.calls:type_name -> rdmad.v1.SlowCall
+	16, // 16: rdmad.v1.SlowCall.arrived:type_name -> google.protobuf.Timestamp
+	10, // 17: rdmad.v1.SlowCall.rpc:type_name -> rdmad.v1.RpcHeader
+	17, // 18: rdmad.v1.SlowCall.took:type_name -> google.protobuf.Duration
+	17, // 19: rdmad.v1.SlowCall.receive:type_name -> google.protobuf.Duration
+	17, // 20: rdmad.v1.SlowCall.rdma_read:type_name -> google.protobuf.Duration
+	17, // 21: rdmad.v1.SlowCall.service:type_name -> google.protobuf.Duration
+	17, // 22: rdmad.v1.SlowCall.post:type_name -> google.protobuf.Duration
+	17, // 23: rdmad.v1.SlowCall.completion:type_name -> google.protobuf.Duration
+	17, // 24: rdmad.v1.SlowCall.upstream:type_name -> google.protobuf.Duration
+	3,  // 25: rdmad.v1.DiagnosticsService.Trace:input_type -> rdmad.v1.TraceRequest
+	11, // 26: rdmad.v1.DiagnosticsService.Capture:input_type -> rdmad.v1.CaptureRequest
+	13, // 27: rdmad.v1.DiagnosticsService.ListSlowCalls:input_type -> rdmad.v1.ListSlowCallsRequest
+	4,  // 28: rdmad.v1.DiagnosticsService.Trace:output_type -> rdmad.v1.TraceResponse
+	12, // 29: rdmad.v1.DiagnosticsService.Capture:output_type -> rdmad.v1.CaptureResponse
+	14, // 30: rdmad.v1.DiagnosticsService.ListSlowCalls:output_type -> rdmad.v1.ListSlowCallsResponse
+	28, // [28:31] is the sub-list for method output_type
+	25, // [25:28] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_diagnostics_proto_init() }
@@ -1140,7 +1466,7 @@ func file_rdmad_v1_diagnostics_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_diagnostics_proto_rawDesc), len(file_rdmad_v1_diagnostics_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,23 +19,29 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	DiagnosticsService_Trace_FullMethodName   = "/rdmad.v1.DiagnosticsService/Trace"
-	DiagnosticsService_Capture_FullMethodName = "/rdmad.v1.DiagnosticsService/Capture"
+	DiagnosticsService_Trace_FullMethodName         = "/rdmad.v1.DiagnosticsService/Trace"
+	DiagnosticsService_Capture_FullMethodName       = "/rdmad.v1.DiagnosticsService/Capture"
+	DiagnosticsService_ListSlowCalls_FullMethodName = "/rdmad.v1.DiagnosticsService/ListSlowCalls"
 )
 
 // DiagnosticsServiceClient is the client API for DiagnosticsService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// DiagnosticsService shows what goes over connections. Traffic never waits
-// for a client of it: what doesn't fit its buffer is dropped and counted.
+// DiagnosticsService shows the traffic of connections. Traffic never waits for
+// a client of this service. Events that do not fit the client's buffer are
+// dropped and counted.
 type DiagnosticsServiceClient interface {
-	// Trace streams the transport headers of messages, decoded.
+	// Trace streams the decoded transport headers of messages.
 	Trace(ctx context.Context, in *TraceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TraceResponse], error)
-	// Capture streams a pcapng file: written to disk, Wireshark opens it. RDMA
-	// operations appear as the provider's packets would: the file is made from
-	// what rdmad saw, on any provider.
+	// Capture streams a pcapng file, which Wireshark can open. rdmad makes the
+	// file from the messages and RDMA operations that it sees, with every
+	// provider. RDMA operations appear as packets of the provider.
 	Capture(ctx context.Context, in *CaptureRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CaptureResponse], error)
+	// ListSlowCalls returns the latest slow calls of all listeners, connectors
+	// and services: those that took as long as slow_call in the configuration
+	// file, or longer.
+	ListSlowCalls(ctx context.Context, in *ListSlowCallsRequest, opts ...grpc.CallOption) (*ListSlowCallsResponse, error)
 }
 
 type diagnosticsServiceClient struct {
@@ -84,19 +90,34 @@ func (c *diagnosticsServiceClient) Capture(ctx context.Context, in *CaptureReque
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type DiagnosticsService_CaptureClient = grpc.ServerStreamingClient[CaptureResponse]
 
+func (c *diagnosticsServiceClient) ListSlowCalls(ctx context.Context, in *ListSlowCallsRequest, opts ...grpc.CallOption) (*ListSlowCallsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSlowCallsResponse)
+	err := c.cc.Invoke(ctx, DiagnosticsService_ListSlowCalls_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DiagnosticsServiceServer is the server API for DiagnosticsService service.
 // All implementations must embed UnimplementedDiagnosticsServiceServer
 // for forward compatibility.
 //
-// DiagnosticsService shows what goes over connections. Traffic never waits
-// for a client of it: what doesn't fit its buffer is dropped and counted.
+// DiagnosticsService shows the traffic of connections. Traffic never waits for
+// a client of this service. Events that do not fit the client's buffer are
+// dropped and counted.
 type DiagnosticsServiceServer interface {
-	// Trace streams the transport headers of messages, decoded.
+	// Trace streams the decoded transport headers of messages.
 	Trace(*TraceRequest, grpc.ServerStreamingServer[TraceResponse]) error
-	// Capture streams a pcapng file: written to disk, Wireshark opens it. RDMA
-	// operations appear as the provider's packets would: the file is made from
-	// what rdmad saw, on any provider.
+	// Capture streams a pcapng file, which Wireshark can open. rdmad makes the
+	// file from the messages and RDMA operations that it sees, with every
+	// provider. RDMA operations appear as packets of the provider.
 	Capture(*CaptureRequest, grpc.ServerStreamingServer[CaptureResponse]) error
+	// ListSlowCalls returns the latest slow calls of all listeners, connectors
+	// and services: those that took as long as slow_call in the configuration
+	// file, or longer.
+	ListSlowCalls(context.Context, *ListSlowCallsRequest) (*ListSlowCallsResponse, error)
 	mustEmbedUnimplementedDiagnosticsServiceServer()
 }
 
@@ -112,6 +133,9 @@ func (UnimplementedDiagnosticsServiceServer) Trace(*TraceRequest, grpc.ServerStr
 }
 func (UnimplementedDiagnosticsServiceServer) Capture(*CaptureRequest, grpc.ServerStreamingServer[CaptureResponse]) error {
 	return status.Error(codes.Unimplemented, "method Capture not implemented")
+}
+func (UnimplementedDiagnosticsServiceServer) ListSlowCalls(context.Context, *ListSlowCallsRequest) (*ListSlowCallsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSlowCalls not implemented")
 }
 func (UnimplementedDiagnosticsServiceServer) mustEmbedUnimplementedDiagnosticsServiceServer() {}
 func (UnimplementedDiagnosticsServiceServer) testEmbeddedByValue()                            {}
@@ -156,13 +180,36 @@ func _DiagnosticsService_Capture_Handler(srv interface{}, stream grpc.ServerStre
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type DiagnosticsService_CaptureServer = grpc.ServerStreamingServer[CaptureResponse]
 
+func _DiagnosticsService_ListSlowCalls_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSlowCallsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiagnosticsServiceServer).ListSlowCalls(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiagnosticsService_ListSlowCalls_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiagnosticsServiceServer).ListSlowCalls(ctx, req.(*ListSlowCallsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // DiagnosticsService_ServiceDesc is the grpc.ServiceDesc for DiagnosticsService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var DiagnosticsService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "rdmad.v1.DiagnosticsService",
 	HandlerType: (*DiagnosticsServiceServer)(nil),
-	Methods:     []grpc.MethodDesc{},
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ListSlowCalls",
+			Handler:    _DiagnosticsService_ListSlowCalls_Handler,
+		},
+	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Trace",

@@ -31,14 +31,14 @@ type Listener_State int32
 const (
 	// Never sent.
 	Listener_STATE_UNSPECIFIED Listener_State = 0
-	// Accepting.
+	// It accepts connections.
 	Listener_UP Listener_State = 1
-	// Being removed.
+	// It is being removed.
 	Listener_DRAINING Listener_State = 2
-	// Kept from the last start, but could not be brought back.
+	// It existed before the last restart, but rdmad could not start it again.
 	Listener_FAILED Listener_State = 3
-	// Bound, but nobody can reach it for the time being: its device, port or
-	// address is gone. It comes back by itself.
+	// It is bound, but peers cannot reach it now: its device, port or address
+	// is gone. It recovers without a restart.
 	Listener_DEGRADED Listener_State = 4
 )
 
@@ -88,35 +88,38 @@ func (Listener_State) EnumDescriptor() ([]byte, []int) {
 }
 
 // Listener accepts RPC-over-RDMA connections and hands their calls to a
-// service. Its counters are doubles for the reason given at Connection.
+// service. Its counters are doubles, for the reason given at Connection.
 type Listener struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, as in the configuration and in scopes.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Verbs provider, for example softiwarp.
 	Provider string `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
-	// Address and port as bound.
+	// Address and port that are bound.
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
-	// Service that answers.
+	// Service that answers the calls.
 	Service string `protobuf:"bytes,4,opt,name=service,proto3" json:"service,omitempty"`
 	// Connections that are up.
 	Connections uint32 `protobuf:"varint,5,opt,name=connections,proto3" json:"connections,omitempty"`
-	// Connections accepted since it started.
+	// Connections accepted since the listener's start.
 	Accepted float64 `protobuf:"fixed64,6,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// Handshakes and connections refused since it started.
+	// Handshakes and connections refused since the listener's start.
 	Refused float64 `protobuf:"fixed64,7,opt,name=refused,proto3" json:"refused,omitempty"`
-	// When it started.
+	// Time of its start.
 	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
-	// Where it comes from: "config", or "runtime" for AddListener.
+	// Origin: "config" for the configuration file, "runtime" for AddListener.
 	Source string `protobuf:"bytes,9,opt,name=source,proto3" json:"source,omitempty"`
-	// Its programs are registered with rpcbind.
+	// The programs of the service are registered with rpcbind.
 	Rpcbind bool `protobuf:"varint,10,opt,name=rpcbind,proto3" json:"rpcbind,omitempty"`
-	// How many may connect, and who.
+	// Limits on connections, and the addresses that may connect.
 	Admission *Admission `protobuf:"bytes,11,opt,name=admission,proto3" json:"admission,omitempty"`
-	// What it is doing.
+	// Its state.
 	State Listener_State `protobuf:"varint,12,opt,name=state,proto3,enum=rdmad.v1.Listener_State" json:"state,omitempty"`
-	// With FAILED and DEGRADED: why.
-	Failure       string `protobuf:"bytes,13,opt,name=failure,proto3" json:"failure,omitempty"`
+	// Reason of state FAILED or DEGRADED.
+	Failure string `protobuf:"bytes,13,opt,name=failure,proto3" json:"failure,omitempty"`
+	// Fields of a listener of the configuration file that UpdateListener changed,
+	// such as "address" and "admission.deny".
+	Changed       []string `protobuf:"bytes,14,rep,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -242,21 +245,29 @@ func (x *Listener) GetFailure() string {
 	return ""
 }
 
-// Admission says how many peers may connect, and who.
+func (x *Listener) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+// Admission limits the connections, and names the addresses that may connect.
 type Admission struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most connections; 0 for as many as the daemon takes.
+	// Maximum connections; 0 for as many as the daemon takes.
 	MaxConnections uint32 `protobuf:"varint,1,opt,name=max_connections,json=maxConnections,proto3" json:"max_connections,omitempty"`
-	// Most connections from one address; 0 for as many as the listener takes.
+	// Maximum connections from one address; 0 for as many as the listener takes.
 	MaxConnectionsPerPeer uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3" json:"max_connections_per_peer,omitempty"`
-	// Addresses and CIDRs that may connect; empty for all.
+	// Addresses and CIDRs that may connect; empty for all addresses.
 	Allow []string `protobuf:"bytes,3,rep,name=allow,proto3" json:"allow,omitempty"`
-	// Addresses and CIDRs that may not, allowed or not.
+	// Addresses and CIDRs that may not connect, even if allow has them.
 	Deny []string `protobuf:"bytes,4,rep,name=deny,proto3" json:"deny,omitempty"`
-	// Most connections being made at once; 0 for 64. Peers over it wait.
+	// Maximum connections that are being made at the same time; 0 for 64. Further
+	// peers wait.
 	MaxHandshakes uint32 `protobuf:"varint,5,opt,name=max_handshakes,json=maxHandshakes,proto3" json:"max_handshakes,omitempty"`
-	// How long a connection may make no call before it is closed; empty for ever,
-	// or as long as the limits of all listeners say.
+	// Time without a call after which rdmad closes a connection. Empty for the
+	// time in the limits of all listeners, which may be for ever.
 	Idle          *durationpb.Duration `protobuf:"bytes,10,opt,name=idle,proto3" json:"idle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -337,9 +348,9 @@ func (x *Admission) GetIdle() *durationpb.Duration {
 // ListListenersRequest asks for the listeners.
 type ListListenersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most listeners of one answer; 0 for 1000.
+	// Maximum number of listeners in one response; 0 for 1000.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the answer before; empty for the first.
+	// next_page_token of the previous response; empty for the first page.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -389,12 +400,12 @@ func (x *ListListenersRequest) GetPageToken() string {
 	return ""
 }
 
-// ListListenersResponse is the listeners.
+// ListListenersResponse lists the listeners.
 type ListListenersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ordered by name.
 	Listeners []*Listener `protobuf:"bytes,1,rep,name=listeners,proto3" json:"listeners,omitempty"`
-	// For the next page; empty when there is none.
+	// Token for the next page; empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -447,17 +458,17 @@ func (x *ListListenersResponse) GetNextPageToken() string {
 // AddListenerRequest describes a listener.
 type AddListenerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name; letters, digits, dot, dash and underscore.
+	// Name, made of letters, digits, dots, dashes and underscores.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Verbs provider; empty for softiwarp.
 	Provider string `protobuf:"bytes,2,opt,name=provider,proto3" json:"provider,omitempty"`
-	// host:port; port 0 picks one.
+	// host:port to accept connections at; with port 0 the system chooses a port.
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
-	// Service that answers.
+	// Service that answers the calls.
 	Service string `protobuf:"bytes,4,opt,name=service,proto3" json:"service,omitempty"`
-	// Register its programs with rpcbind.
+	// Register the programs of the service with rpcbind.
 	Rpcbind bool `protobuf:"varint,5,opt,name=rpcbind,proto3" json:"rpcbind,omitempty"`
-	// How many may connect, and who.
+	// Limits on connections, and the addresses that may connect.
 	Admission     *Admission `protobuf:"bytes,6,opt,name=admission,proto3" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -535,7 +546,7 @@ func (x *AddListenerRequest) GetAdmission() *Admission {
 	return nil
 }
 
-// AddListenerResponse is the listener as bound.
+// AddListenerResponse describes the new listener.
 type AddListenerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The listener.
@@ -588,10 +599,25 @@ type UpdateListenerRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// New values.
 	Admission *Admission `protobuf:"bytes,2,opt,name=admission,proto3" json:"admission,omitempty"`
-	// Fields of admission to change, such as "max_connections"; empty for all.
+	// Fields to change, such as "address", "admission.deny", or "deny" for the
+	// same field. Empty for all fields of admission, if the request has it, and
+	// for the other fields that the request has.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// End the connections that may not be there any more.
-	Disconnect    bool `protobuf:"varint,4,opt,name=disconnect,proto3" json:"disconnect,omitempty"`
+	// End the connections that are no longer permitted.
+	Disconnect bool `protobuf:"varint,4,opt,name=disconnect,proto3" json:"disconnect,omitempty"`
+	// Verbs provider.
+	Provider *string `protobuf:"bytes,5,opt,name=provider,proto3,oneof" json:"provider,omitempty"`
+	// host:port to accept connections at.
+	Address *string `protobuf:"bytes,6,opt,name=address,proto3,oneof" json:"address,omitempty"`
+	// Service that answers the calls.
+	Service *string `protobuf:"bytes,7,opt,name=service,proto3,oneof" json:"service,omitempty"`
+	// Register the programs of the service with rpcbind.
+	Rpcbind *bool `protobuf:"varint,8,opt,name=rpcbind,proto3,oneof" json:"rpcbind,omitempty"`
+	// Time that the calls in flight of a replaced listener may take; empty for
+	// 30 s.
+	Deadline *durationpb.Duration `protobuf:"bytes,9,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Fields that get the value of the configuration file back; "*" for all.
+	Unset         []string `protobuf:"bytes,10,rep,name=unset,proto3" json:"unset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -654,12 +680,54 @@ func (x *UpdateListenerRequest) GetDisconnect() bool {
 	return false
 }
 
-// UpdateListenerResponse is the listener after the change.
+func (x *UpdateListenerRequest) GetProvider() string {
+	if x != nil && x.Provider != nil {
+		return *x.Provider
+	}
+	return ""
+}
+
+func (x *UpdateListenerRequest) GetAddress() string {
+	if x != nil && x.Address != nil {
+		return *x.Address
+	}
+	return ""
+}
+
+func (x *UpdateListenerRequest) GetService() string {
+	if x != nil && x.Service != nil {
+		return *x.Service
+	}
+	return ""
+}
+
+func (x *UpdateListenerRequest) GetRpcbind() bool {
+	if x != nil && x.Rpcbind != nil {
+		return *x.Rpcbind
+	}
+	return false
+}
+
+func (x *UpdateListenerRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *UpdateListenerRequest) GetUnset() []string {
+	if x != nil {
+		return x.Unset
+	}
+	return nil
+}
+
+// UpdateListenerResponse describes the listener after the change.
 type UpdateListenerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The listener.
 	Listener *Listener `protobuf:"bytes,1,opt,name=listener,proto3" json:"listener,omitempty"`
-	// Connections ended.
+	// Number of connections that rdmad ended.
 	Disconnected  uint32 `protobuf:"varint,2,opt,name=disconnected,proto3" json:"disconnected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -714,7 +782,7 @@ type RemoveListenerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The listener's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How long calls in flight may take; 0 for 30 s.
+	// Time that the calls in flight may take; 0 for 30 s.
 	Deadline      *durationpb.Duration `protobuf:"bytes,2,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -764,12 +832,12 @@ func (x *RemoveListenerRequest) GetDeadline() *durationpb.Duration {
 	return nil
 }
 
-// RemoveListenerResponse says how its connections ended.
+// RemoveListenerResponse says how the listener's connections ended.
 type RemoveListenerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Connections that finished their calls.
 	Drained uint32 `protobuf:"varint,1,opt,name=drained,proto3" json:"drained,omitempty"`
-	// Connections cut with calls in flight.
+	// Connections that were cut with calls in flight.
 	Cut           uint32 `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -822,24 +890,28 @@ func (x *RemoveListenerResponse) GetCut() uint32 {
 // Service answers calls.
 type Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name, as listeners give it.
+	// Name that listeners refer to.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Kind: nfs, echo or forward.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Where it comes from: "config", or "runtime" for AddService.
+	// Origin: "config" for the configuration file, "runtime" for AddService.
 	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
-	// Listeners that hand it their calls, by name.
+	// Names of the listeners that hand it their calls.
 	Listeners []string `protobuf:"bytes,4,rep,name=listeners,proto3" json:"listeners,omitempty"`
-	// Address where it is served over TCP as well; empty when it isn't.
+	// Address at which it is also served over TCP; empty if it is not.
 	TcpAddress string `protobuf:"bytes,5,opt,name=tcp_address,json=tcpAddress,proto3" json:"tcp_address,omitempty"`
 	// Parameters of an nfs service.
 	Nfs *NfsService `protobuf:"bytes,6,opt,name=nfs,proto3" json:"nfs,omitempty"`
-	// It is being removed.
+	// The service is being removed.
 	Draining bool `protobuf:"varint,7,opt,name=draining,proto3" json:"draining,omitempty"`
-	// Why it could not be brought back after a restart; empty when it works.
+	// Reason why rdmad could not start the service again after a restart; empty
+	// if the service works.
 	Failure string `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`
 	// Parameters of a forward service.
-	Forward       *ForwardService `protobuf:"bytes,9,opt,name=forward,proto3" json:"forward,omitempty"`
+	Forward *ForwardService `protobuf:"bytes,9,opt,name=forward,proto3" json:"forward,omitempty"`
+	// Fields of a service of the configuration file that UpdateService changed,
+	// such as "nfs.read_only".
+	Changed       []string `protobuf:"bytes,10,rep,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -937,19 +1009,38 @@ func (x *Service) GetForward() *ForwardService {
 	return nil
 }
 
-// NfsService serves a directory by NFSv3 and MOUNT.
+func (x *Service) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+// NfsService serves a directory with NFSv3 and MOUNT.
 type NfsService struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Directory.
+	// Directory to export. Clients mount it as /export, /, or by this path. Empty if there are
+	// exports.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// Refuse every change.
+	// Refuse every change of the export.
 	ReadOnly bool `protobuf:"varint,2,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
-	// Whose rights clients get: none (their own; the default), root, all.
+	// Users that rdmad replaces by the user anonuid: none (the default), root or all. root_squash
+	// and all_squash mean the same.
 	Squash string `protobuf:"bytes,3,opt,name=squash,proto3" json:"squash,omitempty"`
-	// Answer changes of names and attributes before they are on the disk.
+	// Answer changes of names and attributes before the changes are on the disk.
 	AsyncMetadata bool `protobuf:"varint,4,opt,name=async_metadata,json=asyncMetadata,proto3" json:"async_metadata,omitempty"`
-	// host:port to serve it over TCP as well; empty for not at all.
-	TcpListen     string `protobuf:"bytes,5,opt,name=tcp_listen,json=tcpListen,proto3" json:"tcp_listen,omitempty"`
+	// host:port to serve the exports over TCP as well; empty for no TCP.
+	TcpListen string `protobuf:"bytes,5,opt,name=tcp_listen,json=tcpListen,proto3" json:"tcp_listen,omitempty"`
+	// Serve the directory only while a file system is mounted at it.
+	RequireMountpoint bool `protobuf:"varint,6,opt,name=require_mountpoint,json=requireMountpoint,proto3" json:"require_mountpoint,omitempty"`
+	// User that replaces squashed users; 0 means 65534.
+	Anonuid uint32 `protobuf:"varint,7,opt,name=anonuid,proto3" json:"anonuid,omitempty"`
+	// Group that replaces squashed groups; 0 means 65534.
+	Anongid uint32 `protobuf:"varint,8,opt,name=anongid,proto3" json:"anongid,omitempty"`
+	// Networks that have access. Without any, every client has access.
+	Clients []*NfsClient `protobuf:"bytes,9,rep,name=clients,proto3" json:"clients,omitempty"`
+	// More directories to export. Clients mount them by their paths.
+	Exports       []*NfsExport `protobuf:"bytes,10,rep,name=exports,proto3" json:"exports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1019,20 +1110,238 @@ func (x *NfsService) GetTcpListen() string {
 	return ""
 }
 
+func (x *NfsService) GetRequireMountpoint() bool {
+	if x != nil {
+		return x.RequireMountpoint
+	}
+	return false
+}
+
+func (x *NfsService) GetAnonuid() uint32 {
+	if x != nil {
+		return x.Anonuid
+	}
+	return 0
+}
+
+func (x *NfsService) GetAnongid() uint32 {
+	if x != nil {
+		return x.Anongid
+	}
+	return 0
+}
+
+func (x *NfsService) GetClients() []*NfsClient {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *NfsService) GetExports() []*NfsExport {
+	if x != nil {
+		return x.Exports
+	}
+	return nil
+}
+
+// NfsExport is an exported directory. Its fields are those of NfsService.
+type NfsExport struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Directory to export.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Serve the directory only while a file system is mounted at it.
+	RequireMountpoint bool `protobuf:"varint,2,opt,name=require_mountpoint,json=requireMountpoint,proto3" json:"require_mountpoint,omitempty"`
+	// Refuse every change of the export.
+	ReadOnly bool `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	// Users that rdmad replaces by the user anonuid.
+	Squash string `protobuf:"bytes,4,opt,name=squash,proto3" json:"squash,omitempty"`
+	// User that replaces squashed users; 0 means 65534.
+	Anonuid uint32 `protobuf:"varint,5,opt,name=anonuid,proto3" json:"anonuid,omitempty"`
+	// Group that replaces squashed groups; 0 means 65534.
+	Anongid uint32 `protobuf:"varint,6,opt,name=anongid,proto3" json:"anongid,omitempty"`
+	// Networks that have access. Without any, every client has access.
+	Clients       []*NfsClient `protobuf:"bytes,7,rep,name=clients,proto3" json:"clients,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NfsExport) Reset() {
+	*x = NfsExport{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NfsExport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NfsExport) ProtoMessage() {}
+
+func (x *NfsExport) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NfsExport.ProtoReflect.Descriptor instead.
+func (*NfsExport) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *NfsExport) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *NfsExport) GetRequireMountpoint() bool {
+	if x != nil {
+		return x.RequireMountpoint
+	}
+	return false
+}
+
+func (x *NfsExport) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
+func (x *NfsExport) GetSquash() string {
+	if x != nil {
+		return x.Squash
+	}
+	return ""
+}
+
+func (x *NfsExport) GetAnonuid() uint32 {
+	if x != nil {
+		return x.Anonuid
+	}
+	return 0
+}
+
+func (x *NfsExport) GetAnongid() uint32 {
+	if x != nil {
+		return x.Anongid
+	}
+	return 0
+}
+
+func (x *NfsExport) GetClients() []*NfsClient {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+// NfsClient has the options of an export for the clients of some networks. A field that is
+// not given is as in the export.
+type NfsClient struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Addresses and CIDRs.
+	Networks []string `protobuf:"bytes,1,rep,name=networks,proto3" json:"networks,omitempty"`
+	// Refuse every change by these clients.
+	ReadOnly bool `protobuf:"varint,2,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	// Users that rdmad replaces by the user anonuid.
+	Squash string `protobuf:"bytes,3,opt,name=squash,proto3" json:"squash,omitempty"`
+	// User that replaces squashed users.
+	Anonuid uint32 `protobuf:"varint,4,opt,name=anonuid,proto3" json:"anonuid,omitempty"`
+	// Group that replaces squashed groups.
+	Anongid       uint32 `protobuf:"varint,5,opt,name=anongid,proto3" json:"anongid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NfsClient) Reset() {
+	*x = NfsClient{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NfsClient) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NfsClient) ProtoMessage() {}
+
+func (x *NfsClient) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NfsClient.ProtoReflect.Descriptor instead.
+func (*NfsClient) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *NfsClient) GetNetworks() []string {
+	if x != nil {
+		return x.Networks
+	}
+	return nil
+}
+
+func (x *NfsClient) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
+func (x *NfsClient) GetSquash() string {
+	if x != nil {
+		return x.Squash
+	}
+	return ""
+}
+
+func (x *NfsClient) GetAnonuid() uint32 {
+	if x != nil {
+		return x.Anonuid
+	}
+	return 0
+}
+
+func (x *NfsClient) GetAnongid() uint32 {
+	if x != nil {
+		return x.Anongid
+	}
+	return 0
+}
+
 // ForwardService passes calls on to an ONC RPC server on TCP.
 type ForwardService struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// host:port of the server.
 	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
-	// How long a client waits for its connection to the server before it is
-	// rejected; empty for 5 s.
+	// Time that a client waits for its connection to the server, before rdmad
+	// rejects the client; empty for 5 s.
 	DialTimeout *durationpb.Duration `protobuf:"bytes,2,opt,name=dial_timeout,json=dialTimeout,proto3" json:"dial_timeout,omitempty"`
-	// How long the server may take to answer a call before the client's
-	// connection ends; empty for 2 minutes.
+	// Time that the server may take to answer a call, before rdmad ends the
+	// client's connection; empty for 2 minutes.
 	CallTimeout *durationpb.Duration `protobuf:"bytes,3,opt,name=call_timeout,json=callTimeout,proto3" json:"call_timeout,omitempty"`
-	// How long a client has to answer a call of the server; empty for 30 s.
+	// Time that a client may take to answer a call of the server; empty for 30 s.
 	CallbackTimeout *durationpb.Duration `protobuf:"bytes,4,opt,name=callback_timeout,json=callbackTimeout,proto3" json:"callback_timeout,omitempty"`
-	// Connect from a port below 1024.
+	// Connect to the server from a port below 1024.
 	ReservedPort bool `protobuf:"varint,5,opt,name=reserved_port,json=reservedPort,proto3" json:"reserved_port,omitempty"`
 	// Largest reply, in bytes; 0 for 4 MiB.
 	MaxRecord     uint32 `protobuf:"varint,6,opt,name=max_record,json=maxRecord,proto3" json:"max_record,omitempty"`
@@ -1042,7 +1351,7 @@ type ForwardService struct {
 
 func (x *ForwardService) Reset() {
 	*x = ForwardService{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1363,7 @@ func (x *ForwardService) String() string {
 func (*ForwardService) ProtoMessage() {}
 
 func (x *ForwardService) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[12]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1376,7 @@ func (x *ForwardService) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardService.ProtoReflect.Descriptor instead.
 func (*ForwardService) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{12}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ForwardService) GetAddress() string {
@@ -1121,7 +1430,7 @@ type EchoService struct {
 
 func (x *EchoService) Reset() {
 	*x = EchoService{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1133,7 +1442,7 @@ func (x *EchoService) String() string {
 func (*EchoService) ProtoMessage() {}
 
 func (x *EchoService) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[13]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1146,7 +1455,7 @@ func (x *EchoService) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EchoService.ProtoReflect.Descriptor instead.
 func (*EchoService) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{13}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{15}
 }
 
 // ListServicesRequest asks for the services.
@@ -1158,7 +1467,7 @@ type ListServicesRequest struct {
 
 func (x *ListServicesRequest) Reset() {
 	*x = ListServicesRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1170,7 +1479,7 @@ func (x *ListServicesRequest) String() string {
 func (*ListServicesRequest) ProtoMessage() {}
 
 func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[14]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1183,10 +1492,10 @@ func (x *ListServicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesRequest.ProtoReflect.Descriptor instead.
 func (*ListServicesRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{14}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{16}
 }
 
-// ListServicesResponse is the services.
+// ListServicesResponse lists the services.
 type ListServicesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Ordered by name.
@@ -1197,7 +1506,7 @@ type ListServicesResponse struct {
 
 func (x *ListServicesResponse) Reset() {
 	*x = ListServicesResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1518,7 @@ func (x *ListServicesResponse) String() string {
 func (*ListServicesResponse) ProtoMessage() {}
 
 func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[15]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1531,7 @@ func (x *ListServicesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServicesResponse.ProtoReflect.Descriptor instead.
 func (*ListServicesResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{15}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListServicesResponse) GetServices() []*Service {
@@ -1235,9 +1544,9 @@ func (x *ListServicesResponse) GetServices() []*Service {
 // AddServiceRequest describes a service.
 type AddServiceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name; letters, digits, dot, dash and underscore.
+	// Name, made of letters, digits, dots, dashes and underscores.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What it is.
+	// Kind of the service.
 	//
 	// Types that are valid to be assigned to Kind:
 	//
@@ -1251,7 +1560,7 @@ type AddServiceRequest struct {
 
 func (x *AddServiceRequest) Reset() {
 	*x = AddServiceRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1572,7 @@ func (x *AddServiceRequest) String() string {
 func (*AddServiceRequest) ProtoMessage() {}
 
 func (x *AddServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[16]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1585,7 @@ func (x *AddServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServiceRequest.ProtoReflect.Descriptor instead.
 func (*AddServiceRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{16}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AddServiceRequest) GetName() string {
@@ -1335,7 +1644,7 @@ type AddServiceRequest_Echo struct {
 }
 
 type AddServiceRequest_Forward struct {
-	// Calls passed on to a server on TCP.
+	// Passes calls on to a server on TCP.
 	Forward *ForwardService `protobuf:"bytes,4,opt,name=forward,proto3,oneof"`
 }
 
@@ -1345,7 +1654,7 @@ func (*AddServiceRequest_Echo) isAddServiceRequest_Kind() {}
 
 func (*AddServiceRequest_Forward) isAddServiceRequest_Kind() {}
 
-// AddServiceResponse is the service.
+// AddServiceResponse describes the new service.
 type AddServiceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The service.
@@ -1356,7 +1665,7 @@ type AddServiceResponse struct {
 
 func (x *AddServiceResponse) Reset() {
 	*x = AddServiceResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1677,7 @@ func (x *AddServiceResponse) String() string {
 func (*AddServiceResponse) ProtoMessage() {}
 
 func (x *AddServiceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[17]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,10 +1690,149 @@ func (x *AddServiceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServiceResponse.ProtoReflect.Descriptor instead.
 func (*AddServiceResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{17}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AddServiceResponse) GetService() *Service {
+	if x != nil {
+		return x.Service
+	}
+	return nil
+}
+
+// UpdateServiceRequest changes a service.
+type UpdateServiceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// New values of an nfs service.
+	Nfs *NfsService `protobuf:"bytes,2,opt,name=nfs,proto3" json:"nfs,omitempty"`
+	// New values of a forward service.
+	Forward *ForwardService `protobuf:"bytes,3,opt,name=forward,proto3" json:"forward,omitempty"`
+	// Fields to change, such as "nfs.read_only"; empty for those that the request
+	// has.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Time that the calls in flight of the replaced service may take; empty for
+	// 30 s.
+	Deadline *durationpb.Duration `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Fields that get the value of the configuration file back; "*" for all.
+	Unset         []string `protobuf:"bytes,6,rep,name=unset,proto3" json:"unset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateServiceRequest) Reset() {
+	*x = UpdateServiceRequest{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateServiceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateServiceRequest) ProtoMessage() {}
+
+func (x *UpdateServiceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateServiceRequest.ProtoReflect.Descriptor instead.
+func (*UpdateServiceRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *UpdateServiceRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateServiceRequest) GetNfs() *NfsService {
+	if x != nil {
+		return x.Nfs
+	}
+	return nil
+}
+
+func (x *UpdateServiceRequest) GetForward() *ForwardService {
+	if x != nil {
+		return x.Forward
+	}
+	return nil
+}
+
+func (x *UpdateServiceRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *UpdateServiceRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *UpdateServiceRequest) GetUnset() []string {
+	if x != nil {
+		return x.Unset
+	}
+	return nil
+}
+
+// UpdateServiceResponse describes the service after the change.
+type UpdateServiceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The service.
+	Service       *Service `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateServiceResponse) Reset() {
+	*x = UpdateServiceResponse{}
+	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateServiceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateServiceResponse) ProtoMessage() {}
+
+func (x *UpdateServiceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateServiceResponse.ProtoReflect.Descriptor instead.
+func (*UpdateServiceResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *UpdateServiceResponse) GetService() *Service {
 	if x != nil {
 		return x.Service
 	}
@@ -1396,7 +1844,7 @@ type RemoveServiceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The service's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How long calls over TCP in flight may take; empty for 30 s.
+	// Time that calls in flight over TCP may take; empty for 30 s.
 	Deadline      *durationpb.Duration `protobuf:"bytes,2,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1404,7 +1852,7 @@ type RemoveServiceRequest struct {
 
 func (x *RemoveServiceRequest) Reset() {
 	*x = RemoveServiceRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1864,7 @@ func (x *RemoveServiceRequest) String() string {
 func (*RemoveServiceRequest) ProtoMessage() {}
 
 func (x *RemoveServiceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[18]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1877,7 @@ func (x *RemoveServiceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServiceRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServiceRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{18}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RemoveServiceRequest) GetName() string {
@@ -1455,7 +1903,7 @@ type RemoveServiceResponse struct {
 
 func (x *RemoveServiceResponse) Reset() {
 	*x = RemoveServiceResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1915,7 @@ func (x *RemoveServiceResponse) String() string {
 func (*RemoveServiceResponse) ProtoMessage() {}
 
 func (x *RemoveServiceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[19]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,38 +1928,42 @@ func (x *RemoveServiceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServiceResponse.ProtoReflect.Descriptor instead.
 func (*RemoveServiceResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{19}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{23}
 }
 
-// Limits bound the connections of all listeners together, and of rdmad's own ports.
+// Limits bound the connections of all listeners together, and the connections
+// of rdmad's own ports.
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most connections; 0 for 4096.
+	// Maximum connections; 0 for 4096.
 	MaxConnections uint32 `protobuf:"varint,1,opt,name=max_connections,json=maxConnections,proto3" json:"max_connections,omitempty"`
-	// Most connections from one address, of IPv6 from one /64; 0 for 256.
+	// Maximum connections from one IPv4 address or one IPv6 /64; 0 for 256.
 	MaxConnectionsPerPeer uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3" json:"max_connections_per_peer,omitempty"`
-	// Most connections being made at once; 0 for 256.
+	// Maximum connections that are being made at the same time; 0 for 256.
 	MaxHandshakes uint32 `protobuf:"varint,3,opt,name=max_handshakes,json=maxHandshakes,proto3" json:"max_handshakes,omitempty"`
-	// Most memory of the process, in bytes; absent in a request for what it is. 5/8
-	// of it is for registered memory, which the adaptive credit policy divides
-	// between connections. A double for the reason given at Connection.
+	// Maximum memory of the process, in bytes; absent in a request to leave it
+	// unchanged. 5/8 of it is for registered memory, which the adaptive credit
+	// policy divides between connections. A double, for the reason given at
+	// Connection.
 	MaxMemory *float64 `protobuf:"fixed64,4,opt,name=max_memory,json=maxMemory,proto3,oneof" json:"max_memory,omitempty"`
-	// How long a connection may make no call before it is closed; 0 for ever,
-	// absent in a request for what it is.
+	// Time without a call after which rdmad closes a connection; 0 for ever,
+	// absent in a request to leave it unchanged.
 	Idle *durationpb.Duration `protobuf:"bytes,10,opt,name=idle,proto3" json:"idle,omitempty"`
-	// Most TCP connections of services, all together; 0 for 1024, absent in a
-	// request for what it is, as with the fields that follow. A newcomer over it
-	// takes the place of the connection that is idle for longest.
+	// Maximum TCP connections of all services together; 0 for 1024. A new
+	// connection above the limit replaces the connection that is idle for the
+	// longest time. This field and the fields below are absent in a request to
+	// leave them unchanged.
 	MaxTcpConnections *uint32 `protobuf:"varint,20,opt,name=max_tcp_connections,json=maxTcpConnections,proto3,oneof" json:"max_tcp_connections,omitempty"`
-	// Most of them from one address, of IPv6 from one /64; 0 for 128.
+	// Maximum TCP connections of services from one IPv4 address or one IPv6 /64;
+	// 0 for 128.
 	MaxTcpConnectionsPerPeer *uint32 `protobuf:"varint,21,opt,name=max_tcp_connections_per_peer,json=maxTcpConnectionsPerPeer,proto3,oneof" json:"max_tcp_connections_per_peer,omitempty"`
-	// How long they, and clients of connectors, may make no call; 0 for 6
-	// minutes.
+	// Time without a call after which rdmad closes a TCP connection of a service
+	// or of a connector's client; 0 for 6 minutes.
 	TcpIdle *durationpb.Duration `protobuf:"bytes,22,opt,name=tcp_idle,json=tcpIdle,proto3" json:"tcp_idle,omitempty"`
-	// Those of the control plane's clients; absent in a request for what they
-	// are.
+	// Limits of the control plane's clients; absent in a request to leave them
+	// unchanged.
 	Control *PortLimits `protobuf:"bytes,30,opt,name=control,proto3" json:"control,omitempty"`
-	// Those of the metrics port, which has no reserved connections.
+	// Limits of the metrics port, which has no reserved connections.
 	Metrics       *PortLimits `protobuf:"bytes,31,opt,name=metrics,proto3" json:"metrics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1519,7 +1971,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1531,7 +1983,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[20]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1544,7 +1996,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{20}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Limits) GetMaxConnections() uint32 {
@@ -1617,19 +2069,23 @@ func (x *Limits) GetMetrics() *PortLimits {
 	return nil
 }
 
-// PortLimits bound the connections of one of rdmad's own ports. A field that
-// is absent in a request stays as it is. rdmad admits fewer connections where
-// it may not have so many descriptors, see Descriptors.
+// PortLimits bound the connections of one of rdmad's own ports. A field that is
+// absent in a request stays as it is. rdmad admits fewer connections if it may
+// not open so many descriptors (see Descriptors).
 type PortLimits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most connections; 0 for 256 of the control plane and 64 of the metrics port.
+	// Maximum connections; 0 for 256 at the control plane and 64 at the metrics
+	// port.
 	MaxConnections *uint32 `protobuf:"varint,1,opt,name=max_connections,json=maxConnections,proto3,oneof" json:"max_connections,omitempty"`
-	// Most connections of one user or certificate, or from one address, of IPv6
-	// from one /64; 0 for a quarter of all, at most 64 and 16.
+	// Maximum connections of one user or certificate, or from one IPv4 address or
+	// one IPv6 /64; 0 for a quarter of max_connections, at most 64 at the control
+	// plane and 16 at the metrics port.
 	MaxConnectionsPerPeer *uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3,oneof" json:"max_connections_per_peer,omitempty"`
-	// How many of all are kept for admins; 0 for a quarter of all, at most 32.
+	// Connections, of max_connections, that are reserved for admins; 0 for a
+	// quarter of max_connections, at most 32.
 	Reserved *uint32 `protobuf:"varint,3,opt,name=reserved,proto3,oneof" json:"reserved,omitempty"`
-	// How long a connection may have no request; 0 for 5 minutes, and 90 s.
+	// Time without a request after which rdmad closes a connection; 0 for 5
+	// minutes at the control plane and 90 s at the metrics port.
 	Idle          *durationpb.Duration `protobuf:"bytes,4,opt,name=idle,proto3" json:"idle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1637,7 +2093,7 @@ type PortLimits struct {
 
 func (x *PortLimits) Reset() {
 	*x = PortLimits{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +2105,7 @@ func (x *PortLimits) String() string {
 func (*PortLimits) ProtoMessage() {}
 
 func (x *PortLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[21]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +2118,7 @@ func (x *PortLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortLimits.ProtoReflect.Descriptor instead.
 func (*PortLimits) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{21}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PortLimits) GetMaxConnections() uint32 {
@@ -1702,7 +2158,7 @@ type GetLimitsRequest struct {
 
 func (x *GetLimitsRequest) Reset() {
 	*x = GetLimitsRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +2170,7 @@ func (x *GetLimitsRequest) String() string {
 func (*GetLimitsRequest) ProtoMessage() {}
 
 func (x *GetLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[22]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,21 +2183,24 @@ func (x *GetLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimitsRequest.ProtoReflect.Descriptor instead.
 func (*GetLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{22}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{26}
 }
 
-// GetLimitsResponse is the limits in force.
+// GetLimitsResponse holds the limits in force.
 type GetLimitsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Defaults filled in.
-	Limits        *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	// The limits, with the defaults filled in.
+	Limits *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Fields of limits that SetLimits changed, such as "max_connections" and
+	// "control.idle". The others are those of the configuration file, or defaults.
+	Changed       []string `protobuf:"bytes,2,rep,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetLimitsResponse) Reset() {
 	*x = GetLimitsResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +2212,7 @@ func (x *GetLimitsResponse) String() string {
 func (*GetLimitsResponse) ProtoMessage() {}
 
 func (x *GetLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[23]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +2225,7 @@ func (x *GetLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimitsResponse.ProtoReflect.Descriptor instead.
 func (*GetLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{23}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetLimitsResponse) GetLimits() *Limits {
@@ -1776,18 +2235,30 @@ func (x *GetLimitsResponse) GetLimits() *Limits {
 	return nil
 }
 
-// SetLimitsRequest changes the limits, all of them.
+func (x *GetLimitsResponse) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+// SetLimitsRequest changes limits.
 type SetLimitsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// New values.
-	Limits        *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	Limits *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Fields of limits to change, such as "max_connections" and "control.idle".
+	// Empty for those that the request has.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Fields that get the value of the configuration file back; "*" for all.
+	Unset         []string `protobuf:"bytes,3,rep,name=unset,proto3" json:"unset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetLimitsRequest) Reset() {
 	*x = SetLimitsRequest{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +2270,7 @@ func (x *SetLimitsRequest) String() string {
 func (*SetLimitsRequest) ProtoMessage() {}
 
 func (x *SetLimitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[24]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +2283,7 @@ func (x *SetLimitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLimitsRequest.ProtoReflect.Descriptor instead.
 func (*SetLimitsRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{24}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetLimitsRequest) GetLimits() *Limits {
@@ -1822,18 +2293,34 @@ func (x *SetLimitsRequest) GetLimits() *Limits {
 	return nil
 }
 
-// SetLimitsResponse is the limits in force.
+func (x *SetLimitsRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *SetLimitsRequest) GetUnset() []string {
+	if x != nil {
+		return x.Unset
+	}
+	return nil
+}
+
+// SetLimitsResponse holds the limits in force.
 type SetLimitsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Defaults filled in.
-	Limits        *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	// The limits, with the defaults filled in.
+	Limits *Limits `protobuf:"bytes,1,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Fields of limits that SetLimits changed and that are not unset.
+	Changed       []string `protobuf:"bytes,2,rep,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetLimitsResponse) Reset() {
 	*x = SetLimitsResponse{}
-	mi := &file_rdmad_v1_listener_proto_msgTypes[25]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +2332,7 @@ func (x *SetLimitsResponse) String() string {
 func (*SetLimitsResponse) ProtoMessage() {}
 
 func (x *SetLimitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_listener_proto_msgTypes[25]
+	mi := &file_rdmad_v1_listener_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +2345,7 @@ func (x *SetLimitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLimitsResponse.ProtoReflect.Descriptor instead.
 func (*SetLimitsResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{25}
+	return file_rdmad_v1_listener_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetLimitsResponse) GetLimits() *Limits {
@@ -1868,11 +2355,18 @@ func (x *SetLimitsResponse) GetLimits() *Limits {
 	return nil
 }
 
+func (x *SetLimitsResponse) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
 var File_rdmad_v1_listener_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\n" +
-	"\x17rdmad/v1/listener.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xf7\x03\n" +
+	"\x17rdmad/v1/listener.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x91\x04\n" +
 	"\bListener\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bprovider\x18\x02 \x01(\tR\bprovider\x12\x18\n" +
@@ -1887,7 +2381,8 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	" \x01(\bR\arpcbind\x121\n" +
 	"\tadmission\x18\v \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12.\n" +
 	"\x05state\x18\f \x01(\x0e2\x18.rdmad.v1.Listener.StateR\x05state\x12\x18\n" +
-	"\afailure\x18\r \x01(\tR\afailure\"N\n" +
+	"\afailure\x18\r \x01(\tR\afailure\x12\x18\n" +
+	"\achanged\x18\x0e \x03(\tR\achanged\"N\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02UP\x10\x01\x12\f\n" +
@@ -1919,7 +2414,7 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\arpcbind\x18\x05 \x01(\bR\arpcbind\x121\n" +
 	"\tadmission\x18\x06 \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\"E\n" +
 	"\x13AddListenerResponse\x12.\n" +
-	"\blistener\x18\x01 \x01(\v2\x12.rdmad.v1.ListenerR\blistener\"\xc6\x01\n" +
+	"\blistener\x18\x01 \x01(\v2\x12.rdmad.v1.ListenerR\blistener\"\xfd\x03\n" +
 	"\x15UpdateListenerRequest\x12\x1d\n" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x121\n" +
 	"\tadmission\x18\x02 \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12;\n" +
@@ -1927,7 +2422,22 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"updateMask\x12\x1e\n" +
 	"\n" +
 	"disconnect\x18\x04 \x01(\bR\n" +
-	"disconnect\"l\n" +
+	"disconnect\x12(\n" +
+	"\bprovider\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@H\x00R\bprovider\x88\x01\x01\x12'\n" +
+	"\aaddress\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02H\x01R\aaddress\x88\x01\x01\x12&\n" +
+	"\aservice\x18\a \x01(\tB\a\xbaH\x04r\x02\x18@H\x02R\aservice\x88\x01\x01\x12\x1d\n" +
+	"\arpcbind\x18\b \x01(\bH\x03R\arpcbind\x88\x01\x01\x12D\n" +
+	"\bdeadline\x18\t \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\x12$\n" +
+	"\x05unset\x18\n" +
+	" \x03(\tB\x0e\xbaH\v\x92\x01\b\x10@\"\x04r\x02\x18@R\x05unsetB\v\n" +
+	"\t_providerB\n" +
+	"\n" +
+	"\b_addressB\n" +
+	"\n" +
+	"\b_serviceB\n" +
+	"\n" +
+	"\b_rpcbind\"l\n" +
 	"\x16UpdateListenerResponse\x12.\n" +
 	"\blistener\x18\x01 \x01(\v2\x12.rdmad.v1.ListenerR\blistener\x12\"\n" +
 	"\fdisconnected\x18\x02 \x01(\rR\fdisconnected\"|\n" +
@@ -1937,7 +2447,7 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\"D\n" +
 	"\x16RemoveListenerResponse\x12\x18\n" +
 	"\adrained\x18\x01 \x01(\rR\adrained\x12\x10\n" +
-	"\x03cut\x18\x02 \x01(\rR\x03cut\"\x9a\x02\n" +
+	"\x03cut\x18\x02 \x01(\rR\x03cut\"\xb4\x02\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
@@ -1948,19 +2458,43 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x03nfs\x18\x06 \x01(\v2\x14.rdmad.v1.NfsServiceR\x03nfs\x12\x1a\n" +
 	"\bdraining\x18\a \x01(\bR\bdraining\x12\x18\n" +
 	"\afailure\x18\b \x01(\tR\afailure\x122\n" +
-	"\aforward\x18\t \x01(\v2\x18.rdmad.v1.ForwardServiceR\aforward\"\xcb\x01\n" +
+	"\aforward\x18\t \x01(\v2\x18.rdmad.v1.ForwardServiceR\aforward\x12\x18\n" +
+	"\achanged\x18\n" +
+	" \x03(\tR\achanged\"\xb8\x03\n" +
 	"\n" +
-	"NfsService\x12\x1e\n" +
-	"\x04path\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80 R\x04path\x12\x1b\n" +
-	"\tread_only\x18\x02 \x01(\bR\breadOnly\x120\n" +
-	"\x06squash\x18\x03 \x01(\tB\x18\xbaH\x15r\x13R\x00R\x04noneR\x04rootR\x03allR\x06squash\x12%\n" +
+	"NfsService\x12\x1c\n" +
+	"\x04path\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x04path\x12\x1b\n" +
+	"\tread_only\x18\x02 \x01(\bR\breadOnly\x12I\n" +
+	"\x06squash\x18\x03 \x01(\tB1\xbaH.r,R\x00R\x04noneR\x04rootR\x03allR\vroot_squashR\n" +
+	"all_squashR\x06squash\x12%\n" +
 	"\x0easync_metadata\x18\x04 \x01(\bR\rasyncMetadata\x12'\n" +
 	"\n" +
-	"tcp_listen\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\ttcpListen\"\xf4\x02\n" +
-	"\x0eForwardService\x12$\n" +
-	"\aaddress\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x02R\aaddress\x12J\n" +
+	"tcp_listen\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\ttcpListen\x12-\n" +
+	"\x12require_mountpoint\x18\x06 \x01(\bR\x11requireMountpoint\x12\x18\n" +
+	"\aanonuid\x18\a \x01(\rR\aanonuid\x12\x18\n" +
+	"\aanongid\x18\b \x01(\rR\aanongid\x128\n" +
+	"\aclients\x18\t \x03(\v2\x13.rdmad.v1.NfsClientB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\aclients\x127\n" +
+	"\aexports\x18\n" +
+	" \x03(\v2\x13.rdmad.v1.NfsExportB\b\xbaH\x05\x92\x01\x02\x10@R\aexports\"\xb0\x02\n" +
+	"\tNfsExport\x12\x1e\n" +
+	"\x04path\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80 R\x04path\x12-\n" +
+	"\x12require_mountpoint\x18\x02 \x01(\bR\x11requireMountpoint\x12\x1b\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12I\n" +
+	"\x06squash\x18\x04 \x01(\tB1\xbaH.r,R\x00R\x04noneR\x04rootR\x03allR\vroot_squashR\n" +
+	"all_squashR\x06squash\x12\x18\n" +
+	"\aanonuid\x18\x05 \x01(\rR\aanonuid\x12\x18\n" +
+	"\aanongid\x18\x06 \x01(\rR\aanongid\x128\n" +
+	"\aclients\x18\a \x03(\v2\x13.rdmad.v1.NfsClientB\t\xbaH\x06\x92\x01\x03\x10\x80\bR\aclients\"\xd6\x01\n" +
+	"\tNfsClient\x12-\n" +
+	"\bnetworks\x18\x01 \x03(\tB\x11\xbaH\x0e\x92\x01\v\b\x01\x10\x80\b\"\x04r\x02\x18@R\bnetworks\x12\x1b\n" +
+	"\tread_only\x18\x02 \x01(\bR\breadOnly\x12I\n" +
+	"\x06squash\x18\x03 \x01(\tB1\xbaH.r,R\x00R\x04noneR\x04rootR\x03allR\vroot_squashR\n" +
+	"all_squashR\x06squash\x12\x18\n" +
+	"\aanonuid\x18\x04 \x01(\rR\aanonuid\x12\x18\n" +
+	"\aanongid\x18\x05 \x01(\rR\aanongid\"\xf2\x02\n" +
+	"\x0eForwardService\x12\"\n" +
+	"\aaddress\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\aaddress\x12J\n" +
 	"\fdial_timeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationB\f\xbaH\t\xaa\x01\x06\"\x02\b\n" +
 	"2\x00R\vdialTimeout\x12K\n" +
 	"\fcall_timeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
@@ -1982,6 +2516,17 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\aforward\x18\x04 \x01(\v2\x18.rdmad.v1.ForwardServiceH\x00R\aforwardB\r\n" +
 	"\x04kind\x12\x05\xbaH\x02\b\x01\"A\n" +
 	"\x12AddServiceResponse\x12+\n" +
+	"\aservice\x18\x01 \x01(\v2\x11.rdmad.v1.ServiceR\aservice\"\xba\x02\n" +
+	"\x14UpdateServiceRequest\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12&\n" +
+	"\x03nfs\x18\x02 \x01(\v2\x14.rdmad.v1.NfsServiceR\x03nfs\x122\n" +
+	"\aforward\x18\x03 \x01(\v2\x18.rdmad.v1.ForwardServiceR\aforward\x12;\n" +
+	"\vupdate_mask\x18\x04 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12D\n" +
+	"\bdeadline\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadline\x12$\n" +
+	"\x05unset\x18\x06 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10@\"\x04r\x02\x18@R\x05unset\"D\n" +
+	"\x15UpdateServiceResponse\x12+\n" +
 	"\aservice\x18\x01 \x01(\v2\x11.rdmad.v1.ServiceR\aservice\"{\n" +
 	"\x14RemoveServiceRequest\x12\x1d\n" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04name\x12D\n" +
@@ -2013,13 +2558,18 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\x10_max_connectionsB\x1b\n" +
 	"\x19_max_connections_per_peerB\v\n" +
 	"\t_reserved\"\x12\n" +
-	"\x10GetLimitsRequest\"=\n" +
+	"\x10GetLimitsRequest\"W\n" +
 	"\x11GetLimitsResponse\x12(\n" +
-	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits\"D\n" +
+	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits\x12\x18\n" +
+	"\achanged\x18\x02 \x03(\tR\achanged\"\xa7\x01\n" +
 	"\x10SetLimitsRequest\x120\n" +
-	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsB\x06\xbaH\x03\xc8\x01\x01R\x06limits\"=\n" +
+	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsB\x06\xbaH\x03\xc8\x01\x01R\x06limits\x12;\n" +
+	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12$\n" +
+	"\x05unset\x18\x03 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10@\"\x04r\x02\x18@R\x05unset\"W\n" +
 	"\x11SetLimitsResponse\x12(\n" +
-	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits2\x85\x06\n" +
+	"\x06limits\x18\x01 \x01(\v2\x10.rdmad.v1.LimitsR\x06limits\x12\x18\n" +
+	"\achanged\x18\x02 \x03(\tR\achanged2\xdd\x06\n" +
 	"\x0fListenerService\x12V\n" +
 	"\rListListeners\x12\x1e.rdmad.v1.ListListenersRequest\x1a\x1f.rdmad.v1.ListListenersResponse\"\x04\x88\xb8\x18\x01\x12P\n" +
 	"\vAddListener\x12\x1c.rdmad.v1.AddListenerRequest\x1a\x1d.rdmad.v1.AddListenerResponse\"\x04\x88\xb8\x18\x03\x12Y\n" +
@@ -2028,6 +2578,7 @@ const file_rdmad_v1_listener_proto_rawDesc = "" +
 	"\fListServices\x12\x1d.rdmad.v1.ListServicesRequest\x1a\x1e.rdmad.v1.ListServicesResponse\"\x04\x88\xb8\x18\x01\x12M\n" +
 	"\n" +
 	"AddService\x12\x1b.rdmad.v1.AddServiceRequest\x1a\x1c.rdmad.v1.AddServiceResponse\"\x04\x88\xb8\x18\x03\x12V\n" +
+	"\rUpdateService\x12\x1e.rdmad.v1.UpdateServiceRequest\x1a\x1f.rdmad.v1.UpdateServiceResponse\"\x04\x88\xb8\x18\x03\x12V\n" +
 	"\rRemoveService\x12\x1e.rdmad.v1.RemoveServiceRequest\x1a\x1f.rdmad.v1.RemoveServiceResponse\"\x04\x88\xb8\x18\x03\x12J\n" +
 	"\tGetLimits\x12\x1a.rdmad.v1.GetLimitsRequest\x1a\x1b.rdmad.v1.GetLimitsResponse\"\x04\x88\xb8\x18\x01\x12J\n" +
 	"\tSetLimits\x12\x1a.rdmad.v1.SetLimitsRequest\x1a\x1b.rdmad.v1.SetLimitsResponse\"\x04\x88\xb8\x18\x03B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
@@ -2045,7 +2596,7 @@ func file_rdmad_v1_listener_proto_rawDescGZIP() []byte {
 }
 
 var file_rdmad_v1_listener_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_rdmad_v1_listener_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_rdmad_v1_listener_proto_goTypes = []any{
 	(Listener_State)(0),            // 0: rdmad.v1.Listener.State
 	(*Listener)(nil),               // 1: rdmad.v1.Listener
@@ -2060,78 +2611,94 @@ var file_rdmad_v1_listener_proto_goTypes = []any{
 	(*RemoveListenerResponse)(nil), // 10: rdmad.v1.RemoveListenerResponse
 	(*Service)(nil),                // 11: rdmad.v1.Service
 	(*NfsService)(nil),             // 12: rdmad.v1.NfsService
-	(*ForwardService)(nil),         // 13: rdmad.v1.ForwardService
-	(*EchoService)(nil),            // 14: rdmad.v1.EchoService
-	(*ListServicesRequest)(nil),    // 15: rdmad.v1.ListServicesRequest
-	(*ListServicesResponse)(nil),   // 16: rdmad.v1.ListServicesResponse
-	(*AddServiceRequest)(nil),      // 17: rdmad.v1.AddServiceRequest
-	(*AddServiceResponse)(nil),     // 18: rdmad.v1.AddServiceResponse
-	(*RemoveServiceRequest)(nil),   // 19: rdmad.v1.RemoveServiceRequest
-	(*RemoveServiceResponse)(nil),  // 20: rdmad.v1.RemoveServiceResponse
-	(*Limits)(nil),                 // 21: rdmad.v1.Limits
-	(*PortLimits)(nil),             // 22: rdmad.v1.PortLimits
-	(*GetLimitsRequest)(nil),       // 23: rdmad.v1.GetLimitsRequest
-	(*GetLimitsResponse)(nil),      // 24: rdmad.v1.GetLimitsResponse
-	(*SetLimitsRequest)(nil),       // 25: rdmad.v1.SetLimitsRequest
-	(*SetLimitsResponse)(nil),      // 26: rdmad.v1.SetLimitsResponse
-	(*timestamppb.Timestamp)(nil),  // 27: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 28: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),  // 29: google.protobuf.FieldMask
+	(*NfsExport)(nil),              // 13: rdmad.v1.NfsExport
+	(*NfsClient)(nil),              // 14: rdmad.v1.NfsClient
+	(*ForwardService)(nil),         // 15: rdmad.v1.ForwardService
+	(*EchoService)(nil),            // 16: rdmad.v1.EchoService
+	(*ListServicesRequest)(nil),    // 17: rdmad.v1.ListServicesRequest
+	(*ListServicesResponse)(nil),   // 18: rdmad.v1.ListServicesResponse
+	(*AddServiceRequest)(nil),      // 19: rdmad.v1.AddServiceRequest
+	(*AddServiceResponse)(nil),     // 20: rdmad.v1.AddServiceResponse
+	(*UpdateServiceRequest)(nil),   // 21: rdmad.v1.UpdateServiceRequest
+	(*UpdateServiceResponse)(nil),  // 22: rdmad.v1.UpdateServiceResponse
+	(*RemoveServiceRequest)(nil),   // 23: rdmad.v1.RemoveServiceRequest
+	(*RemoveServiceResponse)(nil),  // 24: rdmad.v1.RemoveServiceResponse
+	(*Limits)(nil),                 // 25: rdmad.v1.Limits
+	(*PortLimits)(nil),             // 26: rdmad.v1.PortLimits
+	(*GetLimitsRequest)(nil),       // 27: rdmad.v1.GetLimitsRequest
+	(*GetLimitsResponse)(nil),      // 28: rdmad.v1.GetLimitsResponse
+	(*SetLimitsRequest)(nil),       // 29: rdmad.v1.SetLimitsRequest
+	(*SetLimitsResponse)(nil),      // 30: rdmad.v1.SetLimitsResponse
+	(*timestamppb.Timestamp)(nil),  // 31: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 32: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),  // 33: google.protobuf.FieldMask
 }
 var file_rdmad_v1_listener_proto_depIdxs = []int32{
-	27, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
+	31, // 0: rdmad.v1.Listener.since:type_name -> google.protobuf.Timestamp
 	2,  // 1: rdmad.v1.Listener.admission:type_name -> rdmad.v1.Admission
 	0,  // 2: rdmad.v1.Listener.state:type_name -> rdmad.v1.Listener.State
-	28, // 3: rdmad.v1.Admission.idle:type_name -> google.protobuf.Duration
+	32, // 3: rdmad.v1.Admission.idle:type_name -> google.protobuf.Duration
 	1,  // 4: rdmad.v1.ListListenersResponse.listeners:type_name -> rdmad.v1.Listener
 	2,  // 5: rdmad.v1.AddListenerRequest.admission:type_name -> rdmad.v1.Admission
 	1,  // 6: rdmad.v1.AddListenerResponse.listener:type_name -> rdmad.v1.Listener
 	2,  // 7: rdmad.v1.UpdateListenerRequest.admission:type_name -> rdmad.v1.Admission
-	29, // 8: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
-	1,  // 9: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
-	28, // 10: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
-	12, // 11: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
-	13, // 12: rdmad.v1.Service.forward:type_name -> rdmad.v1.ForwardService
-	28, // 13: rdmad.v1.ForwardService.dial_timeout:type_name -> google.protobuf.Duration
-	28, // 14: rdmad.v1.ForwardService.call_timeout:type_name -> google.protobuf.Duration
-	28, // 15: rdmad.v1.ForwardService.callback_timeout:type_name -> google.protobuf.Duration
-	11, // 16: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
-	12, // 17: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
-	14, // 18: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
-	13, // 19: rdmad.v1.AddServiceRequest.forward:type_name -> rdmad.v1.ForwardService
-	11, // 20: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
-	28, // 21: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
-	28, // 22: rdmad.v1.Limits.idle:type_name -> google.protobuf.Duration
-	28, // 23: rdmad.v1.Limits.tcp_idle:type_name -> google.protobuf.Duration
-	22, // 24: rdmad.v1.Limits.control:type_name -> rdmad.v1.PortLimits
-	22, // 25: rdmad.v1.Limits.metrics:type_name -> rdmad.v1.PortLimits
-	28, // 26: rdmad.v1.PortLimits.idle:type_name -> google.protobuf.Duration
-	21, // 27: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	21, // 28: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
-	21, // 29: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
-	3,  // 30: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
-	5,  // 31: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
-	7,  // 32: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
-	9,  // 33: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
-	15, // 34: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
-	17, // 35: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
-	19, // 36: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
-	23, // 37: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
-	25, // 38: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
-	4,  // 39: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
-	6,  // 40: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
-	8,  // 41: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
-	10, // 42: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
-	16, // 43: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
-	18, // 44: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
-	20, // 45: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
-	24, // 46: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
-	26, // 47: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
-	39, // [39:48] is the sub-list for method output_type
-	30, // [30:39] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	33, // 8: rdmad.v1.UpdateListenerRequest.update_mask:type_name -> google.protobuf.FieldMask
+	32, // 9: rdmad.v1.UpdateListenerRequest.deadline:type_name -> google.protobuf.Duration
+	1,  // 10: rdmad.v1.UpdateListenerResponse.listener:type_name -> rdmad.v1.Listener
+	32, // 11: rdmad.v1.RemoveListenerRequest.deadline:type_name -> google.protobuf.Duration
+	12, // 12: rdmad.v1.Service.nfs:type_name -> rdmad.v1.NfsService
+	15, // 13: rdmad.v1.Service.forward:type_name -> rdmad.v1.ForwardService
+	14, // 14: rdmad.v1.NfsService.clients:type_name -> rdmad.v1.NfsClient
+	13, // 15: rdmad.v1.NfsService.exports:type_name -> rdmad.v1.NfsExport
+	14, // 16: rdmad.v1.NfsExport.clients:type_name -> rdmad.v1.NfsClient
+	32, // 17: rdmad.v1.ForwardService.dial_timeout:type_name -> google.protobuf.Duration
+	32, // 18: rdmad.v1.ForwardService.call_timeout:type_name -> google.protobuf.Duration
+	32, // 19: rdmad.v1.ForwardService.callback_timeout:type_name -> google.protobuf.Duration
+	11, // 20: rdmad.v1.ListServicesResponse.services:type_name -> rdmad.v1.Service
+	12, // 21: rdmad.v1.AddServiceRequest.nfs:type_name -> rdmad.v1.NfsService
+	16, // 22: rdmad.v1.AddServiceRequest.echo:type_name -> rdmad.v1.EchoService
+	15, // 23: rdmad.v1.AddServiceRequest.forward:type_name -> rdmad.v1.ForwardService
+	11, // 24: rdmad.v1.AddServiceResponse.service:type_name -> rdmad.v1.Service
+	12, // 25: rdmad.v1.UpdateServiceRequest.nfs:type_name -> rdmad.v1.NfsService
+	15, // 26: rdmad.v1.UpdateServiceRequest.forward:type_name -> rdmad.v1.ForwardService
+	33, // 27: rdmad.v1.UpdateServiceRequest.update_mask:type_name -> google.protobuf.FieldMask
+	32, // 28: rdmad.v1.UpdateServiceRequest.deadline:type_name -> google.protobuf.Duration
+	11, // 29: rdmad.v1.UpdateServiceResponse.service:type_name -> rdmad.v1.Service
+	32, // 30: rdmad.v1.RemoveServiceRequest.deadline:type_name -> google.protobuf.Duration
+	32, // 31: rdmad.v1.Limits.idle:type_name -> google.protobuf.Duration
+	32, // 32: rdmad.v1.Limits.tcp_idle:type_name -> google.protobuf.Duration
+	26, // 33: rdmad.v1.Limits.control:type_name -> rdmad.v1.PortLimits
+	26, // 34: rdmad.v1.Limits.metrics:type_name -> rdmad.v1.PortLimits
+	32, // 35: rdmad.v1.PortLimits.idle:type_name -> google.protobuf.Duration
+	25, // 36: rdmad.v1.GetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	25, // 37: rdmad.v1.SetLimitsRequest.limits:type_name -> rdmad.v1.Limits
+	33, // 38: rdmad.v1.SetLimitsRequest.update_mask:type_name -> google.protobuf.FieldMask
+	25, // 39: rdmad.v1.SetLimitsResponse.limits:type_name -> rdmad.v1.Limits
+	3,  // 40: rdmad.v1.ListenerService.ListListeners:input_type -> rdmad.v1.ListListenersRequest
+	5,  // 41: rdmad.v1.ListenerService.AddListener:input_type -> rdmad.v1.AddListenerRequest
+	7,  // 42: rdmad.v1.ListenerService.UpdateListener:input_type -> rdmad.v1.UpdateListenerRequest
+	9,  // 43: rdmad.v1.ListenerService.RemoveListener:input_type -> rdmad.v1.RemoveListenerRequest
+	17, // 44: rdmad.v1.ListenerService.ListServices:input_type -> rdmad.v1.ListServicesRequest
+	19, // 45: rdmad.v1.ListenerService.AddService:input_type -> rdmad.v1.AddServiceRequest
+	21, // 46: rdmad.v1.ListenerService.UpdateService:input_type -> rdmad.v1.UpdateServiceRequest
+	23, // 47: rdmad.v1.ListenerService.RemoveService:input_type -> rdmad.v1.RemoveServiceRequest
+	27, // 48: rdmad.v1.ListenerService.GetLimits:input_type -> rdmad.v1.GetLimitsRequest
+	29, // 49: rdmad.v1.ListenerService.SetLimits:input_type -> rdmad.v1.SetLimitsRequest
+	4,  // 50: rdmad.v1.ListenerService.ListListeners:output_type -> rdmad.v1.ListListenersResponse
+	6,  // 51: rdmad.v1.ListenerService.AddListener:output_type -> rdmad.v1.AddListenerResponse
+	8,  // 52: rdmad.v1.ListenerService.UpdateListener:output_type -> rdmad.v1.UpdateListenerResponse
+	10, // 53: rdmad.v1.ListenerService.RemoveListener:output_type -> rdmad.v1.RemoveListenerResponse
+	18, // 54: rdmad.v1.ListenerService.ListServices:output_type -> rdmad.v1.ListServicesResponse
+	20, // 55: rdmad.v1.ListenerService.AddService:output_type -> rdmad.v1.AddServiceResponse
+	22, // 56: rdmad.v1.ListenerService.UpdateService:output_type -> rdmad.v1.UpdateServiceResponse
+	24, // 57: rdmad.v1.ListenerService.RemoveService:output_type -> rdmad.v1.RemoveServiceResponse
+	28, // 58: rdmad.v1.ListenerService.GetLimits:output_type -> rdmad.v1.GetLimitsResponse
+	30, // 59: rdmad.v1.ListenerService.SetLimits:output_type -> rdmad.v1.SetLimitsResponse
+	50, // [50:60] is the sub-list for method output_type
+	40, // [40:50] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_listener_proto_init() }
@@ -2140,20 +2707,21 @@ func file_rdmad_v1_listener_proto_init() {
 		return
 	}
 	file_rdmad_v1_access_proto_init()
-	file_rdmad_v1_listener_proto_msgTypes[16].OneofWrappers = []any{
+	file_rdmad_v1_listener_proto_msgTypes[6].OneofWrappers = []any{}
+	file_rdmad_v1_listener_proto_msgTypes[18].OneofWrappers = []any{
 		(*AddServiceRequest_Nfs)(nil),
 		(*AddServiceRequest_Echo)(nil),
 		(*AddServiceRequest_Forward)(nil),
 	}
-	file_rdmad_v1_listener_proto_msgTypes[20].OneofWrappers = []any{}
-	file_rdmad_v1_listener_proto_msgTypes[21].OneofWrappers = []any{}
+	file_rdmad_v1_listener_proto_msgTypes[24].OneofWrappers = []any{}
+	file_rdmad_v1_listener_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_listener_proto_rawDesc), len(file_rdmad_v1_listener_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	ListenerService_RemoveListener_FullMethodName = "/rdmad.v1.ListenerService/RemoveListener"
 	ListenerService_ListServices_FullMethodName   = "/rdmad.v1.ListenerService/ListServices"
 	ListenerService_AddService_FullMethodName     = "/rdmad.v1.ListenerService/AddService"
+	ListenerService_UpdateService_FullMethodName  = "/rdmad.v1.ListenerService/UpdateService"
 	ListenerService_RemoveService_FullMethodName  = "/rdmad.v1.ListenerService/RemoveService"
 	ListenerService_GetLimits_FullMethodName      = "/rdmad.v1.ListenerService/GetLimits"
 	ListenerService_SetLimits_FullMethodName      = "/rdmad.v1.ListenerService/SetLimits"
@@ -34,34 +35,46 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ListenerService shows and changes where rdmad accepts connections, and the
-// services that answer them. What is added here lasts over restarts.
+// ListenerService lists and changes the listeners, which accept connections,
+// and the services, which answer calls. A listener or service that is added
+// here stays after a restart.
 type ListenerServiceClient interface {
-	// ListListeners answers with the listeners, in the order of their names.
+	// ListListeners returns the listeners, ordered by name.
 	ListListeners(ctx context.Context, in *ListListenersRequest, opts ...grpc.CallOption) (*ListListenersResponse, error)
 	// AddListener binds an address and accepts connections at once. Errors:
-	// ALREADY_EXISTS when there is a listener of that name, or the address is
-	// in use; NOT_FOUND when there is no such provider or service.
+	// ALREADY_EXISTS if a listener has that name, or the address is in use;
+	// NOT_FOUND if the provider or service does not exist.
 	AddListener(ctx context.Context, in *AddListenerRequest, opts ...grpc.CallOption) (*AddListenerResponse, error)
-	// UpdateListener changes a listener's limits and who may connect. Peers
-	// that are up stay, unless the request says otherwise. Errors: NOT_FOUND.
+	// UpdateListener changes a listener. Connections stay up if only limits and
+	// the addresses that may connect change, unless the request says otherwise.
+	// Any other change makes a new listener, to which new connections come at
+	// once, and drains the connections of the old one. If the new one cannot be
+	// had, nothing changes. The change stays after a restart, and stands over the
+	// configuration file. Errors: NOT_FOUND; ALREADY_EXISTS if the address is in
+	// use; RESOURCE_EXHAUSTED if there is no memory.
 	UpdateListener(ctx context.Context, in *UpdateListenerRequest, opts ...grpc.CallOption) (*UpdateListenerResponse, error)
-	// RemoveListener stops accepting and drains the listener's connections.
-	// Other listeners notice nothing. Errors: NOT_FOUND.
+	// RemoveListener stops accepting connections and drains the listener's
+	// connections. Other listeners are not affected. Errors: NOT_FOUND.
 	RemoveListener(ctx context.Context, in *RemoveListenerRequest, opts ...grpc.CallOption) (*RemoveListenerResponse, error)
-	// ListServices answers with the services, in the order of their names.
+	// ListServices returns the services, ordered by name.
 	ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error)
-	// AddService makes a service that listeners can name. Errors:
-	// ALREADY_EXISTS.
+	// AddService adds a service that listeners can name. Errors: ALREADY_EXISTS.
 	AddService(ctx context.Context, in *AddServiceRequest, opts ...grpc.CallOption) (*AddServiceResponse, error)
+	// UpdateService changes a service. rdmad makes a new service with new
+	// listeners at the addresses of the old ones, and drains the connections of
+	// the old ones. If the new service cannot be had, nothing changes. The change
+	// stays after a restart, and stands over the configuration file. Errors:
+	// NOT_FOUND.
+	UpdateService(ctx context.Context, in *UpdateServiceRequest, opts ...grpc.CallOption) (*UpdateServiceResponse, error)
 	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
-	// (reason ERROR_REASON_IN_USE) while a listener names it.
+	// (reason ERROR_REASON_IN_USE) while a listener names the service.
 	RemoveService(ctx context.Context, in *RemoveServiceRequest, opts ...grpc.CallOption) (*RemoveServiceResponse, error)
-	// GetLimits answers with the limits of all listeners together, and of rdmad's
-	// own ports.
+	// GetLimits returns the limits of all listeners together, and of rdmad's own
+	// ports.
 	GetLimits(ctx context.Context, in *GetLimitsRequest, opts ...grpc.CallOption) (*GetLimitsResponse, error)
-	// SetLimits changes these limits, for connections to come, until the next
-	// start or reload.
+	// SetLimits changes these limits for new connections. The change stays after a
+	// restart, and stands over the configuration file. Errors: INVALID_ARGUMENT;
+	// RESOURCE_EXHAUSTED if there are too few file descriptors.
 	SetLimits(ctx context.Context, in *SetLimitsRequest, opts ...grpc.CallOption) (*SetLimitsResponse, error)
 }
 
@@ -133,6 +146,16 @@ func (c *listenerServiceClient) AddService(ctx context.Context, in *AddServiceRe
 	return out, nil
 }
 
+func (c *listenerServiceClient) UpdateService(ctx context.Context, in *UpdateServiceRequest, opts ...grpc.CallOption) (*UpdateServiceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateServiceResponse)
+	err := c.cc.Invoke(ctx, ListenerService_UpdateService_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *listenerServiceClient) RemoveService(ctx context.Context, in *RemoveServiceRequest, opts ...grpc.CallOption) (*RemoveServiceResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RemoveServiceResponse)
@@ -167,34 +190,46 @@ func (c *listenerServiceClient) SetLimits(ctx context.Context, in *SetLimitsRequ
 // All implementations must embed UnimplementedListenerServiceServer
 // for forward compatibility.
 //
-// ListenerService shows and changes where rdmad accepts connections, and the
-// services that answer them. What is added here lasts over restarts.
+// ListenerService lists and changes the listeners, which accept connections,
+// and the services, which answer calls. A listener or service that is added
+// here stays after a restart.
 type ListenerServiceServer interface {
-	// ListListeners answers with the listeners, in the order of their names.
+	// ListListeners returns the listeners, ordered by name.
 	ListListeners(context.Context, *ListListenersRequest) (*ListListenersResponse, error)
 	// AddListener binds an address and accepts connections at once. Errors:
-	// ALREADY_EXISTS when there is a listener of that name, or the address is
-	// in use; NOT_FOUND when there is no such provider or service.
+	// ALREADY_EXISTS if a listener has that name, or the address is in use;
+	// NOT_FOUND if the provider or service does not exist.
 	AddListener(context.Context, *AddListenerRequest) (*AddListenerResponse, error)
-	// UpdateListener changes a listener's limits and who may connect. Peers
-	// that are up stay, unless the request says otherwise. Errors: NOT_FOUND.
+	// UpdateListener changes a listener. Connections stay up if only limits and
+	// the addresses that may connect change, unless the request says otherwise.
+	// Any other change makes a new listener, to which new connections come at
+	// once, and drains the connections of the old one. If the new one cannot be
+	// had, nothing changes. The change stays after a restart, and stands over the
+	// configuration file. Errors: NOT_FOUND; ALREADY_EXISTS if the address is in
+	// use; RESOURCE_EXHAUSTED if there is no memory.
 	UpdateListener(context.Context, *UpdateListenerRequest) (*UpdateListenerResponse, error)
-	// RemoveListener stops accepting and drains the listener's connections.
-	// Other listeners notice nothing. Errors: NOT_FOUND.
+	// RemoveListener stops accepting connections and drains the listener's
+	// connections. Other listeners are not affected. Errors: NOT_FOUND.
 	RemoveListener(context.Context, *RemoveListenerRequest) (*RemoveListenerResponse, error)
-	// ListServices answers with the services, in the order of their names.
+	// ListServices returns the services, ordered by name.
 	ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error)
-	// AddService makes a service that listeners can name. Errors:
-	// ALREADY_EXISTS.
+	// AddService adds a service that listeners can name. Errors: ALREADY_EXISTS.
 	AddService(context.Context, *AddServiceRequest) (*AddServiceResponse, error)
+	// UpdateService changes a service. rdmad makes a new service with new
+	// listeners at the addresses of the old ones, and drains the connections of
+	// the old ones. If the new service cannot be had, nothing changes. The change
+	// stays after a restart, and stands over the configuration file. Errors:
+	// NOT_FOUND.
+	UpdateService(context.Context, *UpdateServiceRequest) (*UpdateServiceResponse, error)
 	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
-	// (reason ERROR_REASON_IN_USE) while a listener names it.
+	// (reason ERROR_REASON_IN_USE) while a listener names the service.
 	RemoveService(context.Context, *RemoveServiceRequest) (*RemoveServiceResponse, error)
-	// GetLimits answers with the limits of all listeners together, and of rdmad's
-	// own ports.
+	// GetLimits returns the limits of all listeners together, and of rdmad's own
+	// ports.
 	GetLimits(context.Context, *GetLimitsRequest) (*GetLimitsResponse, error)
-	// SetLimits changes these limits, for connections to come, until the next
-	// start or reload.
+	// SetLimits changes these limits for new connections. The change stays after a
+	// restart, and stands over the configuration file. Errors: INVALID_ARGUMENT;
+	// RESOURCE_EXHAUSTED if there are too few file descriptors.
 	SetLimits(context.Context, *SetLimitsRequest) (*SetLimitsResponse, error)
 	mustEmbedUnimplementedListenerServiceServer()
 }
@@ -223,6 +258,9 @@ func (UnimplementedListenerServiceServer) ListServices(context.Context, *ListSer
 }
 func (UnimplementedListenerServiceServer) AddService(context.Context, *AddServiceRequest) (*AddServiceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AddService not implemented")
+}
+func (UnimplementedListenerServiceServer) UpdateService(context.Context, *UpdateServiceRequest) (*UpdateServiceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateService not implemented")
 }
 func (UnimplementedListenerServiceServer) RemoveService(context.Context, *RemoveServiceRequest) (*RemoveServiceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveService not implemented")
@@ -362,6 +400,24 @@ func _ListenerService_AddService_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ListenerService_UpdateService_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateServiceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).UpdateService(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_UpdateService_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).UpdateService(ctx, req.(*UpdateServiceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ListenerService_RemoveService_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RemoveServiceRequest)
 	if err := dec(in); err != nil {
@@ -446,6 +502,10 @@ var ListenerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AddService",
 			Handler:    _ListenerService_AddService_Handler,
+		},
+		{
+			MethodName: "UpdateService",
+			Handler:    _ListenerService_UpdateService_Handler,
 		},
 		{
 			MethodName: "RemoveService",

@@ -24,22 +24,22 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Placement is what is asked for large results of calls where items are
-// placed by Sends (extensions.send_ddp).
+// Placement says how rdmad asks for large results of its calls, on
+// connections where Sends place items (extensions.send_ddp).
 type DdpSettings_Placement int32
 
 const (
-	// Not given.
+	// No value.
 	DdpSettings_PLACEMENT_UNSPECIFIED DdpSettings_Placement = 0
-	// The peer writes them by RDMA.
+	// The peer writes large results by RDMA.
 	DdpSettings_EXRW DdpSettings_Placement = 1
-	// They come by Send, into target segments, where the largest fit; else the
-	// peer writes them.
+	// The peer sends the results into target segments if the largest possible
+	// results fit. Otherwise the peer writes them by RDMA.
 	DdpSettings_TBSN DdpSettings_Placement = 2
-	// The peer does the one or the other.
+	// The peer chooses to send or to write.
 	DdpSettings_CHOICE DdpSettings_Placement = 3
-	// As TBSN, but where the largest do not fit, the peer writes those that
-	// turn out larger than what fits.
+	// As TBSN, but if the largest possible results do not fit, the peer sends
+	// the results that turn out to fit and writes the others by RDMA.
 	DdpSettings_BYSIZE DdpSettings_Placement = 4
 )
 
@@ -92,11 +92,11 @@ func (DdpSettings_Placement) EnumDescriptor() ([]byte, []int) {
 type CreditsSettings_Policy int32
 
 const (
-	// Not given.
+	// No value.
 	CreditsSettings_POLICY_UNSPECIFIED CreditsSettings_Policy = 0
-	// Always max.
+	// The grant is always max.
 	CreditsSettings_FIXED CreditsSettings_Policy = 1
-	// By load.
+	// The grant follows the load.
 	CreditsSettings_ADAPTIVE CreditsSettings_Policy = 2
 )
 
@@ -141,7 +141,8 @@ func (CreditsSettings_Policy) EnumDescriptor() ([]byte, []int) {
 	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{4, 0}
 }
 
-// Outcome of the change's weakest part.
+// Outcome says when the change is in force. A change of several settings has
+// the weakest of their outcomes.
 type Effect_Outcome int32
 
 const (
@@ -151,7 +152,7 @@ const (
 	Effect_APPLIED Effect_Outcome = 1
 	// In force from the peer's next connection on.
 	Effect_PENDING_RECONNECT Effect_Outcome = 2
-	// Can't be in force on this connection; reason says why.
+	// Not possible on this connection. The field reason says why.
 	Effect_UNSUPPORTED Effect_Outcome = 3
 )
 
@@ -204,16 +205,18 @@ type Revision_Kind int32
 const (
 	// Never sent.
 	Revision_KIND_UNSPECIFIED Revision_Kind = 0
-	// SetSettings, and the extensions' calls.
+	// SetSettings, EnableExtensions or DisableExtensions.
 	Revision_SET Revision_Kind = 1
 	// RollbackSettings.
 	Revision_ROLLBACK Revision_Kind = 2
 	// The configuration file changed.
 	Revision_RELOAD Revision_Kind = 3
-	// Not confirmed in time, and rolled back by itself.
+	// rdmad rolled back a revision that was not confirmed in time.
 	Revision_EXPIRED Revision_Kind = 4
 	// ImportSettings.
 	Revision_IMPORT Revision_Kind = 5
+	// The policies of the fleet.
+	Revision_FLEET Revision_Kind = 6
 )
 
 // Enum value maps for Revision_Kind.
@@ -225,6 +228,7 @@ var (
 		3: "RELOAD",
 		4: "EXPIRED",
 		5: "IMPORT",
+		6: "FLEET",
 	}
 	Revision_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED": 0,
@@ -233,6 +237,7 @@ var (
 		"RELOAD":           3,
 		"EXPIRED":          4,
 		"IMPORT":           5,
+		"FLEET":            6,
 	}
 )
 
@@ -269,11 +274,11 @@ type Revision_State int32
 const (
 	// Never sent.
 	Revision_STATE_UNSPECIFIED Revision_State = 0
-	// Kept.
+	// The revision is kept.
 	Revision_KEPT Revision_State = 1
-	// Waits for ConfirmSettings.
+	// The revision waits for ConfirmSettings.
 	Revision_UNCONFIRMED Revision_State = 2
-	// Rolled back, not having been confirmed.
+	// The revision was rolled back because it was not confirmed.
 	Revision_UNDONE Revision_State = 3
 )
 
@@ -320,15 +325,15 @@ func (Revision_State) EnumDescriptor() ([]byte, []int) {
 	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{16, 1}
 }
 
-// Settings holds a value for each live setting, or none. In a request an
-// absent field means "leave it as it is".
+// Settings holds at most one value for each live setting. In a request, an
+// absent field leaves the setting unchanged.
 type Settings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sizes of inline messages.
 	Inline *InlineSettings `protobuf:"bytes,1,opt,name=inline,proto3" json:"inline,omitempty"`
 	// Direct data placement.
 	Ddp *DdpSettings `protobuf:"bytes,2,opt,name=ddp,proto3" json:"ddp,omitempty"`
-	// Invalidation of steering tags by the other side.
+	// Invalidation of steering tags by the peer that used them.
 	RemoteInvalidation *RemoteInvalidationSettings `protobuf:"bytes,3,opt,name=remote_invalidation,json=remoteInvalidation,proto3" json:"remote_invalidation,omitempty"`
 	// Flow control.
 	Credits *CreditsSettings `protobuf:"bytes,4,opt,name=credits,proto3" json:"credits,omitempty"`
@@ -403,14 +408,14 @@ func (x *Settings) GetExtensions() *ExtensionsSettings {
 	return nil
 }
 
-// InlineSettings bounds the messages that travel in a Send.
+// InlineSettings limits the size of messages that are sent inline, in one Send.
 type InlineSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Largest Send that rdmad makes, in bytes, transport header included; what
-	// the peer receives bounds it too. In force at once.
+	// Largest Send that rdmad makes, in bytes, including the transport header.
+	// The peer's receive size limits it too. In force at once.
 	SendMax *uint32 `protobuf:"varint,1,opt,name=send_max,json=sendMax,proto3,oneof" json:"send_max,omitempty"`
-	// Size of the receive buffers that rdmad posts and advertises, in bytes, a
-	// multiple of 1024. Version 1 fixes it when the peer connects.
+	// Size of the receive buffers that rdmad posts and advertises, in bytes; a
+	// multiple of 1024. In version 1 it is fixed when the peer connects.
 	ReceiveSize   *uint32 `protobuf:"varint,2,opt,name=receive_size,json=receiveSize,proto3,oneof" json:"receive_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -460,13 +465,13 @@ func (x *InlineSettings) GetReceiveSize() uint32 {
 	return 0
 }
 
-// DdpSettings says what is moved by RDMA Read and Write.
+// DdpSettings select the items that move by RDMA Read and Write.
 type DdpSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Smallest item, in bytes, that moves by RDMA Read or Write although the
-	// message would fit inline. In force at once.
+	// Smallest item that moves by RDMA Read or Write although the message would
+	// fit inline, in bytes. In force at once.
 	MinChunk *uint32 `protobuf:"varint,1,opt,name=min_chunk,json=minChunk,proto3,oneof" json:"min_chunk,omitempty"`
-	// What rdmad asks for results of calls that it makes. In force with the next
+	// How rdmad asks for large results of its own calls. In force with the next
 	// calls.
 	Placement     *DdpSettings_Placement `protobuf:"varint,2,opt,name=placement,proto3,enum=rdmad.v1.DdpSettings_Placement,oneof" json:"placement,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -517,14 +522,14 @@ func (x *DdpSettings) GetPlacement() DdpSettings_Placement {
 	return DdpSettings_PLACEMENT_UNSPECIFIED
 }
 
-// RemoteInvalidationSettings says whether steering tags are invalidated by
-// the side that used them (Send With Invalidate).
+// RemoteInvalidationSettings say whether the side that used a steering tag
+// invalidates it (Send With Invalidate).
 type RemoteInvalidationSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Advertise that the peer may invalidate rdmad's tags. Version 1 fixes it
-	// when the peer connects.
+	// Advertise that the peer may invalidate rdmad's steering tags. In version 1
+	// it is fixed when the peer connects.
 	Accept *bool `protobuf:"varint,1,opt,name=accept,proto3,oneof" json:"accept,omitempty"`
-	// Send With Invalidate in replies to peers that accept it. In force at
+	// Use Send With Invalidate for replies to peers that accept it. In force at
 	// once.
 	Use           *bool `protobuf:"varint,2,opt,name=use,proto3,oneof" json:"use,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -575,20 +580,20 @@ func (x *RemoteInvalidationSettings) GetUse() bool {
 	return false
 }
 
-// CreditsSettings bounds how many calls a peer may have in flight.
+// CreditsSettings limit the number of calls that a peer may have in flight.
 type CreditsSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How grants are chosen. In force with the next grants.
+	// How rdmad chooses grants. In force with the next grants.
 	Policy *CreditsSettings_Policy `protobuf:"varint,1,opt,name=policy,proto3,enum=rdmad.v1.CreditsSettings_Policy,oneof" json:"policy,omitempty"`
-	// Largest grant. Receives are posted before a grant rises, and stay for
-	// grants already given.
+	// Largest grant. rdmad posts receives before it raises a grant, and keeps
+	// them for grants that it has already given.
 	Max *uint32 `protobuf:"varint,2,opt,name=max,proto3,oneof" json:"max,omitempty"`
-	// Smallest grant; at most max.
+	// Smallest grant. It must not exceed max.
 	Min *uint32 `protobuf:"varint,3,opt,name=min,proto3,oneof" json:"min,omitempty"`
-	// Calls that rdmad may have in flight towards the peer; 0 for none.
+	// Maximum calls that rdmad may have in flight to the peer; 0 for none.
 	Backchannel *uint32 `protobuf:"varint,4,opt,name=backchannel,proto3,oneof" json:"backchannel,omitempty"`
-	// Part of what the adaptive policy has to give, against the weights of the
-	// other connections.
+	// The connection's share of the credits that the adaptive policy divides, in
+	// proportion to the weights of the other connections.
 	Weight        *uint32 `protobuf:"varint,5,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -659,17 +664,17 @@ func (x *CreditsSettings) GetWeight() uint32 {
 	return 0
 }
 
-// ExtensionsSettings turns protocol extensions on and off. New messages
-// follow at once; what a peer already agreed to is finished first.
+// ExtensionsSettings turn protocol extensions on and off. A change is in force
+// at once for new messages. rdmad first finishes what a peer already agreed to.
 type ExtensionsSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// RPC-over-RDMA version 2: extensions.v2 is on or required.
+	// RPC-over-RDMA version 2: true if extensions.v2 is on or required.
 	V2 *bool `protobuf:"varint,1,opt,name=v2,proto3,oneof" json:"v2,omitempty"`
 	// Transport characteristics.
 	Characteristics *bool `protobuf:"varint,2,opt,name=characteristics,proto3,oneof" json:"characteristics,omitempty"`
 	// Request and response transmissions.
 	Xmit *bool `protobuf:"varint,3,opt,name=xmit,proto3,oneof" json:"xmit,omitempty"`
-	// Messages continued over several Sends.
+	// Messages that continue over several Sends.
 	Continuation *bool `protobuf:"varint,4,opt,name=continuation,proto3,oneof" json:"continuation,omitempty"`
 	// Direct data placement by Send.
 	SendDdp *bool `protobuf:"varint,5,opt,name=send_ddp,json=sendDdp,proto3,oneof" json:"send_ddp,omitempty"`
@@ -681,7 +686,8 @@ type ExtensionsSettings struct {
 	Ccp *bool `protobuf:"varint,8,opt,name=ccp,proto3,oneof" json:"ccp,omitempty"`
 	// Calls from server to client, RFC 8167.
 	Backchannel *bool `protobuf:"varint,9,opt,name=backchannel,proto3,oneof" json:"backchannel,omitempty"`
-	// No version but 2: extensions.v2 is required. Absent beside v2 is false.
+	// Version 2 only: true if extensions.v2 is required. If v2 is present, absent
+	// means false.
 	V2Required    *bool `protobuf:"varint,10,opt,name=v2_required,json=v2Required,proto3,oneof" json:"v2_required,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -787,13 +793,13 @@ func (x *ExtensionsSettings) GetV2Required() bool {
 	return false
 }
 
-// GetSettingsRequest says which settings to read.
+// GetSettingsRequest selects the settings to read.
 type GetSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Scope to look from; empty is global. A connection's scope gives what is in
-	// force for that connection.
+	// Scope; empty for global. With a connection's scope, the response holds the
+	// values in force for that connection.
 	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Dotted names, or their first parts ("inline" is all of inline.*). Empty:
+	// Dotted names, or their first parts ("inline" is all of inline.*); empty for
 	// all.
 	Keys          []string `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -844,17 +850,18 @@ func (x *GetSettingsRequest) GetKeys() []string {
 	return nil
 }
 
-// GetSettingsResponse is the settings of one scope at one revision.
+// GetSettingsResponse holds the settings of one scope at one revision.
 type GetSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Revision that the values belong to; give it to SetSettings as
-	// expected_revision to change what was read and nothing newer.
+	// Revision that the values belong to. With this revision as
+	// expected_revision, SetSettings refuses the change if the settings have
+	// changed since.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Scope that was asked for, in its one spelling.
+	// The requested scope, in its canonical spelling.
 	Scope string `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
 	// The values in force.
 	Settings *Settings `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
-	// The same values with their origin, in the order of the fields.
+	// The same values with their origins, in the order of the fields.
 	Values        []*SettingValue `protobuf:"bytes,4,rep,name=values,proto3" json:"values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -918,18 +925,19 @@ func (x *GetSettingsResponse) GetValues() []*SettingValue {
 	return nil
 }
 
-// SettingValue is a setting as the command line writes it.
+// SettingValue is a setting in the form of the command line.
 type SettingValue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Dotted name.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// Value as `rdmactl settings set` takes it.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Where it comes from: "default", "config", or the scope that sets it.
+	// Origin: "default", "config", "fleet", or the scope that sets the value.
 	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
-	// Revision that set it; 0 for default and config.
+	// Revision that set the value; 0 for "default", "config" and "fleet".
 	Revision uint32 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
-	// For config: file and line.
+	// File and line, if the source is "config"; policy and its revision, if it is
+	// "fleet".
 	Location      string `protobuf:"bytes,5,opt,name=location,proto3" json:"location,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1000,26 +1008,26 @@ func (x *SettingValue) GetLocation() string {
 	return ""
 }
 
-// SetSettingsRequest is one change, made whole or not at all.
+// SetSettingsRequest is one change. rdmad makes all of it or nothing.
 type SetSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Scope to change; empty is global.
+	// Scope to change; empty for global.
 	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// New values; absent fields stay as they are.
 	Settings *Settings `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
-	// Dotted names whose value at this scope is taken away, so that the wider
-	// scopes show through again.
+	// Dotted names of settings whose value at this scope is removed. The value of
+	// a wider scope then applies again.
 	Unset []string `protobuf:"bytes,3,rep,name=unset,proto3" json:"unset,omitempty"`
-	// When given, the change is made only if this is still the current
+	// If present, rdmad makes the change only if this is still the current
 	// revision.
 	ExpectedRevision *uint32 `protobuf:"varint,4,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
-	// Check and answer, but change nothing.
+	// Check the change and return its effects, but change nothing.
 	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// When given, the change is rolled back by itself unless ConfirmSettings
-	// comes within this time, also when rdmad is restarted meanwhile. Until
-	// then no other change is taken.
+	// If present, rdmad rolls the change back unless ConfirmSettings comes within
+	// this time, even if rdmad restarts meanwhile. Until then rdmad refuses other
+	// changes.
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,6,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
-	// Why, for the history.
+	// Reason of the change, for the history.
 	Comment       string `protobuf:"bytes,7,opt,name=comment,proto3" json:"comment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1104,18 +1112,21 @@ func (x *SetSettingsRequest) GetComment() string {
 	return ""
 }
 
-// SetSettingsResponse says what a change did, or would do when it was a dry
-// run.
+// SetSettingsResponse reports the effects of a change. For a dry run: the
+// effects that the change would have.
 type SetSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Revision after the change. A dry run leaves it as it was.
+	// Revision after the change. A dry run does not change the revision.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// One entry for each connection in the scope, in the order of their ids.
+	// One entry for each connection in the scope, ordered by connection id.
 	Effects []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
-	// When the change is rolled back unless confirmed.
+	// Time at which rdmad rolls the change back unless it is confirmed.
 	ConfirmDeadline *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=confirm_deadline,json=confirmDeadline,proto3" json:"confirm_deadline,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Present and true if the scope already had these values. There is then no
+	// new revision and nothing to confirm.
+	Unchanged     *bool `protobuf:"varint,4,opt,name=unchanged,proto3,oneof" json:"unchanged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetSettingsResponse) Reset() {
@@ -1169,14 +1180,22 @@ func (x *SetSettingsResponse) GetConfirmDeadline() *timestamppb.Timestamp {
 	return nil
 }
 
-// Effect is what a change did to one connection.
+func (x *SetSettingsResponse) GetUnchanged() bool {
+	if x != nil && x.Unchanged != nil {
+		return *x.Unchanged
+	}
+	return false
+}
+
+// Effect is the effect of a change on one connection.
 type Effect struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connection.
 	ConnectionId string `protobuf:"bytes,1,opt,name=connection_id,json=connectionId,proto3" json:"connection_id,omitempty"`
-	// What happened.
+	// The outcome.
 	Outcome Effect_Outcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=rdmad.v1.Effect_Outcome" json:"outcome,omitempty"`
-	// Why, naming the setting, when there is something to say.
+	// Reason of the outcome, with the name of the setting; empty if there is
+	// nothing to say.
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1233,12 +1252,12 @@ func (x *Effect) GetReason() string {
 	return ""
 }
 
-// ExplainSettingRequest names a setting and where to look from.
+// ExplainSettingRequest names a setting and a scope.
 type ExplainSettingRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Dotted name.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// Scope to look from; empty is global.
+	// Scope; empty for global.
 	Scope         string `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1288,24 +1307,24 @@ func (x *ExplainSettingRequest) GetScope() string {
 	return ""
 }
 
-// ExplainSettingResponse is what is said about it.
+// ExplainSettingResponse explains the setting.
 type ExplainSettingResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Revision that it belongs to.
+	// Revision that the response belongs to.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// The setting in force.
+	// The value in force.
 	Value *SettingValue `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Everything that is said, the widest scope first: the last one wins.
+	// All values, the widest scope first. The last value wins.
 	Candidates []*SettingValue `protobuf:"bytes,3,rep,name=candidates,proto3" json:"candidates,omitempty"`
-	// What the setting does.
+	// Summary of the setting's function.
 	Summary string `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
-	// Values that it takes.
+	// Allowed values.
 	Allowed string `protobuf:"bytes,5,opt,name=allowed,proto3" json:"allowed,omitempty"`
-	// When a change is in force.
+	// When a change takes effect.
 	TakesEffect string `protobuf:"bytes,6,opt,name=takes_effect,json=takesEffect,proto3" json:"takes_effect,omitempty"`
-	// More of what it does, as Markdown.
+	// Further explanation, as Markdown.
 	Details string `protobuf:"bytes,7,opt,name=details,proto3" json:"details,omitempty"`
-	// Arguments of "rdmactl settings set" that change it.
+	// Arguments of "rdmactl settings set" that change the setting.
 	Example       string `protobuf:"bytes,8,opt,name=example,proto3" json:"example,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1400,7 +1419,7 @@ func (x *ExplainSettingResponse) GetExample() string {
 // ConfirmSettingsRequest names the revision to keep.
 type ConfirmSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The revision; 0 for the one that waits.
+	// The revision; 0 for the revision that waits.
 	Revision      uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1443,7 +1462,7 @@ func (x *ConfirmSettingsRequest) GetRevision() uint32 {
 	return 0
 }
 
-// ConfirmSettingsResponse names the revision that is kept.
+// ConfirmSettingsResponse names the revision that rdmad keeps.
 type ConfirmSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The revision.
@@ -1489,26 +1508,26 @@ func (x *ConfirmSettingsResponse) GetRevision() uint32 {
 	return 0
 }
 
-// Revision is a change in the history.
+// Revision is one change in the history.
 type Revision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number, from 1.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// When.
+	// Time of the event.
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
-	// Who, as in the audit log.
+	// Identity of the client, as in the audit log.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
-	// What it was.
+	// Kind of the change.
 	Kind Revision_Kind `protobuf:"varint,4,opt,name=kind,proto3,enum=rdmad.v1.Revision_Kind" json:"kind,omitempty"`
-	// What became of it.
+	// State of the change.
 	State Revision_State `protobuf:"varint,5,opt,name=state,proto3,enum=rdmad.v1.Revision_State" json:"state,omitempty"`
-	// Scope that was changed; empty when several were.
+	// The scope that was changed; empty if several were changed.
 	Scope string `protobuf:"bytes,6,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Values before and after, at the scopes that were changed.
+	// Values before and after the change, at the changed scopes.
 	Changes []*SettingChange `protobuf:"bytes,7,rep,name=changes,proto3" json:"changes,omitempty"`
-	// Why, as the client said.
+	// Reason of the change, as the client gave it.
 	Comment string `protobuf:"bytes,8,opt,name=comment,proto3" json:"comment,omitempty"`
-	// For ROLLBACK and EXPIRED: the revision gone back to.
+	// For ROLLBACK and EXPIRED: the revision that was restored.
 	Restored      uint32 `protobuf:"varint,9,opt,name=restored,proto3" json:"restored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1614,9 +1633,9 @@ type SettingChange struct {
 	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	// Dotted name.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// Value at the scope before; empty for none.
+	// Value at the scope before the change; empty for none.
 	Before string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
-	// Value at the scope after; empty for none.
+	// Value at the scope after the change; empty for none.
 	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1683,9 +1702,9 @@ func (x *SettingChange) GetAfter() string {
 // ListRevisionsRequest asks for the history.
 type ListRevisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Most revisions of one answer; 0 for 100.
+	// Maximum number of revisions in one response; 0 for 100.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the answer before; empty for the newest.
+	// next_page_token of the previous response; empty for the newest revisions.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1735,12 +1754,12 @@ func (x *ListRevisionsRequest) GetPageToken() string {
 	return ""
 }
 
-// ListRevisionsResponse is a page of the history.
+// ListRevisionsResponse is one page of the history.
 type ListRevisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The newest first.
 	Revisions []*Revision `protobuf:"bytes,1,rep,name=revisions,proto3" json:"revisions,omitempty"`
-	// For the next page; empty when there is none.
+	// Token for the next page; empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1790,16 +1809,16 @@ func (x *ListRevisionsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// RollbackSettingsRequest names the revision to go back to.
+// RollbackSettingsRequest names the revision to restore.
 type RollbackSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The revision; 0 is the configuration file alone.
+	// The revision; 0 for the configuration file alone.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// As SetSettingsRequest.expected_revision.
 	ExpectedRevision *uint32 `protobuf:"varint,2,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
 	// As SetSettingsRequest.dry_run.
 	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// Why, for the history.
+	// Reason of the change, for the history.
 	Comment       string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1863,14 +1882,14 @@ func (x *RollbackSettingsRequest) GetComment() string {
 	return ""
 }
 
-// RollbackSettingsResponse says what it did.
+// RollbackSettingsResponse reports the effects of the rollback.
 type RollbackSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As SetSettingsResponse.revision.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// As SetSettingsResponse.effects.
 	Effects []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
-	// What changed.
+	// The values that changed.
 	Changes       []*SettingChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1964,7 +1983,7 @@ func (*WatchSettingsRequest) Descriptor() ([]byte, []int) {
 	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{22}
 }
 
-// WatchSettingsResponse is a revision, new or with a new state.
+// WatchSettingsResponse is a new revision, or a revision with a new state.
 type WatchSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The revision.
@@ -2010,12 +2029,12 @@ func (x *WatchSettingsResponse) GetRevision() *Revision {
 	return nil
 }
 
-// ScopeSettings is what one scope says.
+// ScopeSettings holds the values at one scope.
 type ScopeSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Scope, in its one spelling.
+	// Scope, in its canonical spelling.
 	Scope string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
-	// Its values.
+	// The values at the scope.
 	Settings      *Settings `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2102,14 +2121,16 @@ func (*ExportSettingsRequest) Descriptor() ([]byte, []int) {
 	return file_rdmad_v1_settings_proto_rawDescGZIP(), []int{25}
 }
 
-// ExportSettingsResponse is what every scope says.
+// ExportSettingsResponse holds the values at every scope.
 type ExportSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Revision that it belongs to.
+	// Revision that the response belongs to.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Global first, then listeners, then peers.
 	Scopes []*ScopeSettings `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
-	// What is in force below global: defaults and the configuration file.
+	// Values in force without the global scope: the defaults and the
+	// configuration file. Values of the file at a narrower scope are among that
+	// scope's values.
 	Base          *Settings `protobuf:"bytes,3,opt,name=base,proto3" json:"base,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2169,16 +2190,16 @@ func (x *ExportSettingsResponse) GetBase() *Settings {
 // ImportSettingsRequest is an export to load.
 type ImportSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Scopes that aren't named lose what they say.
+	// A scope that is not listed loses its values.
 	Scopes []*ScopeSettings `protobuf:"bytes,1,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	// As SetSettingsRequest.expected_revision.
 	ExpectedRevision *uint32 `protobuf:"varint,2,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
 	// As SetSettingsRequest.dry_run.
 	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// Why, for the history.
+	// Reason of the change, for the history.
 	Comment string `protobuf:"bytes,4,opt,name=comment,proto3" json:"comment,omitempty"`
-	// As in the export. Where this rdmad's differs, global settings make good
-	// for it.
+	// As in the export. If a value differs from this rdmad's, rdmad adds a global
+	// setting with the exported value.
 	Base          *Settings `protobuf:"bytes,5,opt,name=base,proto3" json:"base,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2249,15 +2270,17 @@ func (x *ImportSettingsRequest) GetBase() *Settings {
 	return nil
 }
 
-// ImportSettingsResponse says what it did.
+// ImportSettingsResponse reports the effects of the import.
 type ImportSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As SetSettingsResponse.revision.
 	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	// As SetSettingsResponse.effects.
 	Effects []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
-	// What changed.
-	Changes       []*SettingChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	// The values that changed.
+	Changes []*SettingChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	// As SetSettingsResponse.unchanged.
+	Unchanged     *bool `protobuf:"varint,4,opt,name=unchanged,proto3,oneof" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2311,6 +2334,13 @@ func (x *ImportSettingsResponse) GetChanges() []*SettingChange {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *ImportSettingsResponse) GetUnchanged() bool {
+	if x != nil && x.Unchanged != nil {
+		return *x.Unchanged
+	}
+	return false
 }
 
 var File_rdmad_v1_settings_proto protoreflect.FileDescriptor
@@ -2417,11 +2447,14 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x0econfirm_within\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n" +
 	"\"\x04\b\x80\xa3\x052\x02\b\x01R\rconfirmWithin\x12\"\n" +
 	"\acomment\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acommentB\x14\n" +
-	"\x12_expected_revision\"\xa4\x01\n" +
+	"\x12_expected_revision\"\xd5\x01\n" +
 	"\x13SetSettingsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
 	"\aeffects\x18\x02 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\x12E\n" +
-	"\x10confirm_deadline\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\"\xd2\x01\n" +
+	"\x10confirm_deadline\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\x12!\n" +
+	"\tunchanged\x18\x04 \x01(\bH\x00R\tunchanged\x88\x01\x01B\f\n" +
+	"\n" +
+	"_unchanged\"\xd2\x01\n" +
 	"\x06Effect\x12#\n" +
 	"\rconnection_id\x18\x01 \x01(\tR\fconnectionId\x122\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x18.rdmad.v1.Effect.OutcomeR\aoutcome\x12\x16\n" +
@@ -2448,7 +2481,7 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x16ConfirmSettingsRequest\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\"5\n" +
 	"\x17ConfirmSettingsResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\rR\brevision\"\xe9\x03\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\"\xf4\x03\n" +
 	"\bRevision\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
@@ -2458,7 +2491,7 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x05scope\x18\x06 \x01(\tR\x05scope\x121\n" +
 	"\achanges\x18\a \x03(\v2\x17.rdmad.v1.SettingChangeR\achanges\x12\x18\n" +
 	"\acomment\x18\b \x01(\tR\acomment\x12\x1a\n" +
-	"\brestored\x18\t \x01(\rR\brestored\"X\n" +
+	"\brestored\x18\t \x01(\rR\brestored\"c\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\a\n" +
 	"\x03SET\x10\x01\x12\f\n" +
@@ -2467,7 +2500,8 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x06RELOAD\x10\x03\x12\v\n" +
 	"\aEXPIRED\x10\x04\x12\n" +
 	"\n" +
-	"\x06IMPORT\x10\x05\"E\n" +
+	"\x06IMPORT\x10\x05\x12\t\n" +
+	"\x05FLEET\x10\x06\"E\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\b\n" +
 	"\x04KEPT\x10\x01\x12\x0f\n" +
@@ -2513,11 +2547,14 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\"\n" +
 	"\acomment\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acomment\x12&\n" +
 	"\x04base\x18\x05 \x01(\v2\x12.rdmad.v1.SettingsR\x04baseB\x14\n" +
-	"\x12_expected_revision\"\x93\x01\n" +
+	"\x12_expected_revision\"\xc4\x01\n" +
 	"\x16ImportSettingsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
 	"\aeffects\x18\x02 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\x121\n" +
-	"\achanges\x18\x03 \x03(\v2\x17.rdmad.v1.SettingChangeR\achanges2\xb7\x06\n" +
+	"\achanges\x18\x03 \x03(\v2\x17.rdmad.v1.SettingChangeR\achanges\x12!\n" +
+	"\tunchanged\x18\x04 \x01(\bH\x00R\tunchanged\x88\x01\x01B\f\n" +
+	"\n" +
+	"_unchanged2\xb7\x06\n" +
 	"\x0fSettingsService\x12P\n" +
 	"\vGetSettings\x12\x1c.rdmad.v1.GetSettingsRequest\x1a\x1d.rdmad.v1.GetSettingsResponse\"\x04\x88\xb8\x18\x01\x12Y\n" +
 	"\x0eExplainSetting\x12\x1f.rdmad.v1.ExplainSettingRequest\x1a .rdmad.v1.ExplainSettingResponse\"\x04\x88\xb8\x18\x01\x12P\n" +
@@ -2650,8 +2687,10 @@ func file_rdmad_v1_settings_proto_init() {
 	file_rdmad_v1_settings_proto_msgTypes[4].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[5].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[9].OneofWrappers = []any{}
+	file_rdmad_v1_settings_proto_msgTypes[10].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[20].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[27].OneofWrappers = []any{}
+	file_rdmad_v1_settings_proto_msgTypes[28].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -22,6 +22,352 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Status of a condition, from good to bad.
+type Condition_Status int32
+
+const (
+	// Never sent.
+	Condition_STATUS_UNSPECIFIED Condition_Status = 0
+	// The thing works.
+	Condition_OK Condition_Status = 1
+	// rdmad has not checked the thing yet.
+	Condition_UNKNOWN Condition_Status = 2
+	// The thing works, but less well than it should, or not for much longer.
+	Condition_DEGRADED Condition_Status = 3
+	// The thing does not work.
+	Condition_FAILED Condition_Status = 4
+)
+
+// Enum value maps for Condition_Status.
+var (
+	Condition_Status_name = map[int32]string{
+		0: "STATUS_UNSPECIFIED",
+		1: "OK",
+		2: "UNKNOWN",
+		3: "DEGRADED",
+		4: "FAILED",
+	}
+	Condition_Status_value = map[string]int32{
+		"STATUS_UNSPECIFIED": 0,
+		"OK":                 1,
+		"UNKNOWN":            2,
+		"DEGRADED":           3,
+		"FAILED":             4,
+	}
+)
+
+func (x Condition_Status) Enum() *Condition_Status {
+	p := new(Condition_Status)
+	*p = x
+	return p
+}
+
+func (x Condition_Status) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Condition_Status) Descriptor() protoreflect.EnumDescriptor {
+	return file_rdmad_v1_status_proto_enumTypes[0].Descriptor()
+}
+
+func (Condition_Status) Type() protoreflect.EnumType {
+	return &file_rdmad_v1_status_proto_enumTypes[0]
+}
+
+func (x Condition_Status) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Condition_Status.Descriptor instead.
+func (Condition_Status) EnumDescriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{0, 0}
+}
+
+// Condition is the state of one thing: a listener, an export, a certificate.
+// docs/conditions.md lists the kinds and reasons.
+type Condition struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind of thing, such as listener.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Name of the thing.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Status of the thing.
+	Status Condition_Status `protobuf:"varint,3,opt,name=status,proto3,enum=rdmad.v1.Condition_Status" json:"status,omitempty"`
+	// Reason of the status, in one word, such as Unreachable.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Details of the reason.
+	Message string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	// What the operator can do; empty if there is nothing to do.
+	Remedy string `protobuf:"bytes,6,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	// Time since which the condition has this reason.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Condition) Reset() {
+	*x = Condition{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Condition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Condition) ProtoMessage() {}
+
+func (x *Condition) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Condition.ProtoReflect.Descriptor instead.
+func (*Condition) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Condition) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Condition) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Condition) GetStatus() Condition_Status {
+	if x != nil {
+		return x.Status
+	}
+	return Condition_STATUS_UNSPECIFIED
+}
+
+func (x *Condition) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Condition) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Condition) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
+func (x *Condition) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// ListConditionsRequest asks for the conditions.
+type ListConditionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListConditionsRequest) Reset() {
+	*x = ListConditionsRequest{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListConditionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListConditionsRequest) ProtoMessage() {}
+
+func (x *ListConditionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListConditionsRequest.ProtoReflect.Descriptor instead.
+func (*ListConditionsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{1}
+}
+
+// ListConditionsResponse lists all conditions.
+type ListConditionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Every condition is OK.
+	Healthy bool `protobuf:"varint,1,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	// Ordered by kind and name.
+	Conditions    []*Condition `protobuf:"bytes,2,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListConditionsResponse) Reset() {
+	*x = ListConditionsResponse{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListConditionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListConditionsResponse) ProtoMessage() {}
+
+func (x *ListConditionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListConditionsResponse.ProtoReflect.Descriptor instead.
+func (*ListConditionsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListConditionsResponse) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+func (x *ListConditionsResponse) GetConditions() []*Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+// WatchConditionsRequest asks for a stream.
+type WatchConditionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchConditionsRequest) Reset() {
+	*x = WatchConditionsRequest{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchConditionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchConditionsRequest) ProtoMessage() {}
+
+func (x *WatchConditionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchConditionsRequest.ProtoReflect.Descriptor instead.
+func (*WatchConditionsRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+// WatchConditionsResponse is a condition that is new or has changed.
+type WatchConditionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The condition. If the thing is gone: its last condition.
+	Condition *Condition `protobuf:"bytes,1,opt,name=condition,proto3" json:"condition,omitempty"`
+	// The thing is gone.
+	Removed       bool `protobuf:"varint,2,opt,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchConditionsResponse) Reset() {
+	*x = WatchConditionsResponse{}
+	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchConditionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchConditionsResponse) ProtoMessage() {}
+
+func (x *WatchConditionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchConditionsResponse.ProtoReflect.Descriptor instead.
+func (*WatchConditionsResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WatchConditionsResponse) GetCondition() *Condition {
+	if x != nil {
+		return x.Condition
+	}
+	return nil
+}
+
+func (x *WatchConditionsResponse) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
+}
+
 // GetStatusRequest asks for the summary.
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -31,7 +377,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[0]
+	mi := &file_rdmad_v1_status_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -43,7 +389,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[0]
+	mi := &file_rdmad_v1_status_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -56,7 +402,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{0}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{5}
 }
 
 // GetStatusResponse is the summary.
@@ -64,36 +410,42 @@ type GetStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of rdmad.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// When it started.
+	// Time of its start.
 	Started *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started,proto3" json:"started,omitempty"`
-	// Seconds since then.
+	// Seconds since the start.
 	UptimeSeconds float64 `protobuf:"fixed64,3,opt,name=uptime_seconds,json=uptimeSeconds,proto3" json:"uptime_seconds,omitempty"`
 	// Revision of the live settings; 0 until the first change.
 	Revision uint32 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Listeners.
+	// Number of listeners.
 	Listeners uint32 `protobuf:"varint,5,opt,name=listeners,proto3" json:"listeners,omitempty"`
 	// Connections that are up.
 	Connections uint32 `protobuf:"varint,6,opt,name=connections,proto3" json:"connections,omitempty"`
-	// Calls received on the connections that are up. A double for the reason
+	// Calls received on the connections that are up. A double, for the reason
 	// given at Connection.
 	Calls float64 `protobuf:"fixed64,7,opt,name=calls,proto3" json:"calls,omitempty"`
 	// Transport errors on the connections that are up.
 	Errors float64 `protobuf:"fixed64,8,opt,name=errors,proto3" json:"errors,omitempty"`
-	// Revision that waits to be confirmed; 0 when none does.
+	// Revision that waits for its confirmation; 0 if none waits.
 	UnconfirmedRevision uint32 `protobuf:"varint,9,opt,name=unconfirmed_revision,json=unconfirmedRevision,proto3" json:"unconfirmed_revision,omitempty"`
-	// When it is rolled back.
+	// Time at which rdmad rolls the unconfirmed revision back.
 	ConfirmDeadline *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=confirm_deadline,json=confirmDeadline,proto3" json:"confirm_deadline,omitempty"`
 	// The client's identity, as in the audit log.
 	Actor string `protobuf:"bytes,11,opt,name=actor,proto3" json:"actor,omitempty"`
 	// The client's role.
 	Role Role `protobuf:"varint,12,opt,name=role,proto3,enum=rdmad.v1.Role" json:"role,omitempty"`
-	// Verbs providers that there are, those of this build first.
+	// All verbs providers, those of this build first.
 	Providers []*Provider `protobuf:"bytes,13,rep,name=providers,proto3" json:"providers,omitempty"`
-	// RDMA devices of the machine. Provider softiwarp needs none.
+	// RDMA devices of the machine. The provider softiwarp needs none.
 	Devices []*Device `protobuf:"bytes,14,rep,name=devices,proto3" json:"devices,omitempty"`
+	// Every condition is OK; see ListConditions.
+	Healthy bool `protobuf:"varint,40,opt,name=healthy,proto3" json:"healthy,omitempty"`
+	// Number of conditions that are not OK.
+	ConditionsNotOk uint32 `protobuf:"varint,41,opt,name=conditions_not_ok,json=conditionsNotOk,proto3" json:"conditions_not_ok,omitempty"`
+	// The worst condition.
+	WorstCondition *Condition `protobuf:"bytes,42,opt,name=worst_condition,json=worstCondition,proto3" json:"worst_condition,omitempty"`
 	// Memory of the process.
 	Memory *Memory `protobuf:"bytes,20,opt,name=memory,proto3" json:"memory,omitempty"`
-	// Descriptors of the process, by what they are for.
+	// File descriptors of the process, by their use.
 	Descriptors   *Descriptors `protobuf:"bytes,30,opt,name=descriptors,proto3" json:"descriptors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -101,7 +453,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[1]
+	mi := &file_rdmad_v1_status_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -113,7 +465,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[1]
+	mi := &file_rdmad_v1_status_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -126,7 +478,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{1}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -227,6 +579,27 @@ func (x *GetStatusResponse) GetDevices() []*Device {
 	return nil
 }
 
+func (x *GetStatusResponse) GetHealthy() bool {
+	if x != nil {
+		return x.Healthy
+	}
+	return false
+}
+
+func (x *GetStatusResponse) GetConditionsNotOk() uint32 {
+	if x != nil {
+		return x.ConditionsNotOk
+	}
+	return 0
+}
+
+func (x *GetStatusResponse) GetWorstCondition() *Condition {
+	if x != nil {
+		return x.WorstCondition
+	}
+	return nil
+}
+
 func (x *GetStatusResponse) GetMemory() *Memory {
 	if x != nil {
 		return x.Memory
@@ -241,14 +614,14 @@ func (x *GetStatusResponse) GetDescriptors() *Descriptors {
 	return nil
 }
 
-// Memory is what the process has, in bytes. Doubles for the reason given at
-// Connection.
+// Memory is the memory of the process, in bytes. Values are doubles, for the
+// reason given at Connection.
 type Memory struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Limit in force.
 	Limit float64 `protobuf:"fixed64,1,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Where it comes from: "default", "limits.memory", "operator" (limits set), or
-	// "cgroup" if the control group allows less than that.
+	// Origin of the limit: "default", "limits.memory", "operator" (limits set),
+	// or "cgroup" if the control group allows less than limit_asked.
 	LimitSource string `protobuf:"bytes,2,opt,name=limit_source,json=limitSource,proto3" json:"limit_source,omitempty"`
 	// Limit that the configuration or an operator asks for.
 	LimitAsked float64 `protobuf:"fixed64,3,opt,name=limit_asked,json=limitAsked,proto3" json:"limit_asked,omitempty"`
@@ -256,15 +629,16 @@ type Memory struct {
 	Warning string `protobuf:"bytes,4,opt,name=warning,proto3" json:"warning,omitempty"`
 	// Memory outside the Go heap: registered memory, and records of RPC over TCP.
 	Mapped float64 `protobuf:"fixed64,5,opt,name=mapped,proto3" json:"mapped,omitempty"`
-	// Memory of the Go runtime: heap, stacks and its own.
+	// Memory of the Go runtime: heap, stacks and the runtime's own data.
 	GoRuntime float64 `protobuf:"fixed64,6,opt,name=go_runtime,json=goRuntime,proto3" json:"go_runtime,omitempty"`
-	// Limit of the Go runtime's memory now: what the mapped memory leaves.
+	// Limit of the Go runtime's memory now: the part of the limit that mapped
+	// memory does not use.
 	GoLimit float64 `protobuf:"fixed64,7,opt,name=go_limit,json=goLimit,proto3" json:"go_limit,omitempty"`
-	// Other resident memory: program text, C libraries.
+	// Other resident memory, such as program text and C libraries.
 	Other float64 `protobuf:"fixed64,8,opt,name=other,proto3" json:"other,omitempty"`
-	// Resident memory that the kernel counts (RSS); 0 if unknown.
+	// Resident memory (RSS) that the kernel counts; 0 if unknown.
 	Resident float64 `protobuf:"fixed64,9,opt,name=resident,proto3" json:"resident,omitempty"`
-	// Most that the kernel has counted so far.
+	// Highest resident memory that the kernel has counted so far.
 	PeakResident  float64 `protobuf:"fixed64,10,opt,name=peak_resident,json=peakResident,proto3" json:"peak_resident,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -272,7 +646,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	mi := &file_rdmad_v1_status_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +658,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[2]
+	mi := &file_rdmad_v1_status_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +671,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{2}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Memory) GetLimit() float64 {
@@ -370,27 +744,29 @@ func (x *Memory) GetPeakResident() float64 {
 	return 0
 }
 
-// Descriptors are the files that the process may have open, divided at the
-// start so that connections leave some to files and to operators.
+// Descriptors are the file descriptors that the process may have open. rdmad
+// divides them at its start, so that connections do not take those of files and
+// operators.
 type Descriptors struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// All (RLIMIT_NOFILE).
+	// Maximum of the process (RLIMIT_NOFILE).
 	Limit uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Open now; 0 if the system doesn't say.
+	// Descriptors that are open now; 0 if unknown.
 	Open uint32 `protobuf:"varint,2,opt,name=open,proto3" json:"open,omitempty"`
-	// For rdmad itself: sockets that listen, state, logs, devices.
+	// For rdmad itself: listening sockets, state, logs, devices.
 	Own uint32 `protobuf:"varint,3,opt,name=own,proto3" json:"own,omitempty"`
 	// For connections to the control plane.
 	Control uint32 `protobuf:"varint,4,opt,name=control,proto3" json:"control,omitempty"`
 	// For connections to the metrics port.
 	Metrics uint32 `protobuf:"varint,5,opt,name=metrics,proto3" json:"metrics,omitempty"`
-	// For files of exports.
+	// For the files of exports.
 	Files uint32 `protobuf:"varint,6,opt,name=files,proto3" json:"files,omitempty"`
 	// For NFS and MOUNT over TCP.
 	Tcp uint32 `protobuf:"varint,7,opt,name=tcp,proto3" json:"tcp,omitempty"`
-	// For RPC-over-RDMA connections, and those that they are passed on over.
+	// For RPC-over-RDMA connections, and the TCP connections over which their
+	// calls are passed on.
 	Rdma uint32 `protobuf:"varint,8,opt,name=rdma,proto3" json:"rdma,omitempty"`
-	// Limits that can't be reached, with what to do, a line each.
+	// Limits that cannot be reached, with the remedy, one line each.
 	Problems      []string `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -398,7 +774,7 @@ type Descriptors struct {
 
 func (x *Descriptors) Reset() {
 	*x = Descriptors{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	mi := &file_rdmad_v1_status_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +786,7 @@ func (x *Descriptors) String() string {
 func (*Descriptors) ProtoMessage() {}
 
 func (x *Descriptors) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[3]
+	mi := &file_rdmad_v1_status_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +799,7 @@ func (x *Descriptors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Descriptors.ProtoReflect.Descriptor instead.
 func (*Descriptors) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Descriptors) GetLimit() uint32 {
@@ -489,14 +865,14 @@ func (x *Descriptors) GetProblems() []string {
 	return nil
 }
 
-// Provider makes connections on one kind of device.
+// Provider is a verbs provider. It makes connections on one kind of device.
 type Provider struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name, as listeners give it.
+	// Name that listeners refer to.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// It is in this build of rdmad.
+	// This build of rdmad has the provider.
 	BuiltIn bool `protobuf:"varint,2,opt,name=built_in,json=builtIn,proto3" json:"built_in,omitempty"`
-	// How to get it, when it is not.
+	// How to get the provider, if this build does not have it.
 	Note          string `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -504,7 +880,7 @@ type Provider struct {
 
 func (x *Provider) Reset() {
 	*x = Provider{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	mi := &file_rdmad_v1_status_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -516,7 +892,7 @@ func (x *Provider) String() string {
 func (*Provider) ProtoMessage() {}
 
 func (x *Provider) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[4]
+	mi := &file_rdmad_v1_status_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -529,7 +905,7 @@ func (x *Provider) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provider.ProtoReflect.Descriptor instead.
 func (*Provider) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Provider) GetName() string {
@@ -553,22 +929,22 @@ func (x *Provider) GetNote() string {
 	return ""
 }
 
-// Device is an RDMA device, as the kernel shows it.
+// Device is an RDMA device, as the kernel reports it.
 type Device struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name, for example mlx5_0.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The transport: iWARP, RoCE or InfiniBand.
 	Transport string `protobuf:"bytes,2,opt,name=transport,proto3" json:"transport,omitempty"`
-	// Version of its firmware; empty for software.
+	// Version of the firmware; empty for a software device.
 	Firmware string `protobuf:"bytes,3,opt,name=firmware,proto3" json:"firmware,omitempty"`
 	// Its ports.
 	Ports []*DevicePort `protobuf:"bytes,4,rep,name=ports,proto3" json:"ports,omitempty"`
-	// Provider of this build that can use it; empty when there is none.
+	// Provider of this build that can use the device; empty if there is none.
 	Provider string `protobuf:"bytes,5,opt,name=provider,proto3" json:"provider,omitempty"`
-	// Capabilities; absent when no provider reports them.
+	// Capabilities; absent if no provider reports them.
 	Capabilities *DeviceCapabilities `protobuf:"bytes,6,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
-	// Why the provider can't use it.
+	// Reason why the provider cannot use the device.
 	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -576,7 +952,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[5]
+	mi := &file_rdmad_v1_status_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +964,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[5]
+	mi := &file_rdmad_v1_status_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +977,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Device) GetName() string {
@@ -658,13 +1034,13 @@ type DevicePort struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number, from 1.
 	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// State, as the kernel says it: ACTIVE, DOWN.
+	// State as the kernel reports it, such as ACTIVE or DOWN.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// Speed, as the kernel says it.
+	// Speed as the kernel reports it.
 	Rate string `protobuf:"bytes,3,opt,name=rate,proto3" json:"rate,omitempty"`
 	// Link layer: Ethernet or InfiniBand.
 	LinkLayer string `protobuf:"bytes,4,opt,name=link_layer,json=linkLayer,proto3" json:"link_layer,omitempty"`
-	// IP addresses among its GIDs, on RoCE.
+	// IP addresses among the port's GIDs (RoCE only).
 	Addresses     []string `protobuf:"bytes,5,rep,name=addresses,proto3" json:"addresses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -672,7 +1048,7 @@ type DevicePort struct {
 
 func (x *DevicePort) Reset() {
 	*x = DevicePort{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[6]
+	mi := &file_rdmad_v1_status_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -684,7 +1060,7 @@ func (x *DevicePort) String() string {
 func (*DevicePort) ProtoMessage() {}
 
 func (x *DevicePort) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[6]
+	mi := &file_rdmad_v1_status_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -697,7 +1073,7 @@ func (x *DevicePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicePort.ProtoReflect.Descriptor instead.
 func (*DevicePort) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{6}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DevicePort) GetNumber() uint32 {
@@ -735,41 +1111,43 @@ func (x *DevicePort) GetAddresses() []string {
 	return nil
 }
 
-// DeviceCapabilities say what a device can do, as far as rdmad uses it.
+// DeviceCapabilities are the capabilities of a device.
 type DeviceCapabilities struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Memory windows of type 2B: peers may invalidate them. Without, a
+	// Memory windows of type 2B, which peers may invalidate. Without them, a
 	// connector offers no remote invalidation.
 	MemoryWindows_2B bool `protobuf:"varint,1,opt,name=memory_windows_2b,json=memoryWindows2b,proto3" json:"memory_windows_2b,omitempty"`
 	// Send With Invalidate in replies.
 	SendWithInvalidate bool `protobuf:"varint,2,opt,name=send_with_invalidate,json=sendWithInvalidate,proto3" json:"send_with_invalidate,omitempty"`
-	// A Send without a Receive is tried again instead of ending the connection.
+	// A Send that finds no Receive is sent again, and does not end the
+	// connection.
 	RnrRetry bool `protobuf:"varint,3,opt,name=rnr_retry,json=rnrRetry,proto3" json:"rnr_retry,omitempty"`
-	// Most queue pairs.
+	// Maximum queue pairs.
 	MaxQp uint32 `protobuf:"varint,4,opt,name=max_qp,json=maxQp,proto3" json:"max_qp,omitempty"`
-	// Most completion queues.
+	// Maximum completion queues.
 	MaxCq uint32 `protobuf:"varint,5,opt,name=max_cq,json=maxCq,proto3" json:"max_cq,omitempty"`
-	// Most memory regions.
+	// Maximum memory regions.
 	MaxMr uint32 `protobuf:"varint,6,opt,name=max_mr,json=maxMr,proto3" json:"max_mr,omitempty"`
-	// Most memory windows.
+	// Maximum memory windows.
 	MaxMw uint32 `protobuf:"varint,7,opt,name=max_mw,json=maxMw,proto3" json:"max_mw,omitempty"`
-	// Most shared receive queues, which rdmad does not use.
+	// Maximum shared receive queues. rdmad does not use them.
 	MaxSrq uint32 `protobuf:"varint,8,opt,name=max_srq,json=maxSrq,proto3" json:"max_srq,omitempty"`
-	// Most work requests of one queue.
+	// Maximum work requests in one queue.
 	MaxQpWr uint32 `protobuf:"varint,9,opt,name=max_qp_wr,json=maxQpWr,proto3" json:"max_qp_wr,omitempty"`
-	// Most scatter/gather entries of one work request.
+	// Maximum scatter/gather entries of one work request.
 	MaxSge uint32 `protobuf:"varint,10,opt,name=max_sge,json=maxSge,proto3" json:"max_sge,omitempty"`
-	// Most completions of one completion queue.
+	// Maximum completions in one completion queue.
 	MaxCqe uint32 `protobuf:"varint,11,opt,name=max_cqe,json=maxCqe,proto3" json:"max_cqe,omitempty"`
-	// Longest memory region, in bytes. A double for the reason given at
+	// Longest memory region, in bytes. A double, for the reason given at
 	// Connection.
 	MaxMrSize float64 `protobuf:"fixed64,12,opt,name=max_mr_size,json=maxMrSize,proto3" json:"max_mr_size,omitempty"`
-	// RDMA Reads that a peer may have outstanding on one queue pair.
+	// Maximum RDMA Reads of the peer that may be outstanding on one queue pair.
 	MaxReadsIn uint32 `protobuf:"varint,13,opt,name=max_reads_in,json=maxReadsIn,proto3" json:"max_reads_in,omitempty"`
-	// RDMA Reads that one queue pair may have outstanding itself.
+	// Maximum RDMA Reads of rdmad that may be outstanding on one queue pair.
 	MaxReadsOut uint32 `protobuf:"varint,14,opt,name=max_reads_out,json=maxReadsOut,proto3" json:"max_reads_out,omitempty"`
-	// An RDMA Read tells the peer the key of what it reads into, and lets it
-	// write there (iWARP): rdmad registers that for each call.
+	// An RDMA Read sends the peer the steering tag of the memory that it reads
+	// into, and the peer may write there (iWARP). rdmad therefore registers that
+	// memory for each call.
 	ReadSinkRemoteWrite bool `protobuf:"varint,15,opt,name=read_sink_remote_write,json=readSinkRemoteWrite,proto3" json:"read_sink_remote_write,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
@@ -777,7 +1155,7 @@ type DeviceCapabilities struct {
 
 func (x *DeviceCapabilities) Reset() {
 	*x = DeviceCapabilities{}
-	mi := &file_rdmad_v1_status_proto_msgTypes[7]
+	mi := &file_rdmad_v1_status_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +1167,7 @@ func (x *DeviceCapabilities) String() string {
 func (*DeviceCapabilities) ProtoMessage() {}
 
 func (x *DeviceCapabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_rdmad_v1_status_proto_msgTypes[7]
+	mi := &file_rdmad_v1_status_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +1180,7 @@ func (x *DeviceCapabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCapabilities.ProtoReflect.Descriptor instead.
 func (*DeviceCapabilities) Descriptor() ([]byte, []int) {
-	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{7}
+	return file_rdmad_v1_status_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeviceCapabilities) GetMemoryWindows_2B() bool {
@@ -914,8 +1292,33 @@ var File_rdmad_v1_status_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\n" +
-	"\x15rdmad/v1/status.proto\x12\brdmad.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\x89\x05\n" +
+	"\x15rdmad/v1/status.proto\x12\brdmad.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\"\xb4\x02\n" +
+	"\tCondition\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x122\n" +
+	"\x06status\x18\x03 \x01(\x0e2\x1a.rdmad.v1.Condition.StatusR\x06status\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\x12\x16\n" +
+	"\x06remedy\x18\x06 \x01(\tR\x06remedy\x120\n" +
+	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"O\n" +
+	"\x06Status\x12\x16\n" +
+	"\x12STATUS_UNSPECIFIED\x10\x00\x12\x06\n" +
+	"\x02OK\x10\x01\x12\v\n" +
+	"\aUNKNOWN\x10\x02\x12\f\n" +
+	"\bDEGRADED\x10\x03\x12\n" +
+	"\n" +
+	"\x06FAILED\x10\x04\"\x17\n" +
+	"\x15ListConditionsRequest\"g\n" +
+	"\x16ListConditionsResponse\x12\x18\n" +
+	"\ahealthy\x18\x01 \x01(\bR\ahealthy\x123\n" +
+	"\n" +
+	"conditions\x18\x02 \x03(\v2\x13.rdmad.v1.ConditionR\n" +
+	"conditions\"\x18\n" +
+	"\x16WatchConditionsRequest\"f\n" +
+	"\x17WatchConditionsResponse\x121\n" +
+	"\tcondition\x18\x01 \x01(\v2\x13.rdmad.v1.ConditionR\tcondition\x12\x18\n" +
+	"\aremoved\x18\x02 \x01(\bR\aremoved\"\x12\n" +
+	"\x10GetStatusRequest\"\x8d\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12%\n" +
@@ -931,7 +1334,10 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\x05actor\x18\v \x01(\tR\x05actor\x12\"\n" +
 	"\x04role\x18\f \x01(\x0e2\x0e.rdmad.v1.RoleR\x04role\x120\n" +
 	"\tproviders\x18\r \x03(\v2\x12.rdmad.v1.ProviderR\tproviders\x12*\n" +
-	"\adevices\x18\x0e \x03(\v2\x10.rdmad.v1.DeviceR\adevices\x12(\n" +
+	"\adevices\x18\x0e \x03(\v2\x10.rdmad.v1.DeviceR\adevices\x12\x18\n" +
+	"\ahealthy\x18( \x01(\bR\ahealthy\x12*\n" +
+	"\x11conditions_not_ok\x18) \x01(\rR\x0fconditionsNotOk\x12<\n" +
+	"\x0fworst_condition\x18* \x01(\v2\x13.rdmad.v1.ConditionR\x0eworstCondition\x12(\n" +
 	"\x06memory\x18\x14 \x01(\v2\x10.rdmad.v1.MemoryR\x06memory\x127\n" +
 	"\vdescriptors\x18\x1e \x01(\v2\x15.rdmad.v1.DescriptorsR\vdescriptors\"\xa5\x02\n" +
 	"\x06Memory\x12\x14\n" +
@@ -995,9 +1401,11 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\fmax_reads_in\x18\r \x01(\rR\n" +
 	"maxReadsIn\x12\"\n" +
 	"\rmax_reads_out\x18\x0e \x01(\rR\vmaxReadsOut\x123\n" +
-	"\x16read_sink_remote_write\x18\x0f \x01(\bR\x13readSinkRemoteWrite2[\n" +
+	"\x16read_sink_remote_write\x18\x0f \x01(\bR\x13readSinkRemoteWrite2\x96\x02\n" +
 	"\rStatusService\x12J\n" +
-	"\tGetStatus\x12\x1a.rdmad.v1.GetStatusRequest\x1a\x1b.rdmad.v1.GetStatusResponse\"\x04\x88\xb8\x18\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\tGetStatus\x12\x1a.rdmad.v1.GetStatusRequest\x1a\x1b.rdmad.v1.GetStatusResponse\"\x04\x88\xb8\x18\x01\x12Y\n" +
+	"\x0eListConditions\x12\x1f.rdmad.v1.ListConditionsRequest\x1a .rdmad.v1.ListConditionsResponse\"\x04\x88\xb8\x18\x01\x12^\n" +
+	"\x0fWatchConditions\x12 .rdmad.v1.WatchConditionsRequest\x1a!.rdmad.v1.WatchConditionsResponse\"\x04\x88\xb8\x18\x010\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_status_proto_rawDescOnce sync.Once
@@ -1011,36 +1419,52 @@ func file_rdmad_v1_status_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_status_proto_rawDescData
 }
 
-var file_rdmad_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_rdmad_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_rdmad_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_rdmad_v1_status_proto_goTypes = []any{
-	(*GetStatusRequest)(nil),      // 0: rdmad.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 1: rdmad.v1.GetStatusResponse
-	(*Memory)(nil),                // 2: rdmad.v1.Memory
-	(*Descriptors)(nil),           // 3: rdmad.v1.Descriptors
-	(*Provider)(nil),              // 4: rdmad.v1.Provider
-	(*Device)(nil),                // 5: rdmad.v1.Device
-	(*DevicePort)(nil),            // 6: rdmad.v1.DevicePort
-	(*DeviceCapabilities)(nil),    // 7: rdmad.v1.DeviceCapabilities
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(Role)(0),                     // 9: rdmad.v1.Role
+	(Condition_Status)(0),           // 0: rdmad.v1.Condition.Status
+	(*Condition)(nil),               // 1: rdmad.v1.Condition
+	(*ListConditionsRequest)(nil),   // 2: rdmad.v1.ListConditionsRequest
+	(*ListConditionsResponse)(nil),  // 3: rdmad.v1.ListConditionsResponse
+	(*WatchConditionsRequest)(nil),  // 4: rdmad.v1.WatchConditionsRequest
+	(*WatchConditionsResponse)(nil), // 5: rdmad.v1.WatchConditionsResponse
+	(*GetStatusRequest)(nil),        // 6: rdmad.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),       // 7: rdmad.v1.GetStatusResponse
+	(*Memory)(nil),                  // 8: rdmad.v1.Memory
+	(*Descriptors)(nil),             // 9: rdmad.v1.Descriptors
+	(*Provider)(nil),                // 10: rdmad.v1.Provider
+	(*Device)(nil),                  // 11: rdmad.v1.Device
+	(*DevicePort)(nil),              // 12: rdmad.v1.DevicePort
+	(*DeviceCapabilities)(nil),      // 13: rdmad.v1.DeviceCapabilities
+	(*timestamppb.Timestamp)(nil),   // 14: google.protobuf.Timestamp
+	(Role)(0),                       // 15: rdmad.v1.Role
 }
 var file_rdmad_v1_status_proto_depIdxs = []int32{
-	8,  // 0: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	8,  // 1: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
-	9,  // 2: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
-	4,  // 3: rdmad.v1.GetStatusResponse.providers:type_name -> rdmad.v1.Provider
-	5,  // 4: rdmad.v1.GetStatusResponse.devices:type_name -> rdmad.v1.Device
-	2,  // 5: rdmad.v1.GetStatusResponse.memory:type_name -> rdmad.v1.Memory
-	3,  // 6: rdmad.v1.GetStatusResponse.descriptors:type_name -> rdmad.v1.Descriptors
-	6,  // 7: rdmad.v1.Device.ports:type_name -> rdmad.v1.DevicePort
-	7,  // 8: rdmad.v1.Device.capabilities:type_name -> rdmad.v1.DeviceCapabilities
-	0,  // 9: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
-	1,  // 10: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
-	10, // [10:11] is the sub-list for method output_type
-	9,  // [9:10] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	0,  // 0: rdmad.v1.Condition.status:type_name -> rdmad.v1.Condition.Status
+	14, // 1: rdmad.v1.Condition.since:type_name -> google.protobuf.Timestamp
+	1,  // 2: rdmad.v1.ListConditionsResponse.conditions:type_name -> rdmad.v1.Condition
+	1,  // 3: rdmad.v1.WatchConditionsResponse.condition:type_name -> rdmad.v1.Condition
+	14, // 4: rdmad.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	14, // 5: rdmad.v1.GetStatusResponse.confirm_deadline:type_name -> google.protobuf.Timestamp
+	15, // 6: rdmad.v1.GetStatusResponse.role:type_name -> rdmad.v1.Role
+	10, // 7: rdmad.v1.GetStatusResponse.providers:type_name -> rdmad.v1.Provider
+	11, // 8: rdmad.v1.GetStatusResponse.devices:type_name -> rdmad.v1.Device
+	1,  // 9: rdmad.v1.GetStatusResponse.worst_condition:type_name -> rdmad.v1.Condition
+	8,  // 10: rdmad.v1.GetStatusResponse.memory:type_name -> rdmad.v1.Memory
+	9,  // 11: rdmad.v1.GetStatusResponse.descriptors:type_name -> rdmad.v1.Descriptors
+	12, // 12: rdmad.v1.Device.ports:type_name -> rdmad.v1.DevicePort
+	13, // 13: rdmad.v1.Device.capabilities:type_name -> rdmad.v1.DeviceCapabilities
+	6,  // 14: rdmad.v1.StatusService.GetStatus:input_type -> rdmad.v1.GetStatusRequest
+	2,  // 15: rdmad.v1.StatusService.ListConditions:input_type -> rdmad.v1.ListConditionsRequest
+	4,  // 16: rdmad.v1.StatusService.WatchConditions:input_type -> rdmad.v1.WatchConditionsRequest
+	7,  // 17: rdmad.v1.StatusService.GetStatus:output_type -> rdmad.v1.GetStatusResponse
+	3,  // 18: rdmad.v1.StatusService.ListConditions:output_type -> rdmad.v1.ListConditionsResponse
+	5,  // 19: rdmad.v1.StatusService.WatchConditions:output_type -> rdmad.v1.WatchConditionsResponse
+	17, // [17:20] is the sub-list for method output_type
+	14, // [14:17] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_status_proto_init() }
@@ -1054,13 +1478,14 @@ func file_rdmad_v1_status_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_status_proto_rawDesc), len(file_rdmad_v1_status_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   8,
+			NumEnums:      1,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_rdmad_v1_status_proto_goTypes,
 		DependencyIndexes: file_rdmad_v1_status_proto_depIdxs,
+		EnumInfos:         file_rdmad_v1_status_proto_enumTypes,
 		MessageInfos:      file_rdmad_v1_status_proto_msgTypes,
 	}.Build()
 	File_rdmad_v1_status_proto = out.File

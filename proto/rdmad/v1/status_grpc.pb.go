@@ -19,17 +19,24 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	StatusService_GetStatus_FullMethodName = "/rdmad.v1.StatusService/GetStatus"
+	StatusService_GetStatus_FullMethodName       = "/rdmad.v1.StatusService/GetStatus"
+	StatusService_ListConditions_FullMethodName  = "/rdmad.v1.StatusService/ListConditions"
+	StatusService_WatchConditions_FullMethodName = "/rdmad.v1.StatusService/WatchConditions"
 )
 
 // StatusServiceClient is the client API for StatusService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// StatusService says how the daemon is.
+// StatusService reports the state of the daemon.
 type StatusServiceClient interface {
-	// GetStatus answers with a summary of the whole daemon.
+	// GetStatus returns a summary of the whole daemon.
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
+	// ListConditions returns all conditions, good and bad.
+	ListConditions(ctx context.Context, in *ListConditionsRequest, opts ...grpc.CallOption) (*ListConditionsResponse, error)
+	// WatchConditions streams all conditions, then each condition that changes. A
+	// client that reads slowly misses intermediate states, never the last one.
+	WatchConditions(ctx context.Context, in *WatchConditionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchConditionsResponse], error)
 }
 
 type statusServiceClient struct {
@@ -50,14 +57,48 @@ func (c *statusServiceClient) GetStatus(ctx context.Context, in *GetStatusReques
 	return out, nil
 }
 
+func (c *statusServiceClient) ListConditions(ctx context.Context, in *ListConditionsRequest, opts ...grpc.CallOption) (*ListConditionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListConditionsResponse)
+	err := c.cc.Invoke(ctx, StatusService_ListConditions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *statusServiceClient) WatchConditions(ctx context.Context, in *WatchConditionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchConditionsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &StatusService_ServiceDesc.Streams[0], StatusService_WatchConditions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchConditionsRequest, WatchConditionsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StatusService_WatchConditionsClient = grpc.ServerStreamingClient[WatchConditionsResponse]
+
 // StatusServiceServer is the server API for StatusService service.
 // All implementations must embed UnimplementedStatusServiceServer
 // for forward compatibility.
 //
-// StatusService says how the daemon is.
+// StatusService reports the state of the daemon.
 type StatusServiceServer interface {
-	// GetStatus answers with a summary of the whole daemon.
+	// GetStatus returns a summary of the whole daemon.
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
+	// ListConditions returns all conditions, good and bad.
+	ListConditions(context.Context, *ListConditionsRequest) (*ListConditionsResponse, error)
+	// WatchConditions streams all conditions, then each condition that changes. A
+	// client that reads slowly misses intermediate states, never the last one.
+	WatchConditions(*WatchConditionsRequest, grpc.ServerStreamingServer[WatchConditionsResponse]) error
 	mustEmbedUnimplementedStatusServiceServer()
 }
 
@@ -70,6 +111,12 @@ type UnimplementedStatusServiceServer struct{}
 
 func (UnimplementedStatusServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
+}
+func (UnimplementedStatusServiceServer) ListConditions(context.Context, *ListConditionsRequest) (*ListConditionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListConditions not implemented")
+}
+func (UnimplementedStatusServiceServer) WatchConditions(*WatchConditionsRequest, grpc.ServerStreamingServer[WatchConditionsResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchConditions not implemented")
 }
 func (UnimplementedStatusServiceServer) mustEmbedUnimplementedStatusServiceServer() {}
 func (UnimplementedStatusServiceServer) testEmbeddedByValue()                       {}
@@ -110,6 +157,35 @@ func _StatusService_GetStatus_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _StatusService_ListConditions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListConditionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServiceServer).ListConditions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: StatusService_ListConditions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServiceServer).ListConditions(ctx, req.(*ListConditionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _StatusService_WatchConditions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchConditionsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(StatusServiceServer).WatchConditions(m, &grpc.GenericServerStream[WatchConditionsRequest, WatchConditionsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StatusService_WatchConditionsServer = grpc.ServerStreamingServer[WatchConditionsResponse]
+
 // StatusService_ServiceDesc is the grpc.ServiceDesc for StatusService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -121,7 +197,17 @@ var StatusService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "GetStatus",
 			Handler:    _StatusService_GetStatus_Handler,
 		},
+		{
+			MethodName: "ListConditions",
+			Handler:    _StatusService_ListConditions_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchConditions",
+			Handler:       _StatusService_WatchConditions_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "rdmad/v1/status.proto",
 }

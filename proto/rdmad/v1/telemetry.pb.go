@@ -11,6 +11,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -24,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Rates are means per second over a sample's time.
+// Rates are means per second over the time of a sample.
 type Rates struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Calls received.
@@ -142,12 +143,12 @@ func (x *Rates) GetErrors() float64 {
 	return 0
 }
 
-// ConnectionSample is a connection over a sample's time.
+// ConnectionSample is one connection's part of a sample.
 type ConnectionSample struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The connection.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Its rates.
+	// The connection's rates.
 	Rates *Rates `protobuf:"bytes,2,opt,name=rates,proto3" json:"rates,omitempty"`
 	// Calls in progress at the sample's end.
 	CallsInProgress uint32 `protobuf:"varint,3,opt,name=calls_in_progress,json=callsInProgress,proto3" json:"calls_in_progress,omitempty"`
@@ -215,22 +216,22 @@ func (x *ConnectionSample) GetCreditsGranted() uint32 {
 	return 0
 }
 
-// ListenerSample is a listener over a sample's time.
+// ListenerSample is one listener's part of a sample.
 type ListenerSample struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The listener.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Rates of all its connections.
+	// Sum of the rates of all its connections.
 	Rates *Rates `protobuf:"bytes,2,opt,name=rates,proto3" json:"rates,omitempty"`
 	// Connections up at the sample's end.
 	Connections uint32 `protobuf:"varint,3,opt,name=connections,proto3" json:"connections,omitempty"`
-	// Time of the service for a call, in microseconds: median.
+	// Time that the service takes for a call, in microseconds: median.
 	ServiceTimeUsP50 float64 `protobuf:"fixed64,4,opt,name=service_time_us_p50,json=serviceTimeUsP50,proto3" json:"service_time_us_p50,omitempty"`
-	// The same: 99th percentile.
+	// Time that the service takes for a call, in microseconds: 99th percentile.
 	ServiceTimeUsP99 float64 `protobuf:"fixed64,5,opt,name=service_time_us_p99,json=serviceTimeUsP99,proto3" json:"service_time_us_p99,omitempty"`
 	// Registered memory in use at the sample's end, in bytes.
 	MemoryUsed float64 `protobuf:"fixed64,6,opt,name=memory_used,json=memoryUsed,proto3" json:"memory_used,omitempty"`
-	// Most registered memory that it may have, in bytes.
+	// Maximum registered memory that it may have, in bytes.
 	MemoryLimit   float64 `protobuf:"fixed64,7,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -319,7 +320,15 @@ func (x *ListenerSample) GetMemoryLimit() float64 {
 type WatchTelemetryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Time between samples; empty for 1 s.
-	Interval      *durationpb.Duration `protobuf:"bytes,1,opt,name=interval,proto3" json:"interval,omitempty"`
+	Interval *durationpb.Duration `protobuf:"bytes,1,opt,name=interval,proto3" json:"interval,omitempty"`
+	// Fields of WatchTelemetryResponse to send, such as "time,total"; empty for
+	// all. Without connections, a sample costs the same for any number of them.
+	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	// Only these connections; empty for all. The total and the listeners still
+	// count all.
+	ConnectionIds []string `protobuf:"bytes,3,rep,name=connection_ids,json=connectionIds,proto3" json:"connection_ids,omitempty"`
+	// Only connections with traffic in the sample's time.
+	BusyOnly      bool `protobuf:"varint,4,opt,name=busy_only,json=busyOnly,proto3" json:"busy_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -361,21 +370,48 @@ func (x *WatchTelemetryRequest) GetInterval() *durationpb.Duration {
 	return nil
 }
 
+func (x *WatchTelemetryRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
+func (x *WatchTelemetryRequest) GetConnectionIds() []string {
+	if x != nil {
+		return x.ConnectionIds
+	}
+	return nil
+}
+
+func (x *WatchTelemetryRequest) GetBusyOnly() bool {
+	if x != nil {
+		return x.BusyOnly
+	}
+	return false
+}
+
 // WatchTelemetryResponse is one sample.
 type WatchTelemetryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When it ended.
+	// End of the sample.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// Time that it covers, in seconds.
 	Seconds float64 `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
-	// Everything.
+	// Rates of all connections together.
 	Total *Rates `protobuf:"bytes,3,opt,name=total,proto3" json:"total,omitempty"`
 	// Ordered by name.
 	Listeners []*ListenerSample `protobuf:"bytes,4,rep,name=listeners,proto3" json:"listeners,omitempty"`
-	// Those that are up at the end, ordered by id.
-	Connections   []*ConnectionSample `protobuf:"bytes,5,rep,name=connections,proto3" json:"connections,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Connections that are up at the sample's end, ordered by id.
+	Connections []*ConnectionSample `protobuf:"bytes,5,rep,name=connections,proto3" json:"connections,omitempty"`
+	// Time that the services take for a call, over all listeners, in
+	// microseconds: median.
+	ServiceTimeUsP50 float64 `protobuf:"fixed64,6,opt,name=service_time_us_p50,json=serviceTimeUsP50,proto3" json:"service_time_us_p50,omitempty"`
+	// Time that the services take for a call, over all listeners, in
+	// microseconds: 99th percentile.
+	ServiceTimeUsP99 float64 `protobuf:"fixed64,7,opt,name=service_time_us_p99,json=serviceTimeUsP99,proto3" json:"service_time_us_p99,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *WatchTelemetryResponse) Reset() {
@@ -443,10 +479,24 @@ func (x *WatchTelemetryResponse) GetConnections() []*ConnectionSample {
 	return nil
 }
 
-// AdviseSettingsRequest says what to look at.
+func (x *WatchTelemetryResponse) GetServiceTimeUsP50() float64 {
+	if x != nil {
+		return x.ServiceTimeUsP50
+	}
+	return 0
+}
+
+func (x *WatchTelemetryResponse) GetServiceTimeUsP99() float64 {
+	if x != nil {
+		return x.ServiceTimeUsP99
+	}
+	return 0
+}
+
+// AdviseSettingsRequest names a scope.
 type AdviseSettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Scope whose connections count; empty is global.
+	// Scope whose connections count; empty for global.
 	Scope         string `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -492,11 +542,11 @@ func (x *AdviseSettingsRequest) GetScope() string {
 // AdviseSettingsResponse is the advice.
 type AdviseSettingsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Connections looked at.
+	// Number of connections that the advice is based on.
 	Connections uint32 `protobuf:"varint,1,opt,name=connections,proto3" json:"connections,omitempty"`
-	// Calls on them.
+	// Number of calls on the connections that the advice is based on.
 	Calls float64 `protobuf:"fixed64,2,opt,name=calls,proto3" json:"calls,omitempty"`
-	// The most useful first; none when the settings are right as they are.
+	// The most useful advice first; empty if the settings need no change.
 	Advice        []*Advice `protobuf:"bytes,3,rep,name=advice,proto3" json:"advice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -553,25 +603,27 @@ func (x *AdviseSettingsResponse) GetAdvice() []*Advice {
 	return nil
 }
 
-// Advice is a change that would have saved work. Counts are over the time of
-// the connections looked at; doubles for the reason given at Connection.
+// Advice is a change of settings that would have saved work. Its counts cover
+// the time of the connections that it is based on. They are doubles, for the
+// reason given at Connection.
 type Advice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The change.
 	Settings *Settings `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
-	// The same as `rdmactl settings set` takes it, such as
+	// The change as arguments of `rdmactl settings set`, such as
 	// inline.send_max=8192.
 	Assignments []string `protobuf:"bytes,2,rep,name=assignments,proto3" json:"assignments,omitempty"`
-	// RDMA Reads and Writes that it would have saved.
+	// RDMA Reads and Writes that the change would have saved.
 	RdmaOperationsSaved float64 `protobuf:"fixed64,3,opt,name=rdma_operations_saved,json=rdmaOperationsSaved,proto3" json:"rdma_operations_saved,omitempty"`
-	// Registrations, and their invalidations, that it would have saved the
-	// peers.
+	// Registrations, and their invalidations, that the change would have saved
+	// the peers.
 	RegistrationsSaved float64 `protobuf:"fixed64,4,opt,name=registrations_saved,json=registrationsSaved,proto3" json:"registrations_saved,omitempty"`
-	// The cost: receive buffers, in bytes over all connections.
+	// Cost of the change: memory for receive buffers, in bytes, over all
+	// connections.
 	MemoryAdded float64 `protobuf:"fixed64,5,opt,name=memory_added,json=memoryAdded,proto3" json:"memory_added,omitempty"`
-	// Why, in a sentence.
+	// Reason of the advice, in one sentence.
 	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	// When it is in force: APPLIED or PENDING_RECONNECT.
+	// When the change would be in force: APPLIED or PENDING_RECONNECT.
 	Outcome       Effect_Outcome `protobuf:"varint,7,opt,name=outcome,proto3,enum=rdmad.v1.Effect_Outcome" json:"outcome,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -660,7 +712,7 @@ var File_rdmad_v1_telemetry_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_telemetry_proto_rawDesc = "" +
 	"\n" +
-	"\x18rdmad/v1/telemetry.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/settings.proto\"\x9f\x02\n" +
+	"\x18rdmad/v1/telemetry.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/settings.proto\"\x9f\x02\n" +
 	"\x05Rates\x12\x14\n" +
 	"\x05calls\x18\x01 \x01(\x01R\x05calls\x12\x18\n" +
 	"\areplies\x18\x02 \x01(\x01R\areplies\x12%\n" +
@@ -687,15 +739,20 @@ const file_rdmad_v1_telemetry_proto_rawDesc = "" +
 	"\x13service_time_us_p99\x18\x05 \x01(\x01R\x10serviceTimeUsP99\x12\x1f\n" +
 	"\vmemory_used\x18\x06 \x01(\x01R\n" +
 	"memoryUsed\x12!\n" +
-	"\fmemory_limit\x18\a \x01(\x01R\vmemoryLimit\"b\n" +
+	"\fmemory_limit\x18\a \x01(\x01R\vmemoryLimit\"\xf2\x01\n" +
 	"\x15WatchTelemetryRequest\x12I\n" +
-	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\x12\xbaH\x0f\xaa\x01\f\"\x03\b\x90\x1c2\x05\x10\x80\xc2\xd7/R\binterval\"\xff\x01\n" +
+	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\x12\xbaH\x0f\xaa\x01\f\"\x03\b\x90\x1c2\x05\x10\x80\xc2\xd7/R\binterval\x127\n" +
+	"\tread_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x128\n" +
+	"\x0econnection_ids\x18\x03 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x80\x02\"\x06r\x04\x10\x01\x18@R\rconnectionIds\x12\x1b\n" +
+	"\tbusy_only\x18\x04 \x01(\bR\bbusyOnly\"\xdd\x02\n" +
 	"\x16WatchTelemetryResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12%\n" +
 	"\x05total\x18\x03 \x01(\v2\x0f.rdmad.v1.RatesR\x05total\x126\n" +
 	"\tlisteners\x18\x04 \x03(\v2\x18.rdmad.v1.ListenerSampleR\tlisteners\x12<\n" +
-	"\vconnections\x18\x05 \x03(\v2\x1a.rdmad.v1.ConnectionSampleR\vconnections\"7\n" +
+	"\vconnections\x18\x05 \x03(\v2\x1a.rdmad.v1.ConnectionSampleR\vconnections\x12-\n" +
+	"\x13service_time_us_p50\x18\x06 \x01(\x01R\x10serviceTimeUsP50\x12-\n" +
+	"\x13service_time_us_p99\x18\a \x01(\x01R\x10serviceTimeUsP99\"7\n" +
 	"\x15AdviseSettingsRequest\x12\x1e\n" +
 	"\x05scope\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\"z\n" +
 	"\x16AdviseSettingsResponse\x12 \n" +
@@ -737,30 +794,32 @@ var file_rdmad_v1_telemetry_proto_goTypes = []any{
 	(*AdviseSettingsResponse)(nil), // 6: rdmad.v1.AdviseSettingsResponse
 	(*Advice)(nil),                 // 7: rdmad.v1.Advice
 	(*durationpb.Duration)(nil),    // 8: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 9: google.protobuf.Timestamp
-	(*Settings)(nil),               // 10: rdmad.v1.Settings
-	(Effect_Outcome)(0),            // 11: rdmad.v1.Effect.Outcome
+	(*fieldmaskpb.FieldMask)(nil),  // 9: google.protobuf.FieldMask
+	(*timestamppb.Timestamp)(nil),  // 10: google.protobuf.Timestamp
+	(*Settings)(nil),               // 11: rdmad.v1.Settings
+	(Effect_Outcome)(0),            // 12: rdmad.v1.Effect.Outcome
 }
 var file_rdmad_v1_telemetry_proto_depIdxs = []int32{
 	0,  // 0: rdmad.v1.ConnectionSample.rates:type_name -> rdmad.v1.Rates
 	0,  // 1: rdmad.v1.ListenerSample.rates:type_name -> rdmad.v1.Rates
 	8,  // 2: rdmad.v1.WatchTelemetryRequest.interval:type_name -> google.protobuf.Duration
-	9,  // 3: rdmad.v1.WatchTelemetryResponse.time:type_name -> google.protobuf.Timestamp
-	0,  // 4: rdmad.v1.WatchTelemetryResponse.total:type_name -> rdmad.v1.Rates
-	2,  // 5: rdmad.v1.WatchTelemetryResponse.listeners:type_name -> rdmad.v1.ListenerSample
-	1,  // 6: rdmad.v1.WatchTelemetryResponse.connections:type_name -> rdmad.v1.ConnectionSample
-	7,  // 7: rdmad.v1.AdviseSettingsResponse.advice:type_name -> rdmad.v1.Advice
-	10, // 8: rdmad.v1.Advice.settings:type_name -> rdmad.v1.Settings
-	11, // 9: rdmad.v1.Advice.outcome:type_name -> rdmad.v1.Effect.Outcome
-	3,  // 10: rdmad.v1.TelemetryService.WatchTelemetry:input_type -> rdmad.v1.WatchTelemetryRequest
-	5,  // 11: rdmad.v1.TelemetryService.AdviseSettings:input_type -> rdmad.v1.AdviseSettingsRequest
-	4,  // 12: rdmad.v1.TelemetryService.WatchTelemetry:output_type -> rdmad.v1.WatchTelemetryResponse
-	6,  // 13: rdmad.v1.TelemetryService.AdviseSettings:output_type -> rdmad.v1.AdviseSettingsResponse
-	12, // [12:14] is the sub-list for method output_type
-	10, // [10:12] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	9,  // 3: rdmad.v1.WatchTelemetryRequest.read_mask:type_name -> google.protobuf.FieldMask
+	10, // 4: rdmad.v1.WatchTelemetryResponse.time:type_name -> google.protobuf.Timestamp
+	0,  // 5: rdmad.v1.WatchTelemetryResponse.total:type_name -> rdmad.v1.Rates
+	2,  // 6: rdmad.v1.WatchTelemetryResponse.listeners:type_name -> rdmad.v1.ListenerSample
+	1,  // 7: rdmad.v1.WatchTelemetryResponse.connections:type_name -> rdmad.v1.ConnectionSample
+	7,  // 8: rdmad.v1.AdviseSettingsResponse.advice:type_name -> rdmad.v1.Advice
+	11, // 9: rdmad.v1.Advice.settings:type_name -> rdmad.v1.Settings
+	12, // 10: rdmad.v1.Advice.outcome:type_name -> rdmad.v1.Effect.Outcome
+	3,  // 11: rdmad.v1.TelemetryService.WatchTelemetry:input_type -> rdmad.v1.WatchTelemetryRequest
+	5,  // 12: rdmad.v1.TelemetryService.AdviseSettings:input_type -> rdmad.v1.AdviseSettingsRequest
+	4,  // 13: rdmad.v1.TelemetryService.WatchTelemetry:output_type -> rdmad.v1.WatchTelemetryResponse
+	6,  // 14: rdmad.v1.TelemetryService.AdviseSettings:output_type -> rdmad.v1.AdviseSettingsResponse
+	13, // [13:15] is the sub-list for method output_type
+	11, // [11:13] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_telemetry_proto_init() }
