@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,6 +136,46 @@ func TestDoubtEndsWriting(t *testing.T) {
 	}
 }
 
+// wantSegments fails the test unless the segments on the disk are those of the file.
+func wantSegments(t *testing.T, f *File) {
+	t.Helper()
+	all, err := os.ReadDir(segments(f.path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, e := range all {
+		got = append(got, e.Name())
+	}
+	for i := range f.now.Segments {
+		want = append(want, f.now.Segments[i].name())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("segments %q, want %q", got, want)
+	}
+}
+
+// TestSharedSpareIsLeft: what a backup shares with the file by hard links stays as it
+// is.
+func TestSharedSpareIsLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	f := create(t, path)
+	commit(t, f, &Record{Entry: entry(1)})
+	backup := filepath.Join(t.TempDir(), "settings.db")
+	if err := os.Link(path, backup); err != nil {
+		t.Fatal(err)
+	}
+	for revision := uint32(2); revision < 5; revision++ {
+		commit(t, f, &Record{Entry: entry(revision)})
+	}
+	if c := contents(t, backup); c.Revision != 1 {
+		t.Errorf("the backup has revision %d", c.Revision)
+	}
+	if c := contents(t, path); c.Revision != 4 {
+		t.Errorf("revision %d", c.Revision)
+	}
+}
+
 // TestKilledWithin: whatever step of a write is the last, the file has what it had
 // before or the revision as a whole, and takes revisions again.
 func TestKilledWithin(t *testing.T) {
@@ -172,6 +213,7 @@ func TestKilledWithin(t *testing.T) {
 			if err != nil || c.Revision != want {
 				t.Fatalf("revision %d, step %d: %+v, %v", revision, i, c, err)
 			}
+			wantSegments(t, again)
 			commit(t, again, &Record{Entry: entry(c.Revision + 1)})
 			if err := again.Close(); err != nil {
 				t.Error(err)

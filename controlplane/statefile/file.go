@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -47,8 +48,7 @@ func Open(path string) (*File, *Contents, error) {
 		d.Close()
 		return nil, nil, err
 	}
-	removeAll(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"[0-9]*"))
-	removeAll(filepath.Join(segments(path), ".*"))
+	f.removeStrays()
 	return f, c, nil
 }
 
@@ -68,11 +68,20 @@ func (f *File) open() (c *Contents, err error) {
 	return c, nil
 }
 
-// removeAll removes what a crash left behind.
-func removeAll(pattern string) {
-	names, _ := filepath.Glob(pattern)
-	for _, name := range names {
-		os.Remove(name)
+// removeStrays removes what a crash left behind: files that had no name yet, and
+// segments that nothing names, because the file that was to name them was not written or because
+// their own end was not.
+func (f *File) removeStrays() {
+	dir := segments(f.path)
+	strays, _ := filepath.Glob(filepath.Join(dir, "*-*"))
+	for _, pattern := range []string{filepath.Join(dir, ".*"), filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+"[0-9]*")} {
+		unnamed, _ := filepath.Glob(pattern)
+		strays = append(strays, unnamed...)
+	}
+	for _, name := range strays {
+		if !slices.ContainsFunc(f.now.Segments, func(g segment) bool { return g.name() == filepath.Base(name) }) {
+			os.Remove(name)
+		}
 	}
 }
 
@@ -99,7 +108,9 @@ func lock(dir string) (*os.File, error) {
 // Create makes a file at revision 0 and leaves it closed. There is no moment
 // at which a part of it has its name.
 func Create(path string, f settings.FileLayer) error {
-	text, err := (&snapshot{state: state{Oldest: 1, File: f, Seen: f.Values}}).text()
+	s := &snapshot{state: state{Oldest: 1, File: f}}
+	s.see(&f)
+	text, err := s.text()
 	if err == nil {
 		err = replace(path, text)
 	}
@@ -109,7 +120,7 @@ func Create(path string, f settings.FileLayer) error {
 	return nil
 }
 
-// plain leaves the path to who names it.
+// plain leaves the path out: the caller names it.
 func plain(err error) error {
 	var pathError *os.PathError
 	if errors.As(err, &pathError) {
@@ -118,9 +129,9 @@ func plain(err error) error {
 	return err
 }
 
-// Commit has r on the disk before it returns, or nothing of it. When a write
-// failed in such a way that it may have been made, it is taken back; when even
-// that fails, every later Commit is refused until the file is opened anew.
+// Commit has r on the disk before it returns, or nothing of it. If a failed
+// write may have reached the disk, Commit undoes it. If that fails too, every
+// later Commit is refused until the file is opened again.
 func (f *File) Commit(r *Record) error {
 	if f.doubt != nil {
 		return fmt.Errorf("%s: in doubt since an earlier failure (%w); restart rdmad", f.path, f.doubt)

@@ -2,10 +2,12 @@ package statefile
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,7 +98,7 @@ func TestNewFile(t *testing.T) {
 	create(t, path)
 	c := contents(t, path)
 	want := fileLayer("rdmad.yaml", live.CreditsMax, 32)
-	if c.Revision != 0 || c.File != want || c.Seen != want.Values || len(c.Layers) != 0 || len(c.Entries) != 0 {
+	if c.Revision != 0 || !c.File.Equal(&want) || c.Seen.Differ(&want) != 0 || len(c.Layers) != 0 || len(c.Entries) != 0 {
 		t.Errorf("%+v", c)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -119,13 +121,16 @@ func TestRecordsAreReadBack(t *testing.T) {
 	file.Step = settings.Step{File: &settings.FileDelta{
 		Before: fileLayer("rdmad.yaml", live.CreditsMax, 32), After: fileLayer("other.yaml", live.RemoteInvalidationUse, 1),
 	}}
+	peer := fileLayer("", live.CreditsWeight, 3)
+	file.Step.File.After.Scopes = map[settings.Scope]settings.FileValues{
+		{Kind: settings.Peer, Prefix: netip.MustParsePrefix("2001:db8::/32")}: {Values: peer.Values, Lines: peer.Lines},
+	}
 	want[2].Step.Deltas[0].Before = want[0].Step.Deltas[0].After
 	want[3].Status, want[3].Deadline, want[3].Kind, want[3].Target = history.Pending, want[3].Time.Add(time.Minute), history.Rollback, 1
 	for _, e := range want {
 		r := &Record{Entry: e}
 		if e == file {
-			seen := e.Step.File.After.Values
-			r.Seen = &seen
+			r.Seen = &e.Step.File.After
 		}
 		commit(t, f, r)
 	}
@@ -135,7 +140,7 @@ func TestRecordsAreReadBack(t *testing.T) {
 		if c.Revision != 4 || !reflect.DeepEqual(c.Entries, want) {
 			t.Errorf("%s: revision %d, entries\n%+v, want\n%+v", when, c.Revision, c.Entries, want)
 		}
-		if c.File != file.Step.File.After || c.Seen != file.Step.File.After.Values {
+		if after := &file.Step.File.After; !c.File.Equal(after) || c.Seen.Differ(after) != 0 {
 			t.Errorf("%s: file %+v, seen %v", when, c.File, c.Seen)
 		}
 		scope := settings.Scope{Kind: settings.Listener, Name: "nfs"}
@@ -234,5 +239,28 @@ func TestSecondWriterIsKeptOut(t *testing.T) {
 	create(t, path)
 	if f, _, err := Open(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, %v", f, err)
+	}
+}
+
+// TestFilesAreWrittenOver: the file and its spare are written over, and grow by whole
+// blocks.
+func TestFilesAreWrittenOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	f := create(t, path)
+	inodes, sizes := map[uint64]bool{}, map[int64]bool{}
+	for revision := uint32(1); revision <= 16; revision++ {
+		commit(t, f, &Record{Entry: entry(revision)})
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inodes[info.Sys().(*syscall.Stat_t).Ino] = true
+		sizes[info.Size()] = true
+		if info.Size()%block != 0 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%d bytes, %v", info.Size(), info.Mode())
+		}
+	}
+	if len(inodes) != 2 || len(sizes) < 2 {
+		t.Errorf("%d files of %d sizes", len(inodes), len(sizes))
 	}
 }

@@ -35,7 +35,7 @@ func oldContents() *Contents {
 		Revision: 14, File: fileLayer("other.yaml", live.RemoteInvalidationUse, 1),
 		Layers: map[settings.Scope]settings.Layer{{}: layer(14, live.CreditsMin, 2)},
 	}
-	c.Seen = c.File.Values
+	c.Seen.Values = c.File.Values
 	for revision := uint32(3); revision <= 14; revision++ {
 		c.Entries = append(c.Entries, entry(revision))
 	}

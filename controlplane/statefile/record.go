@@ -25,7 +25,7 @@ type Record struct {
 	// Amend is the newest revision so far with another status; nil without.
 	Amend *history.Entry
 	// Seen is what the configuration file says now; nil when that stays.
-	Seen *settings.Values
+	Seen *settings.FileLayer
 	// Drop lists the oldest revisions, which the history lets go.
 	Drop []uint32
 }
@@ -35,7 +35,8 @@ type Contents struct {
 	Revision uint32
 	Layers   map[settings.Scope]settings.Layer
 	File     settings.FileLayer // in force
-	Seen     settings.Values    // what the configuration file said last
+	Fleet    settings.FleetLayer
+	Seen     settings.FileLayer // what the configuration file said last; without lines
 	Entries  []*history.Entry   // the oldest first, without a gap up to Revision
 
 	// Kept is where Open left the file of an earlier rdmad that it took these

@@ -6,11 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
-
-	"github.com/rdmad/rdmad/dataplane/durable"
 )
 
 // format is the one that this package writes and reads. Format 1 was a bbolt
@@ -80,23 +75,6 @@ func unseal(data []byte) ([][]byte, error) {
 		return nil, damaged("no lines of format %d", format)
 	}
 	return bytes.Split(body[:len(body)-1], []byte{'\n'}), nil
-}
-
-// replace gives a file new contents, which are on the disk when it returns. There
-// is no moment at which a part of them has the file's name.
-func replace(path string, data []byte) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(0o600))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Cleanup() }() // does nothing after the file got its name
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return err
-	}
-	return durable.SyncDir(filepath.Dir(path))
 }
 
 // readWhole reads a file of bounded size.

@@ -24,12 +24,14 @@ type snapshot struct {
 
 // state is the file's line before the entries.
 type state struct {
-	Revision uint32                            `json:"revision"`
-	Oldest   uint32                            `json:"oldest"` // revision in the history; Revision+1 in an empty one
-	Scopes   map[settings.Scope]settings.Layer `json:"scopes"`
-	File     settings.FileLayer                `json:"file"`
-	Seen     settings.Values                   `json:"seen"`
-	Segments []segment                         `json:"segments,omitempty"` // the oldest first
+	Revision   uint32                             `json:"revision"`
+	Oldest     uint32                             `json:"oldest"` // revision in the history; Revision+1 in an empty one
+	Scopes     map[settings.Scope]settings.Layer  `json:"scopes"`
+	File       settings.FileLayer                 `json:"file"`
+	Fleet      settings.FleetLayer                `json:"fleet,omitzero"`
+	Seen       settings.Values                    `json:"seen"` // at the global scope
+	SeenScopes map[settings.Scope]settings.Values `json:"seen_scopes,omitempty"`
+	Segments   []segment                          `json:"segments,omitempty"` // the oldest first
 }
 
 // segment is a file with entries.
@@ -42,9 +44,34 @@ type segment struct {
 // name is the segment's file name: another segment has another one.
 func (g *segment) name() string { return fmt.Sprintf("%010d-%08x", g.First, g.Sum) }
 
-// text is the file.
+// see notes the values that the configuration file gives now.
+func (s *state) see(f *settings.FileLayer) {
+	s.Seen, s.SeenScopes = f.Values, make(map[settings.Scope]settings.Values)
+	for scope, v := range f.Scopes {
+		s.SeenScopes[scope] = v.Values
+	}
+}
+
+// seen are those values as a layer.
+func (s *state) seen() settings.FileLayer {
+	f := settings.FileLayer{Values: s.Seen}
+	for scope, v := range s.SeenScopes {
+		if f.Scopes == nil {
+			f.Scopes = make(map[settings.Scope]settings.FileValues)
+		}
+		f.Scopes[scope] = settings.FileValues{Values: v}
+	}
+	return f
+}
+
+// text is the file, padded to whole blocks by spaces behind the state.
 func (s *snapshot) text() ([]byte, error) {
 	line, err := json.Marshal(&s.state)
+	size := len(sealLine(format, nil)) + len(line) + 1
+	for _, entry := range s.tail {
+		size += len(entry) + 1
+	}
+	line = append(line, bytes.Repeat([]byte{' '}, -size&(block-1))...)
 	return seal(append([][]byte{line}, s.tail...)...), err
 }
 
@@ -78,7 +105,7 @@ func (s *snapshot) after(r *Record) (*snapshot, error) {
 		}
 	}
 	if r.Seen != nil {
-		next.Seen = *r.Seen
+		next.see(r.Seen)
 	}
 	if e := r.Entry; e != nil {
 		next.step(e)
@@ -113,6 +140,9 @@ func (s *snapshot) step(e *history.Entry) {
 	if e.Step.File != nil {
 		s.File = e.Step.File.After
 	}
+	if e.Step.Fleet != nil {
+		s.Fleet = e.Step.Fleet.After
+	}
 }
 
 // forget drops the segments and lines before Oldest.
@@ -140,7 +170,7 @@ func (s *snapshot) spill(limit int) (text []byte) {
 
 // contents reads the entries too; older are the lines of all segments.
 func (s *snapshot) contents(older [][]byte) (*Contents, error) {
-	c := &Contents{Revision: s.Revision, Layers: s.Scopes, File: s.File, Seen: s.Seen}
+	c := &Contents{Revision: s.Revision, Layers: s.Scopes, File: s.File, Fleet: s.Fleet, Seen: s.seen()}
 	for scope := range s.Scopes {
 		if scope.Kind == settings.Connection {
 			return nil, damaged("scope %s", scope)
