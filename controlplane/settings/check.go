@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"net/netip"
 	"slices"
 
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -19,38 +20,49 @@ func (c *Change) check() error {
 
 // checkSize bounds the scopes.
 func (s *State) checkSize() error {
-	n := 0
-	for scope := range s.layers {
-		if scope.Kind != Global {
-			n++
-		}
-	}
-	if n > MaxScopes {
+	if n := len(s.narrow()); n > MaxScopes {
 		return &LimitError{What: "listener and peer scopes with settings; unset those of some first", Limit: MaxScopes}
 	}
 	return nil
+}
+
+// narrow are the listener and peer scopes that say something.
+func (s *State) narrow() map[Scope]struct{} {
+	all := make(map[Scope]struct{}, len(s.layers)+len(s.assigned)+len(s.under))
+	for _, layers := range []map[Scope]*layer{s.under, s.assigned, s.layers} {
+		for scope := range layers {
+			if scope.Kind != Global {
+				all[scope] = struct{}{}
+			}
+		}
+	}
+	return all
+}
+
+// peersAround appends the layers of the prefixes that hold one, itself included.
+func (s *State) peersAround(chain []*layer, inner netip.Prefix) []*layer {
+	for _, p := range s.peers {
+		if contains(p.scope.Prefix, inner) {
+			chain = append(chain, p)
+		}
+	}
+	return chain
 }
 
 // combinations lists the chains of layers that can come together on a
 // connection without settings of its own and say something about keys.
 func (s *State) combinations(keys KeySet) [][]*layer {
 	listeners, peers := [][]*layer{nil}, [][]*layer{nil}
-	for scope, l := range s.layers {
-		if scope.Kind == Listener && l.Values.Keys()&keys != 0 {
-			listeners = append(listeners, []*layer{l})
-		}
-	}
-	for i, inner := range s.peers {
-		if inner.Values.Keys()&keys == 0 {
+	for scope := range s.narrow() {
+		chain := s.present(nil, scope)
+		if !slices.ContainsFunc(chain, func(l *layer) bool { return l.Values.Keys()&keys != 0 }) {
 			continue
 		}
-		var chain []*layer
-		for _, outer := range s.peers[:i+1] {
-			if contains(outer.scope.Prefix, inner.scope.Prefix) {
-				chain = append(chain, outer)
-			}
+		if scope.Kind == Listener {
+			listeners = append(listeners, chain)
+		} else {
+			peers = append(peers, s.peersAround(nil, scope.Prefix))
 		}
-		peers = append(peers, chain)
 	}
 	all := make([][]*layer, 0, len(listeners)*len(peers))
 	wide := s.present(nil, Scope{})

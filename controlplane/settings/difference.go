@@ -4,13 +4,15 @@ import "strings"
 
 // Difference is a value that a revision changed.
 type Difference struct {
-	Place         string // a scope, or "config" for the configuration file's layer
+	// Place is a scope; for the configuration file's layer it is "config", or
+	// "config SCOPE" at a narrower scope; for the fleet's "fleet SCOPE".
+	Place         string
 	Key           Key
 	Before, After string // as the command line takes them; "" for none
 }
 
-// Differences lists what the step changed, value by value: the file's layer,
-// then scopes in order.
+// Differences lists what the step changed, value by value: the file's layer, the
+// fleet's, then scopes in order.
 func (s *Step) Differences() (out []Difference) {
 	add := func(place string, before, after *Values) {
 		for _, k := range before.Differ(after).Keys() {
@@ -18,7 +20,17 @@ func (s *Step) Differences() (out []Difference) {
 		}
 	}
 	if f := s.File; f != nil {
-		add("config", &f.Before.Values, &f.After.Values)
+		add(config, &f.Before.Values, &f.After.Values)
+		for _, scope := range f.After.scopes(&f.Before) {
+			before, after := f.Before.Scopes[scope].Values, f.After.Scopes[scope].Values
+			add(config+" "+scope.String(), &before, &after)
+		}
+	}
+	if f := s.Fleet; f != nil {
+		for _, scope := range f.After.scopes(&f.Before) {
+			before, after := f.Before.Scopes[scope].Values, f.After.Scopes[scope].Values
+			add(fleet+" "+scope.String(), &before, &after)
+		}
 	}
 	for i := range s.Deltas {
 		d := &s.Deltas[i]

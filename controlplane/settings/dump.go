@@ -14,7 +14,8 @@ type Dump struct {
 	// Base is what is in force below the scopes: defaults under the
 	// configuration file's values.
 	Base map[string]string `json:"base"`
-	// Scopes are in the order of scopes.
+	// Scopes are in the order of scopes. The fleet's values, and the configuration file's
+	// at a narrower scope, are among their values.
 	Scopes []ScopeDump `json:"scopes"`
 }
 
@@ -27,18 +28,26 @@ type ScopeDump struct {
 // Dump writes a state down.
 func (s *State) Dump() Dump {
 	d := Dump{Revision: s.revision, Base: s.base.Text()}
-	layers := s.Layers()
-	for _, scope := range slices.SortedFunc(maps.Keys(layers), compareScopes) {
-		l := layers[scope]
-		d.Scopes = append(d.Scopes, ScopeDump{Scope: scope.String(), Values: l.Values.Text()})
+	all := s.narrow()
+	if s.present(nil, Scope{}) != nil {
+		all[Scope{}] = struct{}{}
+	}
+	for _, scope := range slices.SortedFunc(maps.Keys(all), compareScopes) {
+		var v Values
+		for _, l := range s.present(nil, scope) {
+			v.Overlay(&l.Values)
+		}
+		d.Scopes = append(d.Scopes, ScopeDump{Scope: scope.String(), Values: v.Text()})
 	}
 	return d
 }
 
-// Load is s with the settings of a dump at all scopes but those of
-// connections, under the next revision. Where the dump's base differs from
-// s's, global settings make good for it, so that the same is in force as where
-// the dump was made. Values that s holds already keep their origin.
+// Load returns s with the settings of a dump at all scopes except connections, under the
+// next revision. If the dump's base differs from that of s, global settings make up for the
+// difference: the same values are in force as in the rdmad that made the dump. A value that
+// s already has keeps its origin. At a scope narrower than global, a value that only the
+// configuration file gives remains the file's, and one that only the fleet gives the fleet's. A value of the file stays in force if the
+// dump does not name it.
 func (s *State) Load(d *Dump) (*State, error) {
 	if err := s.checkRevision(); err != nil {
 		return nil, err
@@ -66,10 +75,24 @@ func (s *State) Load(d *Dump) (*State, error) {
 		if err := v.Check(); err != nil {
 			return nil, err
 		}
+		v = s.beyondOthers(scope, v)
 		l := s.Layer(scope).became(v, s.revision+1)
 		next = next.replace(scope, &layer{Layer: l})
 	}
 	return next.Advance()
+}
+
+// beyondOthers are the values that a scope is to have, but for those that only the
+// configuration file or the fleet give there.
+func (s *State) beyondOthers(scope Scope, wanted Values) Values {
+	var given Values
+	for _, layers := range []map[Scope]*layer{s.under, s.assigned} {
+		if l := layers[scope]; l != nil {
+			given.Overlay(&l.Values)
+		}
+	}
+	own := s.Layer(scope)
+	return wanted.Only(given.Differ(&wanted) | own.Values.Keys())
 }
 
 // became is a layer that says v from a revision on, and remembers who said

@@ -11,25 +11,44 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// drawFile draws a configuration file's layer that alone is right.
+// drawFile draws a configuration file's layer. Its global settings alone are right.
 func drawFile(t *rapid.T) FileLayer {
 	f := FileLayer{Name: "rdmad.yaml"}
+	f.Values, f.Lines = drawFileValues(t)
+	for range rapid.IntRange(0, 3).Draw(t, "scopes") {
+		scope := drawScope(t)
+		if scope.Kind != Listener && scope.Kind != Peer {
+			continue
+		}
+		var v FileValues
+		if v.Values, v.Lines = drawFileValues(t); v.Values.Keys() == 0 {
+			continue
+		}
+		if f.Scopes == nil {
+			f.Scopes = make(map[Scope]FileValues)
+		}
+		f.Scopes[scope] = v
+	}
+	return f
+}
+
+func drawFileValues(t *rapid.T) (v Values, lines live.ByKey[int]) {
 	for _, k := range rapid.SliceOfDistinct(rapid.SampledFrom(available), rapid.ID).Draw(t, "given") {
 		switch k {
 		case live.InlineSendMax, live.InlineReceiveSize:
-			f.Values.Set(k, rapid.SampledFrom([]uint32{1024, 2048, 262144}).Draw(t, "size"))
+			v.Set(k, rapid.SampledFrom([]uint32{1024, 2048, 262144}).Draw(t, "size"))
 		case live.DDPMinChunk:
-			f.Values.Set(k, rapid.Uint32Range(0, live.DDPMinChunkMax).Draw(t, "chunk"))
+			v.Set(k, rapid.Uint32Range(0, live.DDPMinChunkMax).Draw(t, "chunk"))
 		case live.CreditsMax:
-			f.Values.Set(k, rapid.Uint32Range(50, 1024).Draw(t, "most"))
+			v.Set(k, rapid.Uint32Range(50, 1024).Draw(t, "most"))
 		case live.CreditsMin, live.CreditsWeight:
-			f.Values.Set(k, rapid.Uint32Range(1, 50).Draw(t, "least"))
+			v.Set(k, rapid.Uint32Range(1, 50).Draw(t, "least"))
 		default:
-			f.Values.Set(k, rapid.Uint32Range(0, 1).Draw(t, "choice"))
+			v.Set(k, rapid.Uint32Range(0, 1).Draw(t, "choice"))
 		}
-		f.Lines[k] = rapid.IntRange(1, 99).Draw(t, "line")
+		lines[k] = rapid.IntRange(1, 99).Draw(t, "line")
 	}
-	return f
+	return v, lines
 }
 
 // drawState draws changes and files, of which those that are refused change
@@ -61,7 +80,7 @@ func lasting(s *State) *State {
 
 // same says whether two states hold the same at all scopes, with origins.
 func same(a, b *State) bool {
-	return reflect.DeepEqual(a.Layers(), b.Layers()) && a.file == b.file && a.base == b.base && reflect.DeepEqual(a.peers, b.peers)
+	return reflect.DeepEqual(a.Layers(), b.Layers()) && a.file.Equal(&b.file) && a.base == b.base && reflect.DeepEqual(a.peers, b.peers)
 }
 
 // TestDumpLoads: a dump loads to the state that it was made of, and to the
@@ -69,6 +88,10 @@ func same(a, b *State) bool {
 func TestDumpLoads(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, other := lasting(drawState(t)), lasting(drawState(t))
+		// Another file's values stay in force at scopes that the dump does not name.
+		file := other.File()
+		file.Scopes = nil
+		other = other.withFile(file)
 		text, err := json.Marshal(s.Dump())
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +170,7 @@ func TestUndo(t *testing.T) {
 					t.Fatalf("%v differs before revision %d", target, i+1)
 				}
 			}
-			restored, err := initial(t).Restore(states[i].Revision(), states[i].File(), states[i].Layers())
+			restored, err := initial(t).Restore(states[i].Revision(), states[i].File(), states[i].Fleet(), states[i].Layers())
 			if err != nil || !same(restored, states[i]) {
 				t.Fatalf("restored: %+v, %v", restored, err)
 			}
@@ -170,7 +193,7 @@ func TestUndoSkipsEndedConnections(t *testing.T) {
 
 func TestLoadRefuses(t *testing.T) {
 	for want, d := range map[string]Dump{
-		`scope: "x" is none of global, listener/NAME, peer/CIDR and connection/ID`:                      {Scopes: []ScopeDump{{Scope: "x"}}},
+		`scope: "x" is not one of global, listener/NAME, peer/CIDR and connection/ID`:                   {Scopes: []ScopeDump{{Scope: "x"}}},
 		"scope: connection/1: a dump has each global, listener and peer scope once and no connection's": {Scopes: []ScopeDump{{Scope: "connection/1"}}},
 		"scope: global: a dump has each global, listener and peer scope once and no connection's":       {Scopes: []ScopeDump{{Scope: "global"}, {}}},
 		"inline.max: there is no such setting":                                                          {Base: map[string]string{"inline.max": "1"}},

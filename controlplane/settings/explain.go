@@ -1,14 +1,14 @@
 package settings
 
-// Saying is what one place says of a key.
+// Saying is the value of a key at one place.
 type Saying struct {
 	Origin
 	Value string // as the command line takes it
 	Wins  bool   // whether it is the one in force
 }
 
-// Explain lists who says something of k on t, the widest first: the default,
-// the configuration file, scopes. The last one wins.
+// Explain lists all values of k for t, the widest first: the default, the
+// configuration file, scopes. The last one wins.
 func (s *State) Explain(k Key, t Target) []Saying { return s.sayings(k, s.chain(nil, t)) }
 
 // ExplainAt is Explain for a scope that is not a connection's, as far as the
@@ -25,7 +25,7 @@ func (s *State) sayings(k Key, chain []*layer) []Saying {
 	}
 	for _, l := range chain {
 		if l.Values.Keys().Has(k) {
-			out = append(out, Saying{Origin: Origin{Source: l.scope.String(), Revision: l.Set[k]}, Value: l.Values.Format(k)})
+			out = append(out, Saying{Origin: s.origin(l, k), Value: l.Values.Format(k)})
 		}
 	}
 	if len(out) > 0 {

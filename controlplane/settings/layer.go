@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"slices"
 
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -10,14 +11,6 @@ import (
 type Layer struct {
 	Values Values             `json:"values,omitzero"`
 	Set    live.ByKey[uint32] `json:"set,omitzero"` // revision that gave each value; 0 without a value
-}
-
-// FileLayer is what the configuration file says, which every scope wins over.
-// FileLayers compare with ==.
-type FileLayer struct {
-	Name   string          `json:"name,omitempty"` // of the file; "" without one
-	Values Values          `json:"values,omitzero"`
-	Lines  live.ByKey[int] `json:"lines,omitzero"` // where it gives each value, from 1; 0 without a value
 }
 
 // Delta is how one revision changed a scope. A zero Layer says nothing.
@@ -38,6 +31,8 @@ type FileDelta struct {
 type Step struct {
 	Deltas []Delta    `json:"deltas,omitempty"` // in the order of scopes
 	File   *FileDelta `json:"file,omitempty"`   // nil when the file's layer stayed
+	// Fleet is nil when the fleet's layer stayed.
+	Fleet *FleetDelta `json:"fleet,omitempty"`
 }
 
 // Diff is the step from s to next.
@@ -48,8 +43,11 @@ func (s *State) Diff(next *State) Step {
 		addLayers(&step, s.own.layers, next.own.layers)
 	}
 	slices.SortFunc(step.Deltas, func(a, b Delta) int { return compareScopes(a.Scope, b.Scope) })
-	if s.file != next.file {
+	if !s.file.Equal(&next.file) {
 		step.File = &FileDelta{Before: s.file, After: next.file}
+	}
+	if !s.fleet.Equal(&next.fleet) {
+		step.Fleet = &FleetDelta{Before: s.fleet, After: next.fleet}
 	}
 	return step
 }
@@ -81,8 +79,9 @@ func (s *Step) add(before, after *layer) {
 	}
 }
 
-// Undo is s with step taken back, at the same revision. Scopes of connections
-// that alive doesn't know stay without settings.
+// Undo is s with step undone, at the same revision. Scopes of connections that
+// alive doesn't know stay without settings. The fleet's layer stays: TakeBack
+// gives that back.
 func (s *State) Undo(step Step, alive func(id string) bool) *State {
 	next := s
 	for _, d := range step.Deltas {
@@ -116,45 +115,6 @@ func (s *State) checkWhole() error {
 	return s.checkTogether(s.base.Keys(), nil)
 }
 
-// File is the configuration file's layer in force.
-func (s *State) File() FileLayer { return s.file }
-
-// WithFile is s with another layer of the configuration file, under the next
-// revision.
-func (s *State) WithFile(f FileLayer) (*State, error) {
-	if err := f.Values.Check(); err != nil {
-		return nil, err
-	}
-	if err := s.checkRevision(); err != nil {
-		return nil, err
-	}
-	changed := f.Values.Differ(&s.file.Values)
-	next := s.withFile(f)
-	next.revision++
-	if err := next.checkTogether(changed, nil); err != nil {
-		return nil, err
-	}
-	return next, nil
-}
-
-// Relined is s with the same values from other lines of the file, or from a
-// file of another name, at the same revision. It is s when f has other
-// values.
-func (s *State) Relined(f FileLayer) *State {
-	if f.Values != s.file.Values || f == s.file {
-		return s
-	}
-	return s.withFile(f)
-}
-
-func (s *State) withFile(f FileLayer) *State {
-	next := *s
-	next.file = f
-	next.base = s.defaults
-	next.base.Overlay(&f.Values)
-	return &next
-}
-
 // Has says whether a scope says anything.
 func (s *State) Has(scope Scope) bool { return s.at(scope) != nil }
 
@@ -176,20 +136,19 @@ func (s *State) Layers() map[Scope]Layer {
 	return out
 }
 
-// Restore is the state that Layers, File and Revision were taken from, over
+// Restore is the state that Layers, File, Fleet and Revision were taken from, over
 // s's defaults. It is checked as if it were new.
-func (s *State) Restore(revision uint32, file FileLayer, layers map[Scope]Layer) (*State, error) {
+func (s *State) Restore(revision uint32, file FileLayer, fleet FleetLayer, layers map[Scope]Layer) (*State, error) {
 	next := &State{revision: revision, defaults: s.defaults, layers: make(map[Scope]*layer, len(layers)), own: noOwners}
-	if err := file.Values.Check(); err != nil {
+	if err := errors.Join(file.check(), fleet.check()); err != nil {
 		return nil, err
 	}
-	next = next.withFile(file)
 	for scope, l := range layers {
 		if err := l.Values.Check(); err != nil {
 			return nil, err
 		}
 		next.layers[scope] = &layer{Layer: l, scope: scope}
 	}
-	next.peers = sortedPeers(next.layers)
+	next = next.withFile(file).withFleet(fleet)
 	return next, next.checkWhole()
 }

@@ -62,13 +62,20 @@ func drawChange(t *rapid.T) *Change {
 // model is the same settings kept without any cleverness.
 type model struct {
 	base   Values
+	file   FileLayer
 	layers map[Scope]Values
 }
 
 // resolve asks every scope, from the widest to the narrowest.
 func (m *model) resolve(t Target) Values {
 	v := m.base
+	v.Overlay(&m.file.Values)
 	for bits := -1; bits <= 128+3; bits++ {
+		for scope, file := range m.file.Scopes {
+			if rank(scope) == bits && scope.Covers(t) {
+				v.Overlay(&file.Values)
+			}
+		}
 		for scope, values := range m.layers {
 			if rank(scope) == bits && scope.Covers(t) {
 				v.Overlay(&values)
@@ -123,11 +130,16 @@ func TestStateFollowsModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "changes") {
-			c := drawChange(t)
-			before := s.Revision()
+			c, before := drawChange(t), s.Revision()
+			change := func() { m.change(c) }
 			next, err := s.Apply(c)
+			if rapid.IntRange(0, 4).Draw(t, "kind") == 0 {
+				f := drawFile(t)
+				change = func() { m.file = f }
+				next, err = s.WithFile(f)
+			}
 			if err == nil {
-				m.change(c)
+				change()
 				s = next
 				before++
 			}

@@ -43,7 +43,7 @@ func ParseScope(s string) (Scope, error) {
 		}
 		return Scope{}, live.Invalid("scope", "%q is not an address or CIDR, such as peer/192.0.2.0/24", rest)
 	}
-	return Scope{}, live.Invalid("scope", "%q is none of global, listener/NAME, peer/CIDR and connection/ID", s)
+	return Scope{}, live.Invalid("scope", "%q is not one of global, listener/NAME, peer/CIDR and connection/ID", s)
 }
 
 // maxName is the longest name of a listener or connection, in bytes.

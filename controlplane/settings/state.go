@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -22,8 +21,11 @@ type State struct {
 	file     FileLayer
 	base     Values // defaults under the configuration file's
 	layers   map[Scope]*layer
-	peers    []*layer // those of layers, shortest prefix first
-	own      *owners  // layers of connections; shared by states that differ elsewhere
+	under    map[Scope]*layer // the configuration file's at narrower scopes; those of assigned and layers win
+	fleet    FleetLayer
+	assigned map[Scope]*layer // the fleet's; those of layers win
+	peers    []*layer         // those of all, shortest prefix first; of a prefix the file's, the fleet's, the operators'
+	own      *owners          // layers of connections; shared by states that differ elsewhere
 }
 
 // layer is what one scope says, and of a connection's scope the connection.
@@ -31,6 +33,9 @@ type layer struct {
 	Layer
 	scope  Scope
 	target Target
+	lines  *live.ByKey[int] // of the configuration file that says it; nil when another does
+	// policies of the fleet that give each value; nil when another does.
+	policies *live.ByKey[string]
 }
 
 // owners are the layers of connections, by id. There may be as many as
@@ -63,9 +68,10 @@ func (s *State) Revision() uint32 { return s.revision }
 
 // Origin says where a value comes from.
 type Origin struct {
-	Source   string // default, config, or the scope that says it
-	Revision uint32 // that set it; 0 for default and config
-	Detail   string // of config: FILE:LINE, where it is known; else ""
+	Source   string // default, config, fleet, or the scope that says it
+	Revision uint32 // that set it; 0 for default, config and fleet
+	Detail   string // of config: FILE:LINE, where it is known; of fleet: POLICY@REVISION; else ""
+	Scope    Scope  // of config and fleet: at which they say it
 }
 
 // Effective is what is in force somewhere.
@@ -98,11 +104,7 @@ func (s *State) chainAt(scope Scope) []*layer {
 	case Listener:
 		chain = s.present(chain, scope)
 	case Peer:
-		for _, p := range s.peers {
-			if contains(p.scope.Prefix, scope.Prefix) {
-				chain = append(chain, p)
-			}
-		}
+		chain = s.peersAround(chain, scope.Prefix)
 	}
 	return chain
 }
@@ -110,7 +112,7 @@ func (s *State) chainAt(scope Scope) []*layer {
 // usualChain is how many scopes speak for a connection without more than two
 // peer scopes that hold each other. Settings are resolved for every connection
 // at every change, which is not to cost memory.
-const usualChain = 5
+const usualChain = 8
 
 // chain lists the layers that speak for t, the widest scope first, behind an
 // empty chain.
@@ -134,8 +136,15 @@ func (s *State) at(scope Scope) *layer {
 	return s.layers[scope]
 }
 
-// present appends the layer of scope to chain if there is one.
+// present appends the layers of scope to chain: the configuration file's, the fleet's, then
+// the operators', as far as there are any.
 func (s *State) present(chain []*layer, scope Scope) []*layer {
+	if l := s.under[scope]; l != nil {
+		chain = append(chain, l)
+	}
+	if l := s.assigned[scope]; l != nil {
+		chain = append(chain, l)
+	}
 	if l := s.at(scope); l != nil {
 		chain = append(chain, l)
 	}
@@ -150,7 +159,7 @@ func (s *State) explain(chain []*layer) Effective {
 	for _, l := range chain {
 		e.Values.Overlay(&l.Values)
 		for _, k := range l.Values.Keys().Keys() {
-			e.Origins[k] = Origin{Source: l.scope.String(), Revision: l.Set[k]}
+			e.Origins[k] = s.origin(l, k)
 		}
 	}
 	return e
@@ -161,11 +170,18 @@ func (s *State) baseOrigin(k Key) Origin {
 	if !s.file.Values.Keys().Has(k) {
 		return Origin{Source: "default"}
 	}
-	o := Origin{Source: "config"}
-	if s.file.Lines[k] > 0 {
-		o.Detail = s.file.Name + ":" + strconv.Itoa(s.file.Lines[k])
+	return s.fileOrigin(Scope{}, s.file.Lines[k])
+}
+
+// origin is where a value of a layer comes from.
+func (s *State) origin(l *layer, k Key) Origin {
+	if l.lines != nil {
+		return s.fileOrigin(l.scope, l.lines[k])
 	}
-	return o
+	if l.policies != nil {
+		return Origin{Source: fleet, Detail: l.policies[k], Scope: l.scope}
+	}
+	return Origin{Source: l.scope.String(), Revision: l.Set[k]}
 }
 
 // Connections lists the connections that have settings of their own.
@@ -180,8 +196,8 @@ func (s *State) Own(id string) *Values {
 	return nil
 }
 
-// Forget is the state without the settings of a connection that has ended.
-// The revision stays: nobody decided anything.
+// Forget is the state without the settings of a connection that has ended. The
+// revision stays, because no operator changed anything.
 func (s *State) Forget(id string) *State {
 	scope := Scope{Kind: Connection, Name: id}
 	if s.at(scope) == nil {
@@ -207,7 +223,7 @@ func (s *State) replace(scope Scope, l *layer) *State {
 	}
 	next.layers = replaced(s.layers, scope, l)
 	if scope.Kind == Peer {
-		next.peers = sortedPeers(next.layers)
+		next.sortPeers()
 	}
 	return &next
 }
@@ -223,15 +239,18 @@ func replaced[K comparable](layers map[K]*layer, k K, l *layer) map[K]*layer {
 	return next
 }
 
-func sortedPeers(layers map[Scope]*layer) []*layer {
-	var peers []*layer
-	for _, l := range layers {
-		if l.scope.Kind == Peer {
-			peers = append(peers, l)
+// sortPeers makes peers of the layers.
+func (s *State) sortPeers() {
+	s.peers = nil
+	for _, layers := range []map[Scope]*layer{s.under, s.assigned, s.layers} {
+		for _, l := range layers {
+			if l.scope.Kind == Peer {
+				s.peers = append(s.peers, l)
+			}
 		}
 	}
-	slices.SortFunc(peers, func(a, b *layer) int { return compareScopes(a.scope, b.scope) })
-	return peers
+	// The sort is stable: at a scope the file's comes first, the operators' last.
+	slices.SortStableFunc(s.peers, func(a, b *layer) int { return compareScopes(a.scope, b.scope) })
 }
 
 // compareScopes orders wider scopes first, equal ones by name.

@@ -1,7 +1,10 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
+	"strings"
 
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
@@ -66,49 +69,70 @@ func blamed(changed KeySet, k, other Key) Key {
 // connection's scope, there is that connection to look at alone. The message
 // names the values' origins.
 func (s *State) checkTogether(changed KeySet, c *Change) error {
-	for i := range rules {
-		r := &rules[i]
-		switch {
-		case changed&r.keys == 0:
-			continue
-		case c != nil && c.Scope.Kind == Connection:
-			if err := s.keeps(r, changed, c.Target); err != nil {
-				return err
-			}
-			continue
-		}
-		for _, chain := range s.combinations(r.keys) {
-			if err := s.keepsOn(r, changed, chain); err != nil {
-				return err
-			}
-		}
-		for _, l := range s.own.layers {
-			if l.Values.Keys()&r.keys == 0 {
-				continue
-			}
-			if err := s.keeps(r, changed, l.target); err != nil {
-				return err
-			}
-		}
+	for bad := range s.broken(changed, c) {
+		return &InvalidError{Violations: []Violation{bad}}
 	}
 	return nil
 }
 
-// keeps says whether a connection keeps to a rule.
-func (s *State) keeps(r *rule, changed KeySet, t Target) error {
-	var buf [usualChain]*layer
-	return s.keepsOn(r, changed, s.chain(buf[:0], t))
+// broken are the violations that checkTogether looks for. One may come more than once.
+func (s *State) broken(changed KeySet, c *Change) iter.Seq[Violation] {
+	return func(yield func(Violation) bool) {
+		for i := range rules {
+			r := &rules[i]
+			if changed&r.keys == 0 {
+				continue
+			}
+			for chain := range s.chains(r.keys, c) {
+				if bad, ok := s.breaks(r, changed, chain); ok && !yield(bad) {
+					return
+				}
+			}
+		}
+	}
 }
 
-func (s *State) keepsOn(r *rule, changed KeySet, chain []*layer) error {
+// chains are those of the layers that can come together on a connection and say
+// something about keys.
+func (s *State) chains(keys KeySet, c *Change) iter.Seq[[]*layer] {
+	return func(yield func([]*layer) bool) {
+		var buf [usualChain]*layer
+		if c != nil && c.Scope.Kind == Connection {
+			yield(s.chain(buf[:0], c.Target))
+			return
+		}
+		for _, chain := range s.combinations(keys) {
+			if !yield(chain) {
+				return
+			}
+		}
+		for _, l := range s.own.layers {
+			if l.Values.Keys()&keys != 0 && !yield(s.chain(buf[:0], l.target)) {
+				return
+			}
+		}
+	}
+}
+
+// breaks says whether a connection with a chain of layers breaks a rule.
+func (s *State) breaks(r *rule, changed KeySet, chain []*layer) (bad Violation, ok bool) {
 	v := s.base
 	for _, l := range chain {
 		v.Overlay(&l.Values)
 	}
 	if !r.broken(&v) {
-		return nil
+		return Violation{}, false
 	}
 	e := s.explain(chain)
 	k, why := r.blame(changed, &e)
-	return live.Invalid(k.String(), "%s", why)
+	bad = Violation{Field: k.String(), Text: why}
+	if scope := e.Origins[k].Scope; scope.Kind != Global {
+		bad.Scope = scope.String()
+	}
+	return bad, true
+}
+
+// compareViolations orders them by scope, then by setting.
+func compareViolations(a, b Violation) int {
+	return cmp.Or(strings.Compare(a.Scope, b.Scope), strings.Compare(a.Field, b.Field), strings.Compare(a.Text, b.Text))
 }

@@ -1,0 +1,98 @@
+package configfile
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+)
+
+// Origin is where a value comes from. The zero value is the default.
+type Origin struct {
+	File string // with Line, the configuration file
+	Line int
+	Env  string // the environment variable
+	Flag string // the flag, such as --export
+}
+
+// String is default, FILE:LINE, the environment variable or the flag.
+func (o Origin) String() string {
+	switch {
+	case o.Flag != "":
+		return o.Flag
+	case o.Env != "":
+		return o.Env
+	case o.Line > 0:
+		return o.File + ":" + strconv.Itoa(o.Line)
+	}
+	return "default"
+}
+
+// Origins are those of values, by dotted name.
+type Origins map[string]Origin
+
+// Of is the origin of a key, or of the nearest section or list around it that
+// has one.
+func (o Origins) Of(key string) Origin {
+	for at := key; at != ""; at = at[:max(strings.LastIndexAny(at, ".["), 0)] {
+		if origin, ok := o[at]; ok {
+			return origin
+		}
+	}
+	return Origin{}
+}
+
+// Replace forgets a key and all that is within it, and gives the key another
+// origin.
+func (o Origins) Replace(key string, origin Origin) {
+	maps.DeleteFunc(o, func(at string, _ Origin) bool { return within(at, key) })
+	o[key] = origin
+}
+
+// within says whether a key is another, or in the section or list of its name.
+func within(at, key string) bool {
+	rest, ok := strings.CutPrefix(at, key)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// Error is a mistake in a configuration.
+type Error struct {
+	Origin
+	Key string // such as listeners[0].address; "" when none is to blame
+	Msg string
+}
+
+func (e *Error) Error() string {
+	out := e.File
+	if e.Origin != (Origin{File: e.File}) {
+		out = e.String()
+	}
+	for _, part := range []string{e.Key, e.Msg} {
+		if part != "" && out != "" {
+			out += ": "
+		}
+		out += part
+	}
+	return out
+}
+
+// Errors are the mistakes of a configuration, those of the file in the order
+// of its lines.
+type Errors []*Error
+
+// Error has a line for each.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap makes errors.As find the first.
+func (e Errors) Unwrap() []error {
+	out := make([]error, len(e))
+	for i, one := range e {
+		out[i] = one
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package configfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Parse gives the mapping at the top of a file, with the lines of all keys;
+// nil when the file holds nothing. The name's end says the format: .toml,
+// .json, and YAML for all others.
+func Parse(file string, text []byte) (*yaml.Node, error) {
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".toml":
+		return parseTOML(file, text)
+	case ".json":
+		if err := checkJSON(file, text); err != nil {
+			return nil, err
+		}
+	}
+	return ParseYAML(file, text)
+}
+
+// checkJSON refuses what is YAML but not JSON.
+func checkJSON(file string, text []byte) error {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	var v any
+	err := json.Unmarshal(text, &v)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
+		return Errors{{Origin: Origin{File: file, Line: line}, Msg: "not JSON: " + syntax.Error()}}
+	}
+	return err
+}
+
+// ParseYAML gives the value of the only document; nil when there is none.
+func ParseYAML(file string, text []byte) (*yaml.Node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, more yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, syntaxError(file, err)
+	}
+	if err := dec.Decode(&more); err == nil {
+		return nil, Errors{{Origin: Origin{File: file, Line: more.Line}, Msg: "a second YAML document; one file holds one configuration"}}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, syntaxError(file, err)
+	}
+	return doc.Content[0], nil
+}
+
+// syntaxError takes the line out of the text of a parser's error, which
+// reads "yaml: line 3: what is wrong".
+func syntaxError(file string, err error) error {
+	msg, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), "\n")
+	e := &Error{Origin: Origin{File: file}, Msg: "not YAML: " + msg}
+	if rest, ok := strings.CutPrefix(msg, "line "); ok {
+		if num, what, ok := strings.Cut(rest, ": "); ok {
+			if line, err := strconv.Atoi(num); err == nil {
+				e.Line, e.Msg = line, "not YAML: "+what
+			}
+		}
+	}
+	return Errors{e}
+}

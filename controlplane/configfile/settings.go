@@ -1,0 +1,187 @@
+package configfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/rdmad/rdmad/controlplane/settings"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
+)
+
+// The sections of live settings.
+const (
+	SettingsKey = "settings"
+	ScopesKey   = "scopes"
+)
+
+// Settings are the live settings that a text gives, by group and name.
+type Settings map[string]map[string]Setting
+
+// Setting is the text of a value, which its row of the catalogue parses.
+type Setting string
+
+// Scope are those of a listener or peer.
+type Scope struct {
+	Name     string   `mapstructure:"scope"` // in its one spelling
+	Settings Settings `mapstructure:"settings"`
+}
+
+// Scopes are a list in memory, because viper folds the case of the keys of a mapping.
+type Scopes []Scope
+
+// Values are the settings that are given. They were checked.
+func (s Settings) Values() (v live.Values) {
+	for group, names := range s {
+		for name, text := range names {
+			if k, ok := live.ParseKey(group + "." + name); ok {
+				value, _ := k.Row().Parse(string(text))
+				v.Set(k, value)
+			}
+		}
+	}
+	return v
+}
+
+// Initial are the settings to start with, and the dotted names of those that
+// the configuration gives; all others are defaults.
+func (s Settings) Initial() (all live.Settings, given []string) {
+	all = live.Default()
+	in, file := live.Of(&all), s.Values()
+	in.Overlay(&file)
+	for _, k := range file.Keys().Keys() {
+		given = append(given, k.String())
+	}
+	return *in.Settings(), given
+}
+
+// ByScope are the values by scope. They were checked.
+func (s Scopes) ByScope() map[settings.Scope]live.Values {
+	all := make(map[settings.Scope]live.Values, len(s))
+	for _, one := range s {
+		if scope, err := settings.FileScope(one.Name); err == nil {
+			all[scope] = one.Settings.Values()
+		}
+	}
+	return all
+}
+
+// namesIn are the names of the catalogue's groups, or the names within one.
+func namesIn(group string) (names []string) {
+	for k := range live.NumKeys {
+		first, name, _ := strings.Cut(k.String(), ".")
+		if group == "" {
+			name = first
+		} else if first != group {
+			continue
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func oneOf(known []string) func(string) string {
+	return func(name string) string {
+		if slices.Contains(known, name) {
+			return ""
+		}
+		return Unknown(known)
+	}
+}
+
+// Settings reads groups of live settings, as viper takes them: each value as its row
+// writes it. Wrong ones are noted and left out, as are those without a value.
+func (d *Document) Settings(key string, n *yaml.Node, from Source) (map[string]any, bool) {
+	all, ok := d.Entries(key, n, from, oneOf(namesIn("")))
+	out := make(map[string]any)
+	for _, group := range all {
+		if group.Empty() {
+			continue
+		}
+		names, ok := d.Entries(group.Key, group.Value, from, oneOf(namesIn(group.Name)))
+		if !ok {
+			continue
+		}
+		values := make(map[string]any)
+		for _, one := range names {
+			if one.Empty() {
+				continue
+			}
+			if text, ok := d.Setting(one.Key, group.Name+"."+one.Name, one.Value, from); ok {
+				values[one.Name] = text
+			}
+		}
+		out[group.Name] = values
+	}
+	return out, ok
+}
+
+// Setting holds a value against the row of a setting, whatever YAML takes it for.
+func (d *Document) Setting(key, name string, n *yaml.Node, from Source) (text string, ok bool) {
+	if n.Kind != yaml.ScalarNode {
+		d.Wrong(key, from(n), "must be one value, not a list or a mapping")
+		return "", false
+	}
+	k, _ := live.ParseKey(name)
+	row, text := k.Row(), n.Value
+	var number int64
+	if n.Tag == "!!int" && n.Decode(&number) == nil {
+		text = strconv.FormatInt(number, 10)
+	}
+	value, err := row.Parse(text)
+	wrong := row.OutOfRange(value)
+	if err != nil {
+		wrong = row.Wrong(n.Value)
+	}
+	if wrong != "" {
+		d.Wrong(key, from(n), wrong)
+		return "", false
+	}
+	return row.Format(value), true
+}
+
+// Scopes reads the settings of listeners and peers, by scope, as the list that viper
+// takes.
+func (d *Document) Scopes(key string, n *yaml.Node, from Source) ([]any, bool) {
+	all, ok := d.Entries(key, n, from, func(string) string { return "" })
+	out, seen := []any{}, make(map[settings.Scope]Origin)
+	for _, one := range all {
+		scope, err := settings.FileScope(one.Name)
+		if err != nil {
+			d.Wrong(one.Key, one.At, reason(err))
+			continue
+		}
+		if first, twice := seen[scope]; twice {
+			d.Wrong(one.Key, one.At, fmt.Sprintf("the same scope as in line %d", first.Line))
+			continue
+		}
+		seen[scope] = one.At
+		at := key + "." + scope.String() // peer/192.0.2.7 is peer/192.0.2.7/32
+		d.Origins[at] = one.At
+		if one.Empty() {
+			continue
+		}
+		if values, ok := d.Settings(at, one.Value, from); ok {
+			out = append(out, map[string]any{"scope": scope.String(), "settings": values})
+		}
+	}
+	if len(out) > settings.MaxScopes {
+		d.Wrong(key, from(n), fmt.Sprintf("no more than %d scopes", settings.MaxScopes))
+	}
+	return out, ok
+}
+
+// reason is what an error says of a scope.
+func reason(err error) string {
+	var invalid *settings.InvalidError
+	if errors.As(err, &invalid) {
+		return invalid.Violations[0].Text
+	}
+	return err.Error()
+}
