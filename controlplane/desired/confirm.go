@@ -27,6 +27,13 @@ func (s *Store) pending() *history.Entry {
 	return nil
 }
 
+// ended is an entry whose confirm window has ended.
+func ended(e *history.Entry, as history.Status) *history.Entry {
+	now := *e
+	now.Status = as
+	return &now
+}
+
 func pendingError(e *history.Entry) error {
 	return &PendingError{Revision: e.Revision, Deadline: e.Deadline}
 }
@@ -49,14 +56,13 @@ func (s *Store) Confirm(revision uint32) error {
 	case !time.Now().Before(p.Deadline): // the rollback is on its way
 		return &NotPendingError{Revision: revision}
 	}
-	e := *p
-	e.Status = history.Confirmed
-	if err := s.commit(&Record{Amend: &e}); err != nil {
+	e := ended(p, history.Confirmed)
+	if err := s.commit(&Record{Amend: e}); err != nil {
 		return err
 	}
 	s.publishing.Lock()
-	s.past.Replace(&e)
-	s.publish(&e)
+	s.past.Replace(e)
+	s.publish(e)
 	s.publishing.Unlock()
 	s.rearm()
 	s.log.Info("settings confirmed", "revision", revision)
@@ -89,7 +95,7 @@ func (s *Store) stopWindow() {
 	}
 }
 
-// expire takes back a revision that nobody confirmed.
+// expire rolls back a revision that was not confirmed.
 func (s *Store) expire(revision uint32) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -97,6 +103,7 @@ func (s *Store) expire(revision uint32) {
 	if s.closed || p == nil || p.Revision != revision {
 		return
 	}
+	s.log.Warn("settings not confirmed in time", "revision", revision)
 	if err := s.takeBack(revision); err != nil {
 		s.log.Error("settings not rolled back yet", "revision", revision, "error", err)
 		s.runWindow(revision, retryRollback)
@@ -106,7 +113,6 @@ func (s *Store) expire(revision uint32) {
 // takeBack rolls the revision back that waits to be confirmed; changing is
 // held.
 func (s *Store) takeBack(revision uint32) error {
-	s.log.Warn("settings not confirmed in time", "revision", revision)
 	_, err := s.goBack(&history.Entry{Kind: history.AutoRollback, Target: revision - 1}, &Options{})
 	return err
 }

@@ -67,7 +67,7 @@ type crashModel struct {
 	store *desired.Store
 	disk  *copyingDisk
 	file  settings.FileLayer // as it is now
-	seen  settings.Values    // as it was when it was last taken
+	seen  settings.FileLayer // as it was when it was last taken
 
 	states  []settings.Dump
 	pending uint32
@@ -146,7 +146,7 @@ func (m *crashModel) checkFile(data []byte, revision uint32) {
 	defaults := rpcrdma.DefaultSettings()
 	s, err := settings.NewState(live.Of(&defaults), 0)
 	if err == nil {
-		s, err = s.Restore(c.Revision, c.File, c.Layers)
+		s, err = s.Restore(c.Revision, c.File, c.Fleet, c.Layers)
 	}
 	if err != nil {
 		m.t.Fatal(err)
@@ -189,12 +189,12 @@ func (m *crashModel) set() {
 	if rapid.IntRange(0, 3).Draw(m.t, "confirm") == 0 {
 		o.ConfirmWithin = time.Minute
 	}
-	_, err = m.store.Set(c, o)
+	r, err := m.store.Set(c, o)
 	var pending *desired.PendingError
 	if m.pending != 0 && !errors.As(err, &pending) {
 		m.t.Fatalf("in a confirm window: %v", err)
 	}
-	if err != nil {
+	if err != nil || r.Unchanged {
 		return
 	}
 	m.happened(nil)
@@ -231,6 +231,15 @@ func (m *crashModel) rollback() {
 // edit changes the configuration file, which is then reloaded or not.
 func (m *crashModel) edit() {
 	m.file = fileLayer(live.InlineSendMax, 1024*rapid.IntRange(1, 3).Draw(m.t, "send_max"))
+	if scope := rapid.SampledFrom([]string{"", "listener/nfs", "peer/10.0.0.0/8"}).Draw(m.t, "file scope"); scope != "" {
+		parsed, err := settings.ParseScope(scope)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		var v settings.FileValues
+		v.Values.Set(live.DDPMinChunk, rapid.Uint32Range(0, 2).Draw(m.t, "min_chunk"))
+		m.file.Scopes = map[settings.Scope]settings.FileValues{parsed: v}
+	}
 	if rapid.Bool().Draw(m.t, "reload") {
 		m.reload()
 	}
@@ -238,12 +247,12 @@ func (m *crashModel) edit() {
 
 func (m *crashModel) reload() {
 	_, changed, err := m.store.Reload(m.file, desired.Options{})
-	differs := m.file.Values != m.seen
+	differs := m.file.Differ(&m.seen) != 0
 	if changed != (differs && m.pending == 0) || (err != nil) != (differs && m.pending != 0) {
 		m.t.Fatalf("reload: %v, %v", changed, err)
 	}
 	if changed {
-		m.seen = m.file.Values
+		m.seen = m.file
 		m.happened(nil)
 	}
 }
@@ -263,8 +272,8 @@ func (m *crashModel) crash() {
 		m.states = append(m.states, m.states[m.pending-1])
 		m.pending = 0
 	}
-	if m.pending == 0 && m.file.Values != m.seen {
-		m.seen = m.file.Values
+	if m.pending == 0 && m.file.Differ(&m.seen) != 0 {
+		m.seen = m.file
 		m.happened(nil)
 	}
 }

@@ -16,6 +16,7 @@ type Effect struct {
 	ConnID  string
 	Outcome live.Outcome
 	Reason  string
+	Ended   bool // the connection had ended: the change was not tried on it
 }
 
 // note adds to the reason, unless the text is empty.
@@ -36,27 +37,25 @@ type reach interface {
 	on(*dataplane.Fact) (keys settings.KeySet, note string)
 }
 
-// effects makes effects of what the data plane found.
-func effects(r *revision, facts []dataplane.Fact) []Effect {
-	var out []Effect
-	for i := range facts {
-		f := &facts[i]
-		keys, note := r.reach.on(f)
-		if keys == 0 {
-			continue
-		}
-		if len(out) == 1 { // mostly it is one or nearly all
-			out = slices.Grow(out, len(facts)-1)
-		}
-		out = append(out, effect(f, keys, note, r.next.Own(f.Conn.ID)))
+// effects makes the effects of a revision from the facts that apply reports.
+func effects(r *revision, u dataplane.Update, apply func(dataplane.Update, func(*dataplane.Fact))) []Effect {
+	if u.Keys == 0 {
+		apply(u, nil)
+		return nil
 	}
+	var out []Effect
+	apply(u, func(f *dataplane.Fact) {
+		if keys, note := r.reach.on(f); keys != 0 {
+			out = append(out, effect(f, keys, note, r.next.Own(f.Conn.ID)))
+		}
+	})
 	return out
 }
 
 // effect is what a revision did to a connection, of which own is what its own
 // scope says.
 func effect(f *dataplane.Fact, keys settings.KeySet, note string, own *settings.Values) Effect {
-	e := Effect{ConnID: f.Conn.ID}
+	e := Effect{ConnID: f.Conn.ID, Ended: f.Ended}
 	if f.Ended {
 		e.Outcome, e.Reason = live.Unsupported, "the connection has ended"
 	} else {
@@ -87,7 +86,10 @@ type difference struct{ step *settings.Step }
 func (d difference) update() dataplane.Update {
 	var u dataplane.Update
 	if d.step.File != nil {
-		u.Keys |= d.step.File.Before.Values.Differ(&d.step.File.After.Values)
+		u.Keys |= d.step.File.Before.Differ(&d.step.File.After)
+	}
+	if d.step.Fleet != nil {
+		u.Keys |= d.step.Fleet.Before.Differ(&d.step.Fleet.After)
 	}
 	for i := range d.step.Deltas {
 		delta := &d.step.Deltas[i]

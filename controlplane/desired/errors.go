@@ -32,6 +32,13 @@ func (e *NotPendingError) Error() string {
 	return fmt.Sprintf("revision %d doesn't wait to be confirmed; its time may have run out: look at the history", e.Revision)
 }
 
+// TakenBackError refuses an assignment of the fleet that was in force and was not confirmed.
+type TakenBackError struct{ Assignment int64 }
+
+func (e *TakenBackError) Error() string {
+	return fmt.Sprintf("assignment %d was not confirmed in time, or was rolled back by an operator: this node took it back", e.Assignment)
+}
+
 // UnknownRevisionError refuses a rollback to a revision that isn't kept any
 // more or is yet to come.
 type UnknownRevisionError struct{ Revision, Oldest, Current uint32 }

@@ -12,24 +12,25 @@ import (
 
 // Open has the store go on with what a file holds, and store all further
 // revisions there; a missing file is made. f is what the configuration file
-// says: when that differs from what it said last it becomes a revision, but
-// while a revision waits to be confirmed it isn't looked at, and pending is
-// true: call Reload once it no longer waits. A revision whose time to be
-// confirmed has run out is rolled back at once.
+// says: when that differs from what it said last it becomes a revision. It does
+// not while a revision waits to be confirmed, nor when it conflicts with what is
+// set: then the store has what the file said last, and waits says why. Call Reload
+// when the settings have changed. A revision whose time to be confirmed has run out
+// is rolled back at once.
 //
 // To be called once, before the first change. Errors are one line for the
 // operator; the store is then good for nothing but Close.
-func (s *Store) Open(path string, f settings.FileLayer, o Options) (pending bool, err error) {
+func (s *Store) Open(path string, f settings.FileLayer, o Options) (waits, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	before := s.state.Load()
 	disk, contents, err := openDisk(path, before, f)
 	if err != nil {
-		return false, fmt.Errorf("settings: %w", err)
+		return nil, fmt.Errorf("settings: %w", err)
 	}
-	state, err := before.Restore(contents.Revision, contents.File, contents.Layers)
+	state, err := before.Restore(contents.Revision, contents.File, contents.Fleet, contents.Layers)
 	if err != nil {
-		return false, errors.Join(fmt.Errorf("settings: %s doesn't suit this rdmad: %w", path, err), disk.Close())
+		return nil, errors.Join(fmt.Errorf("settings: %s doesn't suit this rdmad: %w", path, err), disk.Close())
 	}
 	if contents.Kept != "" {
 		s.log.Info("settings are in a new format now", "file", path, "kept", contents.Kept)
@@ -41,14 +42,22 @@ func (s *Store) Open(path string, f settings.FileLayer, o Options) (pending bool
 	s.state.Store(state)
 	s.publishing.Unlock()
 	s.disk, s.seen = disk, contents.Seen
-	if err := s.resume(f, &o); err != nil {
-		var waits *PendingError
-		if errors.As(err, &waits) {
-			return true, nil
-		}
-		return false, fmt.Errorf("settings: %s: %w", f.Name, err)
+	if err := s.resume(); err != nil {
+		return nil, fmt.Errorf("settings: %s: %w", path, err)
 	}
-	return false, nil
+	if _, _, err = s.reload(f, &o); Waits(err) {
+		return err, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("settings: %s: %w", f.Name, err)
+	}
+	return nil, nil
+}
+
+// Waits says whether a file can be taken when the settings have changed: an error of
+// Reload is that a revision waits to be confirmed, or that the file conflicts with
+// what is set.
+func Waits(err error) bool {
+	return errors.As(err, new(*PendingError)) || errors.As(err, new(*settings.InvalidError)) || errors.As(err, new(*settings.LimitError))
 }
 
 func openDisk(path string, s *settings.State, f settings.FileLayer) (*statefile.File, *statefile.Contents, error) {
@@ -66,13 +75,13 @@ func openDisk(path string, s *settings.State, f settings.FileLayer) (*statefile.
 }
 
 // resume goes on where an earlier process ended; changing is held.
-func (s *Store) resume(f settings.FileLayer, o *Options) error {
+func (s *Store) resume() error {
 	if p := s.pending(); p != nil && !time.Now().Before(p.Deadline) {
+		s.log.Warn("settings not confirmed in time", "revision", p.Revision)
 		if err := s.takeBack(p.Revision); err != nil {
 			return err
 		}
 	}
 	s.rearm()
-	_, _, err := s.reload(f, o)
-	return err
+	return nil
 }

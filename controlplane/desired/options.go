@@ -21,8 +21,8 @@ const (
 type Options struct {
 	// DryRun says what the change would do, and changes nothing.
 	DryRun bool
-	// ConfirmWithin, when not 0, has the change taken back by itself unless it
-	// is confirmed in time, ConfirmLeast to ConfirmMost.
+	// ConfirmWithin, if not 0, rolls the change back unless it is confirmed in
+	// time, ConfirmLeast to ConfirmMost.
 	ConfirmWithin time.Duration
 	// Expected, when not nil, is the revision that a rollback or a load was
 	// decided at. Set has it in the change.
@@ -37,6 +37,8 @@ type Result struct {
 	Effects  []Effect
 	// Step is what changed, at the scopes and in the file's layer.
 	Step settings.Step
+	// Unchanged says that there was nothing to change: no revision was made.
+	Unchanged bool
 	// ConfirmDeadline is until when the change has to be confirmed; zero
 	// without a confirm window and after a dry run.
 	ConfirmDeadline time.Time

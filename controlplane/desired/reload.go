@@ -6,8 +6,8 @@ import (
 )
 
 // Reload takes what the configuration file says now. When that differs from
-// what it said last it becomes a revision; values set at any scope still win
-// over it. ok is false when there was nothing to do. The file is refused
+// what it said last it becomes a revision; what operators set at a scope still wins
+// over what it says there. ok is false when there was nothing to do. The file is refused
 // whole, with the errors of Set, when it doesn't go together with what is set
 // or while a revision waits to be confirmed.
 func (s *Store) Reload(f settings.FileLayer, o Options) (_ Result, ok bool, err error) {
@@ -21,7 +21,8 @@ func (s *Store) Reload(f settings.FileLayer, o Options) (_ Result, ok bool, err 
 
 // reload is Reload with changing held.
 func (s *Store) reload(f settings.FileLayer, o *Options) (_ Result, ok bool, err error) {
-	if f.Values == s.seen {
+	changed := f.Differ(&s.seen)
+	if changed == 0 {
 		if !o.DryRun {
 			s.reline(f)
 		}
@@ -35,11 +36,11 @@ func (s *Store) reload(f settings.FileLayer, o *Options) (_ Result, ok bool, err
 	if err != nil {
 		return Result{}, false, err
 	}
-	changed := f.Values.Differ(&s.seen)
+	global := f.Values.Differ(&s.seen.Values)
 	e := &history.Entry{
-		Kind: history.Reload, Set: f.Values.Only(changed & f.Values.Keys()), Unset: changed &^ f.Values.Keys(),
+		Kind: history.Reload, Set: f.Values.Only(global & f.Values.Keys()), Unset: global &^ f.Values.Keys(),
 	}
-	res, err := s.revise(&revision{before: before, next: next, entry: e, seen: &f.Values}, o)
+	res, err := s.revise(&revision{before: before, next: next, entry: e, seen: &f}, o)
 	return res, err == nil, err
 }
 

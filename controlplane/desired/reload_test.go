@@ -1,6 +1,7 @@
 package desired_test
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,7 +110,8 @@ func TestReloadIsRefusedWhole(t *testing.T) {
 		{fileLayer(live.CreditsMax, 10, live.InlineSendMax, 1024),
 			"credits.max: credits.min 20 (listener/nfs) would be above credits.max 10 (config)"},
 		{fileLayer(live.CreditsMax, 0), "credits.max: must be between 1 and 1024 calls (is 0)"},
-		{fileLayer(live.ExtensionSendDDP, 1), "extensions.send_ddp: extensions.send_ddp on (config) needs extensions.v2, which would be off (default)"},
+		{fileLayer(live.ExtensionSendDDP, 1), "extensions.send_ddp: extensions.send_ddp on (config) needs extensions.v2, which would be off (default); " +
+			"extensions.send_ddp: extensions.send_ddp on (config) needs extensions.xmit, which would be off (default)"},
 	} {
 		if _, ok, err := store.Reload(c.f, desired.Options{}); ok || err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
@@ -130,9 +132,9 @@ func TestFileWaitsForTheWindow(t *testing.T) {
 	store, _ = start(t)
 	defer closeStore(t, store)
 	changed := fileLayer(live.DDPMinChunk, 0)
-	pending, err := store.Open(path, changed, desired.Options{})
-	if err != nil || !pending || store.Revision() != 1 {
-		t.Fatalf("%v, %v, revision %d", pending, err, store.Revision())
+	waits, err := store.Open(path, changed, desired.Options{})
+	if err != nil || !errors.As(waits, new(*desired.PendingError)) || store.Revision() != 1 {
+		t.Fatalf("%v, %v, revision %d", waits, err, store.Revision())
 	}
 	if err := store.Confirm(1); err != nil {
 		t.Fatal(err)
@@ -142,19 +144,108 @@ func TestFileWaitsForTheWindow(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+// TestConflictingFileWaits: a file that conflicts with settings of operators does not
+// keep the store from opening. The file's earlier values stay in force until the conflict
+// is gone.
+func TestConflictingFileWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
-	store, _ := open(t, path, defaultFile)
+	store, _ := open(t, path, fileLayer(live.CreditsMax, 70))
 	set(t, store, change(t, "global", live.CreditsMin, 60))
 	closeStore(t, store)
-	again, _ := start(t)
-	_, err := again.Open(path, fileLayer(live.CreditsMax, 10), desired.Options{})
-	if want := "settings: rdmad.yaml: credits.max: credits.min 60 (global) would be above credits.max 10 (config)"; err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+	store, _ = start(t)
+	defer closeStore(t, store)
+	conflicting := fileLayer(live.CreditsMax, 10)
+	waits, err := store.Open(path, conflicting, desired.Options{})
+	if want := "credits.max: credits.min 60 (global) would be above credits.max 10 (config)"; err != nil || waits == nil || waits.Error() != want {
+		t.Fatalf("waits for %v, want %s; %v", waits, want, err)
 	}
-	closeStore(t, again)
-	store, _ = open(t, path, defaultFile)
-	if store.Revision() != 1 {
-		t.Errorf("revision %d", store.Revision())
+	if e, err := store.Get(settings.Scope{}); err != nil || e.Values.Format(live.CreditsMax) != "70" || store.Revision() != 1 {
+		t.Errorf("credits.max %s at revision %d, %v", e.Values.Format(live.CreditsMax), store.Revision(), err)
+	}
+	c := settings.Change{Unset: settings.KeySet(0).With(live.CreditsMin)}
+	set(t, store, c)
+	if _, ok, err := store.Reload(conflicting, desired.Options{}); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+// scopedFile is a file that gives a setting at a scope.
+func scopedFile(t *testing.T, scope string, k settings.Key, value uint32) settings.FileLayer {
+	t.Helper()
+	var v settings.FileValues
+	v.Values.Set(k, value)
+	v.Lines[k] = 3
+	return settings.FileLayer{Name: "rdmad.yaml", Scopes: map[settings.Scope]settings.FileValues{change(t, scope).Scope: v}}
+}
+
+// TestReloadOfScopes: what the file gives at a scope comes, changes and goes with
+// effects on the connections in it, and survives a restart.
+func TestReloadOfScopes(t *testing.T) {
+	for scope, connection := range map[string]string{"listener/nfs": "1", "peer/10.0.0.0/8": "1", "peer/192.0.2.0/24": "2"} {
+		path := filepath.Join(t.TempDir(), "settings.db")
+		store, _ := open(t, path, settings.FileLayer{})
+		want := connection + " applied"
+		if connection == "2" {
+			want += "\n3 applied"
+		}
+		reload := func(f settings.FileLayer, effect, saying string) {
+			t.Helper()
+			r, ok, err := store.Reload(f, desired.Options{})
+			if !ok || err != nil || effects(r.Effects) != effect {
+				t.Errorf("%s: %v, %v, effects\n%s\nwant\n%s", scope, ok, err, effects(r.Effects), effect)
+			}
+			if got := sayings(t, store, "connection/"+connection); got != saying {
+				t.Errorf("%s: got\n%s\nwant\n%s", scope, got, saying)
+			}
+		}
+		reload(scopedFile(t, scope, live.InlineSendMax, 2048), want, "4096 default\n2048 config rdmad.yaml:3 wins")
+		changed := scopedFile(t, scope, live.InlineSendMax, 1024)
+		reload(changed, want, "4096 default\n1024 config rdmad.yaml:3 wins")
+		closeStore(t, store)
+		store, _ = open(t, path, changed)
+		if got := sayings(t, store, "connection/"+connection); store.Revision() != 2 || got != "4096 default\n1024 config rdmad.yaml:3 wins" {
+			t.Errorf("%s: after a restart: revision %d, %s", scope, store.Revision(), got)
+		}
+		set(t, store, change(t, scope, live.InlineSendMax, 3072))
+		reload(settings.FileLayer{}, "", "4096 default\n3072 "+scope+" wins")
+		if _, err := store.Rollback(2, desired.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := sayings(t, store, "connection/"+connection); got != "4096 default\n1024 config rdmad.yaml:3 wins" {
+			t.Errorf("%s: rolled back: %s", scope, got)
+		}
+		closeStore(t, store)
+	}
+}
+
+// TestNothingToChange: a change to what is set already is no revision.
+func TestNothingToChange(t *testing.T) {
+	store, plane := start(t)
+	c := change(t, "listener/nfs", live.InlineReceiveSize, 8192)
+	if r := set(t, store, c); r.Unchanged || r.Revision != 1 {
+		t.Fatalf("%+v", r)
+	}
+	applied := plane.Applied()
+	for range 3 {
+		r, err := store.Set(c, desired.Options{ConfirmWithin: desired.ConfirmLeast})
+		if err != nil || !r.Unchanged || r.Revision != 1 || !r.ConfirmDeadline.IsZero() || !strings.HasPrefix(effects(r.Effects), "1 pending") {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	d := store.Dump()
+	if r, err := store.Load(&d, desired.Options{}); err != nil || !r.Unchanged || r.Revision != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	unset := settings.Change{Unset: settings.KeySet(0).With(live.CreditsWeight)}
+	if r := set(t, store, unset); !r.Unchanged {
+		t.Errorf("%+v", r)
+	}
+	if store.Revision() != 1 || len(store.History(0, 0)) != 1 || plane.Applied() != applied {
+		t.Errorf("revision %d, %d in the history, applied %d times", store.Revision(), len(store.History(0, 0)), plane.Applied()-applied)
+	}
+	stale := uint32(0)
+	c.Expected = &stale
+	if _, err := store.Set(c, desired.Options{}); err == nil {
+		t.Error("a stale revision is taken")
 	}
 }

@@ -22,8 +22,9 @@ func (s *Store) Set(c settings.Change, o Options) (Result, error) {
 	if p := s.pending(); p != nil {
 		return Result{}, pendingError(p)
 	}
-	// The end of a connection is told after it is gone from the data plane:
-	// what is found here will be forgotten in time.
+	// The data plane reports the end of a connection after it has removed the
+	// connection: settings of a connection that is found here are dropped in
+	// time.
 	target, err := s.target(c.Scope)
 	if err != nil {
 		return Result{}, err
@@ -51,12 +52,12 @@ type revision struct {
 	before, next *settings.State
 	entry        *history.Entry // what is known of it beforehand
 	amend        *history.Entry // an earlier one whose status changes; nil without
-	seen         *settings.Values
+	seen         *settings.FileLayer
 	reach        reach // nil: where something else is in force afterwards
 }
 
-// revise stores, publishes and applies a revision, or says what it would do;
-// changing is held.
+// revise stores, publishes and applies a revision, or says what it would do; a change
+// that changes nothing is no revision. changing is held.
 func (s *Store) revise(r *revision, o *Options) (Result, error) {
 	e := r.entry
 	e.Step = r.before.Diff(r.next)
@@ -64,10 +65,9 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 		r.reach = difference{&e.Step}
 	}
 	update := r.reach.update()
-	if o.DryRun {
+	if nothing := nothingNew(e); o.DryRun || nothing {
 		update.Resolve = newResolved(r.next).resolve
-		facts := s.dp.PreviewSettings(update)
-		return Result{Revision: r.before.Revision(), Effects: effects(r, facts), Step: e.Step}, nil
+		return Result{Revision: r.before.Revision(), Effects: effects(r, update, s.dp.PreviewSettings), Step: e.Step, Unchanged: nothing}, nil
 	}
 	e.Revision, e.Time, e.Actor, e.Comment = r.next.Revision(), time.Now().UTC().Round(0), o.actor(), o.Comment
 	if o.ConfirmWithin != 0 {
@@ -78,9 +78,14 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 	}
 	s.rearm()
 	update.Resolve = s.Resolve
-	done := effects(r, s.dp.ApplySettings(update))
+	done := effects(r, update, s.dp.ApplySettings)
 	s.tell(e, done)
 	return Result{Revision: e.Revision, Effects: done, Step: e.Step, ConfirmDeadline: e.Deadline}, nil
+}
+
+// nothingNew says whether operators asked for what is set already.
+func nothingNew(e *history.Entry) bool {
+	return (e.Kind == history.Set || e.Kind == history.Load) && len(e.Step.Differences()) == 0
 }
 
 // store writes a revision to the disk and publishes it, or neither.
@@ -138,7 +143,7 @@ func (s *Store) commit(r *Record) error {
 	return nil
 }
 
-// tell logs a revision and what became of it.
+// tell logs a revision and its effects.
 func (s *Store) tell(e *history.Entry, effects []Effect) {
 	args := []any{"revision", e.Revision, "kind", e.Kind.String()}
 	switch e.Kind {
@@ -146,6 +151,10 @@ func (s *Store) tell(e *history.Entry, effects []Effect) {
 		args = append(args, "scope", e.Scope.String(), "set", describe(&e.Set), "unset", e.Unset.String())
 	case history.Reload:
 		args = append(args, "set", describe(&e.Set), "unset", e.Unset.String())
+		if f := e.Step.File; f != nil && (len(f.Before.Scopes) > 0 || len(f.After.Scopes) > 0) {
+			before, after := e.Step.Texts()
+			args = append(args, "before", before, "after", after)
+		}
 	case history.Rollback, history.AutoRollback:
 		args = append(args, "to", e.Target)
 	}

@@ -47,15 +47,16 @@ func (s *Store) goBack(e *history.Entry, o *Options) (Result, error) {
 	for _, past := range undo {
 		next = next.Undo(past.Step, s.alive)
 	}
+	if p := s.pending(); p != nil && p.Step.Fleet != nil {
+		next = next.TakeBack(p.Step.Fleet)
+	}
 	next, err := next.Advance()
 	if err != nil {
 		return Result{}, err
 	}
 	r := &revision{before: before, next: next, entry: e}
 	if p := s.pending(); p != nil {
-		amend := *p
-		amend.Status = history.RolledBack
-		r.amend = &amend
+		r.amend = ended(p, history.RolledBack)
 	}
 	return s.revise(r, o)
 }

@@ -30,8 +30,8 @@ type Dataplane interface {
 	Connection(id string) (dataplane.ConnInfo, error)
 	Listeners() []dataplane.ListenerInfo
 	Connectors() []dataplane.ConnectorInfo
-	ApplySettings(dataplane.Update) []dataplane.Fact
-	PreviewSettings(dataplane.Update) []dataplane.Fact
+	ApplySettings(u dataplane.Update, report func(*dataplane.Fact))
+	PreviewSettings(u dataplane.Update, report func(*dataplane.Fact))
 }
 
 // Store holds the desired settings. All methods may be called from any
@@ -45,8 +45,8 @@ type Store struct {
 	changing sync.Mutex
 	disk     Disk // nil in memory
 	closed   bool
-	seen     settings.Values // what the configuration file said last
-	window   *time.Timer     // of the revision that waits to be confirmed; nil without one
+	seen     settings.FileLayer // what the configuration file said last
+	window   *time.Timer        // of the revision that waits to be confirmed; nil without one
 
 	// publishing guards the step from one state to the next. It is not held
 	// while the disk or the data plane works, so that the end of a connection
@@ -76,7 +76,7 @@ func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured [
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	s := &Store{dp: dp, log: log, seen: state.File().Values, watchers: make(map[*Watcher]struct{})}
+	s := &Store{dp: dp, log: log, seen: state.File(), watchers: make(map[*Watcher]struct{})}
 	s.state.Store(state)
 	return s, nil
 }
@@ -94,8 +94,8 @@ func (s *Store) Resolve(key dataplane.ConnKey) *rpcrdma.Settings {
 // Revision counts the changes made, those before a restart too.
 func (s *Store) Revision() uint32 { return s.state.Load().Revision() }
 
-// target checks that a scope's listener or connection exists, and tells which
-// connection it is. A listener that has gone may still have settings.
+// target checks that a scope's listener or connection exists, and returns which
+// connection it is. A removed listener may still have settings.
 func (s *Store) target(scope settings.Scope) (settings.Target, error) {
 	switch scope.Kind {
 	case settings.Connection:
@@ -126,8 +126,8 @@ func (s *Store) Ended(id string) {
 	s.forget(id)
 }
 
-// Reconcile drops the settings of all connections that are gone. It makes
-// good for ends that nobody was told of.
+// Reconcile drops the settings of all connections that are gone, also of those
+// whose end was not reported.
 func (s *Store) Reconcile() {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()

@@ -288,9 +288,10 @@ func TestConcurrentChanges(t *testing.T) {
 	wins := make([]int, writers)
 	for w := range writers {
 		all.Go(func() {
-			for range rounds {
+			for round := range rounds {
 				at := store.Revision()
-				c := change(t, "global", live.DDPMinChunk, w, live.InlineSendMax, 1024+w)
+				n := round*writers + w // a change that changes nothing is no revision
+				c := change(t, "global", live.DDPMinChunk, n, live.InlineSendMax, 1024+n)
 				c.Expected = &at
 				r, err := store.Set(c, desired.Options{})
 				var stale *settings.StaleError

@@ -1,5 +1,5 @@
-// Package history is the record of revisions of the live settings: who made
-// each, how, and what it changed, so that it can be taken back.
+// Package history is the record of revisions of the live settings: the actor of
+// each, its kind, and its changes, so that it can be rolled back.
 //
 // It has no I/O and no locks: the caller makes entries one after another and
 // stores them. Entries are immutable once they are in a Log.
@@ -19,13 +19,14 @@ type Kind uint8
 const (
 	Set          Kind = iota // an operator's change
 	Rollback                 // an operator's return to an earlier state
-	AutoRollback             // the return from a change that nobody confirmed
+	AutoRollback             // rolls back a change that was not confirmed
 	Reload                   // another configuration file
 	Load                     // a dump that was loaded
+	Fleet                    // another assignment by the fleet
 	NumKinds
 )
 
-var kinds = [NumKinds]string{"set", "rollback", "auto-rollback", "reload", "load"}
+var kinds = [NumKinds]string{"set", "rollback", "auto-rollback", "reload", "load", "fleet"}
 
 // String names the kind.
 func (k Kind) String() string { return kinds[k] }
@@ -115,7 +116,7 @@ type Entry struct {
 	Unset settings.KeySet `json:"unset,omitzero"`
 	// Target is the revision that was returned to, of rollbacks.
 	Target uint32 `json:"target,omitempty"`
-	// Step is what the revision changed, as far as it can still be taken
-	// back: settings of connections aren't stored.
+	// Step is what the revision changed, as far as it can be rolled back:
+	// settings of connections are not stored.
 	Step settings.Step `json:"step"`
 }
