@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"slices"
+
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+// Newest returns the newest version of each policy, in the order of names.
+func Newest(all []*Revision) []*Revision {
+	newest := make(map[string]*Revision)
+	for _, r := range all {
+		if old := newest[r.Name]; old == nil || old.Revision < r.Revision {
+			newest[r.Name] = r
+		}
+	}
+	out := make([]*Revision, 0, len(newest))
+	for _, r := range newest {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b *Revision) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// Assign returns the versions that a node with these labels is to have: those whose policies
+// select it and give settings. The order is that in which they apply: the last one wins.
+func Assign(newest []*Revision, l Labels) []Ref {
+	var out []Ref
+	for _, r := range inOrder(newest) {
+		if len(r.Settings) > 0 && r.Selector.Matches(l) {
+			out = append(out, r.Ref())
+		}
+	}
+	return out
+}
+
+// Layer puts the settings of versions together, as one layer of a node's settings.
+func Layer(all []*Revision) settings.FleetLayer {
+	layer := settings.FleetLayer{}
+	for _, r := range inOrder(all) {
+		for scope, v := range r.Settings {
+			if v.Keys() == 0 {
+				continue
+			}
+			if layer.Scopes == nil {
+				layer.Scopes = make(map[settings.Scope]settings.FleetValues)
+			}
+			sum := layer.Scopes[scope]
+			sum.Values.Overlay(&v)
+			for _, k := range v.Keys().Keys() {
+				sum.Policies[k] = r.Ref().String()
+			}
+			layer.Scopes[scope] = sum
+		}
+	}
+	return layer
+}

@@ -1,0 +1,128 @@
+// Package controller writes to etcd what each node of a fleet is to have, and carries rollouts
+// out.
+//
+// Every rdmad of a fleet runs a Controller; etcd's election chooses the one that works. Each
+// of its transactions holds the key of its election against what it won: a controller that
+// lost the election without knowing writes nothing.
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/rdmad/rdmad/controlplane/fleet/store"
+	"github.com/rdmad/rdmad/dataplane/conditions"
+)
+
+// name is that of the controller's condition.
+const name = "controller"
+
+// Times of a controller.
+const (
+	DefaultTTL  = 10 * time.Second // of the election's lease
+	firstWait   = 500 * time.Millisecond
+	longestWait = 30 * time.Second
+)
+
+// Config is what a controller is made with.
+type Config struct {
+	Store      *store.Store
+	Node       string // the rdmad's name, to be seen in etcd
+	Conditions *conditions.Registry
+	Logger     *slog.Logger
+	TTL        time.Duration // whole seconds; DefaultTTL if 0
+
+	wrote func() error // after each write, for tests; nil for none
+}
+
+// Run takes part in the election, and works while it is won, until ctx ends. If etcd does not
+// answer then, Run returns when the Store is closed.
+func Run(ctx context.Context, c Config) {
+	if c.TTL == 0 {
+		c.TTL = DefaultTTL
+	}
+	defer c.Conditions.Remove(conditions.Fleet, name)
+	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, longestWait) {
+		led, err := c.term(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if led {
+			wait = firstWait
+		}
+		c.Logger.Debug("fleet: not the controller", "error", err)
+		c.ended(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(rand.N(wait)):
+		}
+	}
+}
+
+// ended makes a refusal by etcd the controller's condition: the node may well be joined. The node's
+// condition covers all other errors.
+func (c *Config) ended(err error) {
+	if err != nil && store.Reason(err) == conditions.FleetDenied {
+		c.Conditions.Set(conditions.Finding{Name: name, Reason: conditions.FleetDenied, Message: err.Error()})
+		return
+	}
+	c.Conditions.Remove(conditions.Fleet, name)
+}
+
+// term waits to be elected, and works until an error ends that. led says whether it was
+// elected.
+func (c *Config) term(ctx context.Context) (led bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	session, err := c.session(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer c.resign(ctx, session)
+	go func() { // ends with cancel
+		select {
+		case <-session.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	election := concurrency.NewElection(session, c.Store.ElectionKey())
+	// A refusal comes at once. While others lead, Campaign takes long: the refusal is over then.
+	permitted := time.AfterFunc(store.Timeout, func() { c.Conditions.Remove(conditions.Fleet, name) })
+	err = election.Campaign(ctx, c.Node)
+	permitted.Stop()
+	if err != nil {
+		return false, err
+	}
+	c.Logger.Info("fleet: this rdmad is the controller", "node", c.Node)
+	t := &term{Config: c, fence: store.Fence{Key: election.Key(), Revision: election.Rev()}}
+	defer t.forget()
+	for err == nil {
+		err = t.round(ctx)
+	}
+	return true, err
+}
+
+// resign ends the lease of the election at once, if etcd answers, so that another controller
+// need not wait for its end.
+func (c *Config) resign(ctx context.Context, session *concurrency.Session) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Timeout/5)
+	defer cancel()
+	session.Orphan()
+	_, _ = c.Store.Client().Revoke(ctx, session.Lease())
+}
+
+// session makes the lease of the election.
+func (c *Config) session(ctx context.Context) (*concurrency.Session, error) {
+	granting, cancel := context.WithTimeout(ctx, store.Timeout)
+	defer cancel()
+	lease, err := c.Store.Client().Grant(granting, int64(c.TTL/time.Second))
+	if err != nil {
+		return nil, err
+	}
+	return concurrency.NewSession(c.Store.Client(), concurrency.WithLease(lease.ID), concurrency.WithContext(ctx))
+}

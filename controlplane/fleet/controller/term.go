@@ -1,0 +1,211 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/store"
+	"github.com/rdmad/rdmad/dataplane/conditions"
+)
+
+// term is the work of one elected controller.
+type term struct {
+	*Config
+	fence store.Fence
+	view  *fleet.View
+	// stale says that what nodes are to have may have changed.
+	stale bool
+	// unreadable are the policies and rollouts that can't be read, by key. While there is one,
+	// nothing is written: it may be the newest of its policy.
+	unreadable map[string]error
+	notable    map[fleet.Ref]*fleet.Rollout // that have a condition
+}
+
+// pause is the time between two looks at the rollouts: reports of many nodes count together.
+const pause = 100 * time.Millisecond
+
+// round lists everything once, then follows all changes. It returns nil when everything has to be
+// listed again.
+func (t *term) round(ctx context.Context) error {
+	from, err := t.list(ctx)
+	if err != nil {
+		return err
+	}
+	following, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	changes := t.Store.Client().Watch(following, t.Store.Prefix(), clientv3.WithPrefix(), clientv3.WithRev(from+1))
+	look := time.NewTimer(0)
+	defer look.Stop()
+	waiting := false // for look, no longer than pause
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case res := <-changes:
+			if res.CompactRevision != 0 {
+				return nil
+			}
+			if err := t.follow(res); err != nil {
+				return err
+			}
+			if !waiting {
+				waiting = true
+				look.Reset(pause)
+			}
+		case <-look.C:
+			wake, err := t.settle(ctx)
+			if errors.Is(err, store.ErrRace) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if waiting = false; !wake.IsZero() {
+				look.Reset(max(time.Until(wake), pause))
+			}
+		}
+	}
+}
+
+// list reads everything.
+func (t *term) list(ctx context.Context) (revision int64, err error) {
+	t.unreadable, t.stale = make(map[string]error), true
+	t.view, revision, err = t.Store.View(ctx)
+	for _, bad := range store.ValueErrors(err) {
+		t.unreadable[bad.Key], err = bad, nil
+	}
+	return revision, err
+}
+
+var errWatch = errors.New("the watch has ended")
+
+// follow takes what the watch says.
+func (t *term) follow(res clientv3.WatchResponse) error {
+	if err := res.Err(); err != nil {
+		return err
+	}
+	if res.Header == nil { // of a closed channel
+		return errWatch
+	}
+	for _, e := range res.Events {
+		key := string(e.Kv.Key)
+		err := t.Store.Take(t.view, e.Kv, e.Type == mvccpb.DELETE, time.Now())
+		if !t.Store.Reports(key) {
+			t.stale = true
+		}
+		switch {
+		case t.Store.Decides(key):
+			delete(t.unreadable, key)
+			if err != nil {
+				t.unreadable[key] = err
+			}
+		case err != nil:
+			t.Logger.Warn("fleet: a node's key is left out", "error", err)
+		}
+	}
+	return nil
+}
+
+// settle writes until everything is as it is to be. wake is when to look again.
+func (t *term) settle(ctx context.Context) (wake time.Time, err error) {
+	t.found()
+	for len(t.unreadable) == 0 {
+		if err := t.assign(ctx); err != nil {
+			return wake, err
+		}
+		next, at := t.view.Step(time.Now())
+		if next == nil {
+			return at, nil
+		}
+		if err := t.step(ctx, next); err != nil {
+			return wake, err
+		}
+		t.found()
+	}
+	return time.Time{}, nil
+}
+
+// assign writes the assignments that are not as they are to be.
+func (t *term) assign(ctx context.Context) error {
+	if !t.stale {
+		return nil
+	}
+	changes := t.view.Changes()
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(changes)), store.MaxBatch) {
+		batch := make(map[string]fleet.Assignment, len(names))
+		for _, node := range names {
+			batch[node] = changes[node]
+		}
+		revision, err := t.Store.Assign(ctx, t.fence, batch)
+		if err := t.written(err); err != nil {
+			return err
+		}
+		for node, a := range batch {
+			t.view.Members[node].Assigned = fleet.Assigned{Assignment: a, At: revision}
+			t.Logger.Info("fleet: assigned", "node", node, "policies", a.Policies, "confirm_within", a.ConfirmWithin)
+		}
+	}
+	t.stale = false
+	return nil
+}
+
+// step writes the next state of a rollout.
+func (t *term) step(ctx context.Context, next *fleet.Rollout) (err error) {
+	next.Changed, err = t.Store.StepRollout(ctx, t.fence, next)
+	if err := t.written(err); err != nil {
+		return err
+	}
+	t.view.Rollouts[next.Ref], t.stale = next, true
+	t.Logger.Info("fleet: rollout", "rollout", next.Ref, "state", next.State, "reason", next.Reason, "waves", next.Progress())
+	return nil
+}
+
+func (t *term) written(err error) error {
+	if err == nil && t.wrote != nil {
+		err = t.wrote()
+	}
+	return err
+}
+
+// found makes the state of the fleet the controller's conditions: one of the controller, and one
+// of each rollout that is active or was halted.
+func (t *term) found() {
+	f := conditions.Finding{Name: name, Reason: conditions.FleetLeads, Message: t.Node}
+	for _, key := range slices.Sorted(maps.Keys(t.unreadable))[:min(1, len(t.unreadable))] {
+		f.Reason, f.Message = conditions.FleetUnreadable, t.unreadable[key].Error()
+	}
+	t.Conditions.Set(f)
+	before := t.notable
+	t.notable = t.view.Notable()
+	for ref := range before {
+		if t.notable[ref] == nil {
+			t.Conditions.Remove(conditions.Rollout, ref.String())
+		}
+	}
+	for ref, r := range t.notable {
+		t.Conditions.Set(conditions.Finding{Name: ref.String(), Reason: rolloutReasons[r.State], Message: cmp.Or(r.Reason, r.Progress())})
+	}
+}
+
+// rolloutReasons are those of rollouts that have a condition.
+var rolloutReasons = map[fleet.RolloutState]*conditions.Reason{
+	fleet.Running:    conditions.RolloutRunning,
+	fleet.Paused:     conditions.RolloutPaused,
+	fleet.Halted:     conditions.RolloutHalted,
+	fleet.RolledBack: conditions.RolloutRolledBack,
+}
+
+// forget removes the conditions of rollouts.
+func (t *term) forget() {
+	for ref := range t.notable {
+		t.Conditions.Remove(conditions.Rollout, ref.String())
+	}
+}

@@ -1,0 +1,63 @@
+package fleet
+
+import "github.com/rdmad/rdmad/controlplane/settings"
+
+// Answer is what a node says of a policy that it does not have yet.
+type Answer uint8
+
+// The answers.
+const (
+	NoAnswer Answer = iota
+	Accepted        // it would apply the policy
+	Refused         // it would go on with what it has
+)
+
+// MaxEffects bounds the changes of Effects, and the pins.
+const MaxEffects = 32
+
+// Effects are what a policy would do on a node.
+type Effects struct {
+	Node     string
+	Answer   Answer
+	Reason   string   // of Refused and NoAnswer
+	Changes  []Change // of the values in force
+	Pins     []string
+	Outcomes Outcomes
+}
+
+// Change is a value that would be another one, as text.
+type Change struct{ Scope, Key, Before, After string }
+
+// Concerns reports whether a policy changes something on a node: it selects the node, or the
+// node has another version of it.
+func (p *Policy) Concerns(l Labels, has []Ref) bool {
+	for _, r := range has {
+		if r.Policy == p.Name {
+			return true
+		}
+	}
+	return p.Selector.Matches(l)
+}
+
+// Swap returns the versions that a node is to have if r takes the place of the other version
+// of its policy.
+func Swap(all []*Revision, r *Revision, l Labels) []*Revision {
+	var out []*Revision
+	for _, other := range all {
+		if other.Name != r.Name {
+			out = append(out, other)
+		}
+	}
+	if r.Selector.Matches(l) {
+		out = append(out, r)
+	}
+	return out
+}
+
+// ChangesOf puts differences into text, as many as effects have.
+func ChangesOf(all []settings.Difference) (out []Change) {
+	for _, d := range all[:min(len(all), MaxEffects)] {
+		out = append(out, Change{d.Place, d.Key.String(), d.Before, d.After})
+	}
+	return out
+}

@@ -1,0 +1,127 @@
+package etcdtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// binary is the path of etcd's program. The go command builds it once and keeps it.
+var binary = sync.OnceValues(func() (string, error) {
+	top, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "tool", "-n", "-modfile=etcd.mod", "server")
+	cmd.Dir = filepath.Dir(strings.TrimSpace(string(top)))
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("%w: %s", err, failed.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+})
+
+// Member is one etcd of a cluster. Start and Kill alternate.
+type Member struct {
+	Name     string
+	Endpoint string // for clients
+	Peer     string // HOST:PORT, for other members
+	args     []string
+	env      []string
+	output   output
+	cmd      *exec.Cmd
+	ended    chan struct{}
+}
+
+// Start runs the member, again after Kill. The kernel ends it when this process dies: it sends
+// the signal when the thread ends that started the member (prctl(2)), so one thread stays.
+func (m *Member) Start() error {
+	path, err := binary()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(path, m.args...) //nolint:gosec,noctx // etcd, which ends with Kill
+	cmd.Stdout, cmd.Stderr = &m.output, &m.output
+	cmd.Env = append(append(os.Environ(), "GOMAXPROCS=1"), m.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // it is killed
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	m.cmd, m.ended = cmd, ended
+	return nil
+}
+
+// Kill ends the member at once. Its data stay.
+func (m *Member) Kill() {
+	if m.cmd != nil {
+		m.signal(syscall.SIGKILL)
+		<-m.ended
+		m.cmd = nil
+	}
+}
+
+// Pause stops the member with SIGSTOP until Resume: its connections stay up and say nothing.
+func (m *Member) Pause() { m.signal(syscall.SIGSTOP) }
+
+// Resume lets the member go on.
+func (m *Member) Resume() { m.signal(syscall.SIGCONT) }
+
+func (m *Member) signal(s syscall.Signal) {
+	if m.cmd != nil {
+		_ = m.cmd.Process.Signal(s) // it may have ended
+	}
+}
+
+// Pid is the process id of the member, 0 if it does not run.
+func (m *Member) Pid() int {
+	if m.cmd == nil {
+		return 0
+	}
+	return m.cmd.Process.Pid
+}
+
+// Output returns the last lines that the member has logged.
+func (m *Member) Output() string { return m.output.String() }
+
+// kept bounds an output, in bytes.
+const kept = 8 << 10
+
+// output keeps the end of what a process writes.
+type output struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, p...)
+	if len(o.text) > 2*kept {
+		o.text = append(o.text[:0], o.text[len(o.text)-kept:]...)
+	}
+	return len(p), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.text[max(0, len(o.text)-kept):])
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
+
+// ErrRace means that another policy was applied at the same time.
+var ErrRace = errors.New("another policy or rollout was changed at the same time: try again")
+
+// Apply stores r's policy as its next revision, and begins its rollout, which it returns. Without
+// a plan all nodes have the revision at once. A *fleet.ConflictError refuses a policy that
+// conflicts with another one, a *fleet.ActiveError one that has to wait for another rollout, a
+// *settings.LimitError one policy too many. With dry nothing is stored.
+func (s *Store) Apply(ctx context.Context, r fleet.Revision, plan *fleet.Plan, dry bool) (*fleet.Rollout, error) {
+	v, read, err := s.View(ctx, policies, rollouts, nodes)
+	if err != nil {
+		return nil, err
+	}
+	refs, others := versions(v, r.Name)
+	r.Revision = 1
+	before := ""
+	if n := len(refs); n > 0 {
+		if refs[n-1].Revision == math.MaxUint32 {
+			return nil, &settings.LimitError{What: "revisions of a policy", Limit: math.MaxUint32}
+		}
+		r.Revision, before = refs[n-1].Revision+1, v.Policies[refs[n-1]].Text()
+	}
+	if r.Revision == 1 && others >= fleet.MaxPolicies {
+		return nil, &settings.LimitError{What: "policies", Limit: fleet.MaxPolicies}
+	}
+	if err := errors.Join(r.Check(), fleet.Conflicts(&r.Policy, v.Live())); err != nil {
+		return nil, err
+	}
+	if err := v.Busy(&r.Policy); err != nil {
+		return nil, err
+	}
+	rollout := v.Start(&r, plan, time.Now().UTC().Truncate(time.Second))
+	if err := rollout.Check(); err != nil || dry {
+		return rollout, err
+	}
+	return rollout, s.begin(ctx, read, &r, rollout, before, s.excess(v, refs))
+}
+
+// versions lists those of a policy, the oldest first, and counts the other policies.
+func versions(v *fleet.View, policy string) (refs []fleet.Ref, others int) {
+	names := make(map[string]bool)
+	for ref := range v.Policies {
+		if ref.Policy == policy {
+			refs = append(refs, ref)
+		} else {
+			names[ref.Policy] = true
+		}
+	}
+	slices.SortFunc(refs, func(a, b fleet.Ref) int { return int(int64(a.Revision) - int64(b.Revision)) })
+	return refs, len(names)
+}
+
+// KeptRevisions is how many revisions of a policy etcd keeps, and KeptRollouts how many of their
+// rollouts. The revision in force stays, and its rollout.
+const (
+	KeptRevisions = 100
+	KeptRollouts  = 20
+)
+
+// excess are the requests that remove what is too much once there is another revision.
+func (s *Store) excess(v *fleet.View, refs []fleet.Ref) (ops []clientv3.Op) {
+	for i, ref := range refs {
+		age := len(refs) - i // 1 of the newest
+		if base := v.Base(ref.Policy); base != nil && base.Ref() == ref {
+			continue
+		}
+		if age >= KeptRollouts && v.Rollouts[ref] != nil {
+			ops = append(ops, clientv3.OpDelete(s.rolloutKey(ref)))
+		}
+		if age >= KeptRevisions {
+			ops = append(ops, clientv3.OpDelete(s.policyKey(ref)))
+		}
+	}
+	return ops[:min(len(ops), MaxBatch)] // the next revision removes more
+}
+
+// begin stores a version of a policy and its rollout, if no policy was stored since a revision of
+// etcd.
+func (s *Store) begin(ctx context.Context, read int64, r *fleet.Revision, rollout *fleet.Rollout, before string, excess []clientv3.Op) error {
+	policy, err := encode(fleetproto.RevisionMessage(r))
+	if err != nil {
+		return err
+	}
+	value, err := encode(fleetproto.RolloutMessage(rollout))
+	if err != nil {
+		return err
+	}
+	key := s.policyKey(r.Ref())
+	ok, err := s.change(ctx, before, r.Text(),
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.ModRevision(s.Policies()), "<", read+1).WithPrefix()},
+		append(excess, clientv3.OpPut(key, policy), clientv3.OpPut(s.rolloutKey(r.Ref()), value)))
+	if err == nil && !ok {
+		err = ErrRace
+	}
+	return err
+}
+
+// Selected returns the names of the nodes that are up and that a selector selects.
+func (s *Store) Selected(ctx context.Context, sel fleet.Selector) (names []string, err error) {
+	_, err = s.List(ctx, s.Nodes(), func(kv *mvccpb.KeyValue) {
+		if node, id, err := s.DecodeNode(kv); err == nil && sel.Matches(id.Labels) {
+			names = append(names, node)
+		}
+	})
+	return names, err
+}
+
+// Fence is the election that a controller won: it may write while its key is there.
+type Fence struct {
+	Key      string
+	Revision int64 // at which Key was made
+}
+
+// ErrDeposed means that a controller's election has ended.
+var ErrDeposed = errors.New("another rdmad is the controller now")
+
+func (f Fence) holds() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(f.Key), "=", f.Revision)
+}
+
+// MaxBatch is how many assignments one transaction writes.
+const MaxBatch = 64
+
+// Assign writes assignments, at most MaxBatch, all or none, if the fence holds. It returns the
+// revision of etcd at which it did.
+func (s *Store) Assign(ctx context.Context, f Fence, all map[string]fleet.Assignment) (revision int64, err error) {
+	if len(all) > MaxBatch {
+		return 0, fmt.Errorf("no more than %d assignments at once", MaxBatch)
+	}
+	var puts []clientv3.Op
+	for _, node := range slices.Sorted(maps.Keys(all)) {
+		a := all[node]
+		value, err := encode(fleetproto.AssignmentMessage(&a))
+		if err != nil {
+			return 0, err
+		}
+		puts = append(puts, clientv3.OpPut(s.AssignmentKey(node), value))
+	}
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	res, err := s.client.Txn(ctx).If(f.holds()).Then(puts...).Commit()
+	if err != nil {
+		return 0, err
+	}
+	if !res.Succeeded {
+		return 0, ErrDeposed
+	}
+	return res.Header.Revision, nil
+}

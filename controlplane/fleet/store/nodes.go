@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// maxProblems bounds the keys that AllNodes reports.
+const maxProblems = 16
+
+// nodeFolders are those of nodes. Of a node that is down, its status has labels and version.
+var nodeFolders = []string{nodes, assignments, statuses}
+
+// AllNodes reads all nodes that etcd has a key of, in the order of names. problems names keys
+// whose values can't be read.
+func (s *Store) AllNodes(ctx context.Context) (list []*fleet.Node, problems []error, err error) {
+	all, problems, err := s.nodesAt(ctx, 0)
+	return sorted(all), problems, err
+}
+
+// nodesAt reads all nodes at one revision of etcd, or at the newest one for 0.
+func (s *Store) nodesAt(ctx context.Context, revision int64) (all map[string]*fleet.Node, problems []error, err error) {
+	all = make(map[string]*fleet.Node)
+	for _, folder := range nodeFolders {
+		revision, err = s.listAt(ctx, s.prefix+folder, revision, func(kv *mvccpb.KeyValue) {
+			if err := s.take(all, folder, kv, false); err != nil && len(problems) < maxProblems {
+				problems = append(problems, err)
+			}
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return all, problems, nil
+}
+
+func sorted(all map[string]*fleet.Node) []*fleet.Node {
+	return slices.SortedFunc(maps.Values(all), func(a, b *fleet.Node) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// take notes a key of a node, or that it is gone. The nodes in all are not changed but replaced.
+// After an error, all is as before.
+func (s *Store) take(all map[string]*fleet.Node, folder string, kv *mvccpb.KeyValue, gone bool) error {
+	node, err := name(string(kv.Key), s.prefix+folder)
+	if err != nil {
+		return &ValueError{string(kv.Key), err}
+	}
+	old := all[node]
+	if old == nil && len(all) >= fleet.MaxNodes {
+		return &ValueError{string(kv.Key), fmt.Errorf("no more than %d nodes", fleet.MaxNodes)}
+	}
+	n := &fleet.Node{Name: node}
+	if old != nil {
+		*n = *old
+	}
+	if gone {
+		drop(n, folder)
+	} else if err := s.put(n, folder, kv); err != nil {
+		return err
+	}
+	if n.Up || n.Report != nil || n.Assigned != 0 {
+		all[node] = n
+	} else {
+		delete(all, node)
+	}
+	return nil
+}
+
+func drop(n *fleet.Node, folder string) {
+	switch folder {
+	case nodes:
+		n.Up = false
+	case assignments:
+		n.Assigned, n.Policies = 0, nil
+	case statuses:
+		n.Report = nil
+	}
+}
+
+func (s *Store) put(n *fleet.Node, folder string, kv *mvccpb.KeyValue) error {
+	switch folder {
+	case nodes:
+		_, id, err := s.DecodeNode(kv)
+		if err != nil {
+			return err
+		}
+		n.Up, n.Identity = true, *id
+	case assignments:
+		var a Assignment
+		a.Take(kv)
+		n.Assigned, n.Policies = a.Revision, a.Policies
+		return a.Err
+	case statuses:
+		id, report, err := decodeStatus(kv)
+		if err != nil {
+			return err
+		}
+		if !n.Up {
+			n.Identity = *id
+		}
+		n.Report = report
+	}
+	return nil
+}
+
+func decodeStatus(kv *mvccpb.KeyValue) (*fleet.Identity, *fleet.Report, error) {
+	m := &rdmadv1.FleetStatus{}
+	err := lenient.Unmarshal(kv.Value, m)
+	if err != nil {
+		return nil, nil, &ValueError{string(kv.Key), err}
+	}
+	id, report, err := fleetproto.Status(m)
+	if err != nil {
+		return nil, nil, &ValueError{string(kv.Key), err}
+	}
+	return id, report, nil
+}
+
+// Presence is a node that has joined.
+type Presence struct {
+	store    *Store
+	node     string
+	Lease    clientv3.LeaseID
+	revision int64 // at which its key was made
+}
+
+// TakenError means that another rdmad has the node's name.
+type TakenError struct {
+	Node  string
+	Other fleet.Identity
+}
+
+func (e *TakenError) Error() string {
+	text := "another rdmad has the name " + e.Node
+	if e.Other.Control != "" {
+		text += ", with control address " + e.Other.Control
+	}
+	if !e.Other.Since.IsZero() {
+		text += ", since " + e.Other.Since.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+	return text
+}
+
+// LostError means that a node's presence has ended, as when etcd did not hear of it in time.
+type LostError struct{ Node string }
+
+func (e *LostError) Error() string { return "the lease of node " + e.Node + " has ended" }
+
+// Join makes a node's presence, with a lease of ttl seconds that the caller keeps alive.
+// *TakenError when another rdmad has the name.
+func (s *Store) Join(ctx context.Context, node string, id *fleet.Identity, ttl int64) (*Presence, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	value, err := encode(fleetproto.PresenceMessage(id))
+	if err != nil {
+		return nil, err
+	}
+	lease, err := s.client.Grant(ctx, ttl)
+	if err != nil {
+		return nil, err
+	}
+	key := s.NodeKey(node)
+	res, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(clientv3.OpPut(key, value, clientv3.WithLease(lease.ID))).
+		Else(clientv3.OpGet(key)).Commit()
+	p := &Presence{store: s, node: node, Lease: lease.ID}
+	if err != nil {
+		p.Leave(ctx)
+		return nil, err
+	}
+	if !res.Succeeded {
+		p.Leave(ctx)
+		return nil, s.taken(node, res.Responses[0].GetResponseRange().GetKvs())
+	}
+	p.revision = res.Header.Revision
+	return p, nil
+}
+
+func (s *Store) taken(node string, kvs []*mvccpb.KeyValue) error {
+	e := &TakenError{Node: node}
+	for _, kv := range kvs {
+		if _, id, err := s.DecodeNode(kv); err == nil {
+			e.Other = *id
+		}
+	}
+	return e
+}
+
+// Leave ends the presence.
+func (p *Presence) Leave(ctx context.Context) { p.store.revoke(ctx, p.Lease) }
+
+// revoke ends a lease. Without an answer of etcd the lease ends by itself.
+func (s *Store) revoke(ctx context.Context, lease clientv3.LeaseID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout/5)
+	defer cancel()
+	_, _ = s.client.Revoke(ctx, lease)
+}
+
+// Report stores the node's report. *LostError when its presence has ended.
+func (p *Presence) Report(ctx context.Context, id *fleet.Identity, r *fleet.Report) error {
+	value, err := encode(fleetproto.StatusMessage(id, r))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	res, err := p.store.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(p.store.NodeKey(p.node)), "=", p.revision)).
+		Then(clientv3.OpPut(p.store.StatusKey(p.node), value)).Commit()
+	if err == nil && !res.Succeeded {
+		err = &LostError{p.node}
+	}
+	return err
+}

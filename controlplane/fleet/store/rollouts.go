@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func (s *Store) rolloutKey(r fleet.Ref) string { return s.prefix + rollouts + r.String() }
+
+func (s *Store) decodeRollout(kv *mvccpb.KeyValue) (*fleet.Rollout, error) {
+	m := &rdmadv1.FleetRollout{}
+	err := strict.Unmarshal(kv.Value, m)
+	var r *fleet.Rollout
+	if err == nil {
+		r, err = fleetproto.Rollout(m)
+	}
+	if err == nil && s.rolloutKey(r.Ref) != string(kv.Key) {
+		err = fmt.Errorf("the value is that of rollout %s", r.Ref)
+	}
+	if err != nil {
+		return nil, &ValueError{string(kv.Key), err}
+	}
+	r.Changed = kv.ModRevision
+	return r, nil
+}
+
+// Rollout reads a rollout.
+func (s *Store) Rollout(ctx context.Context, ref fleet.Ref) (*fleet.Rollout, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	res, err := s.client.Get(ctx, s.rolloutKey(ref))
+	if err != nil {
+		return nil, err
+	}
+	if len(res.Kvs) == 0 {
+		return nil, &MissingError{"rollout", ref}
+	}
+	return s.decodeRollout(res.Kvs[0])
+}
+
+// AllRollouts reads the rollouts of a policy, or of all for "".
+func (s *Store) AllRollouts(ctx context.Context, policy string) (all []*fleet.Rollout, err error) {
+	prefix := s.prefix + rollouts
+	if policy != "" {
+		prefix += policy + "@"
+	}
+	var bad error
+	_, err = s.List(ctx, prefix, func(kv *mvccpb.KeyValue) {
+		r, err := s.decodeRollout(kv)
+		bad = errors.Join(bad, err)
+		all = append(all, r)
+	})
+	return all, errors.Join(err, bad)
+}
+
+// ChangeRollout stores what change makes of a rollout. Its errors are those of change, a
+// *MissingError, and ErrRace.
+func (s *Store) ChangeRollout(ctx context.Context, ref fleet.Ref, change func(*fleet.Rollout) (*fleet.Rollout, error)) (*fleet.Rollout, error) {
+	for range attempts {
+		now, err := s.Rollout(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		next, err := change(now)
+		if err != nil {
+			return nil, err
+		}
+		value, err := encode(fleetproto.RolloutMessage(next))
+		if err != nil {
+			return nil, err
+		}
+		key := s.rolloutKey(ref)
+		ok, err := s.change(ctx, now.Text(), next.Text(),
+			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", now.Changed)}, []clientv3.Op{clientv3.OpPut(key, value)})
+		if ok || err != nil {
+			return next, err
+		}
+	}
+	return nil, ErrRace
+}
+
+// StepRollout stores a rollout's next state, if the fence holds, and returns the revision of etcd
+// at which it did. ErrRace means that an operator changed it meanwhile.
+func (s *Store) StepRollout(ctx context.Context, f Fence, next *fleet.Rollout) (revision int64, err error) {
+	value, err := encode(fleetproto.RolloutMessage(next))
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	key := s.rolloutKey(next.Ref)
+	res, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", next.Changed), f.holds()).
+		Then(clientv3.OpPut(key, value)).
+		Else(clientv3.OpGet(key, clientv3.WithKeysOnly())).Commit()
+	if err != nil {
+		return 0, err
+	}
+	if res.Succeeded {
+		return res.Header.Revision, nil
+	}
+	for _, kv := range res.Responses[0].GetResponseRange().GetKvs() {
+		if kv.ModRevision == next.Changed {
+			return 0, ErrDeposed
+		}
+	}
+	return 0, ErrRace
+}
+
+// WatchRollout gives a rollout to changed, as it is now and after each change, until that
+// returns false.
+func (s *Store) WatchRollout(ctx context.Context, ref fleet.Ref, changed func(*fleet.Rollout) (bool, error)) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	now, err := s.Rollout(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if more, err := changed(now); !more || err != nil {
+		return err
+	}
+	for res := range s.client.Watch(ctx, s.rolloutKey(ref), clientv3.WithRev(now.Changed+1)) {
+		if err := res.Err(); err != nil {
+			return err
+		}
+		if len(res.Events) == 0 {
+			continue
+		}
+		last := res.Events[len(res.Events)-1]
+		if last.Type == mvccpb.DELETE {
+			return &MissingError{"rollout", ref}
+		}
+		if now, err = s.decodeRollout(last.Kv); err != nil {
+			return err
+		}
+		if more, err := changed(now); !more || err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,258 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// Timeout bounds each request to etcd.
+const Timeout = 5 * time.Second
+
+// redial is gRPC's default but for the longest wait, which would keep a node away for two
+// minutes after an outage of etcd.
+var redial = backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 15 * time.Second}
+
+// Config says where a fleet is.
+type Config struct {
+	Endpoints []string
+	TLS       *tls.Config // nil for none
+	Prefix    string      // of all keys; begins with '/' and does not end with it
+	Node      string      // of this rdmad, for the history
+}
+
+// Store is a fleet in etcd. Its methods may be called from any goroutine.
+type Store struct {
+	client *clientv3.Client
+	prefix string // ends with '/'
+	cfg    Config
+}
+
+// New makes a store. It does not wait for etcd.
+func New(c Config) (*Store, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: c.Endpoints, TLS: c.TLS, DialTimeout: Timeout, DialKeepAliveTime: 2 * Timeout, DialKeepAliveTimeout: Timeout,
+		PermitWithoutStream: true, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: redial, MinConnectTimeout: Timeout})},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	return &Store{client, c.Prefix + "/", c}, nil
+}
+
+// Close ends all requests.
+func (s *Store) Close() error { return s.client.Close() }
+
+// Client is the connection to etcd.
+func (s *Store) Client() *clientv3.Client { return s.client }
+
+// NodeKey is the key of a node's presence.
+func (s *Store) NodeKey(name string) string { return s.prefix + nodes + name }
+
+// AssignmentKey is the key of a node's assignment.
+func (s *Store) AssignmentKey(name string) string { return s.prefix + assignments + name }
+
+// StatusKey is the key of a node's report.
+func (s *Store) StatusKey(name string) string { return s.prefix + statuses + name }
+
+// ElectionKey is the prefix of the keys of the controller's election.
+func (s *Store) ElectionKey() string { return s.prefix + election }
+
+// Nodes is the prefix of all nodes' presences.
+func (s *Store) Nodes() string { return s.prefix + nodes }
+
+// Policies is the prefix of all policies.
+func (s *Store) Policies() string { return s.prefix + policies }
+
+func (s *Store) policyKey(r fleet.Ref) string { return s.prefix + policies + r.String() }
+
+// Assignment is an assignment as etcd has it.
+type Assignment struct {
+	fleet.Assignment
+	Cluster  uint64 // that answered
+	Read     int64  // revision of etcd at which it was read
+	Revision int64  // of the assignment; 0 for none
+	Err      error  // why the value can't be read
+}
+
+// Assignment reads a node's assignment, linearizably.
+func (s *Store) Assignment(ctx context.Context, node string) (*Assignment, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	res, err := s.client.Get(ctx, s.AssignmentKey(node))
+	if err != nil {
+		return nil, err
+	}
+	a := &Assignment{Cluster: res.Header.ClusterId, Read: res.Header.Revision}
+	for _, kv := range res.Kvs {
+		a.Take(kv)
+	}
+	return a, nil
+}
+
+// Take reads a key's value.
+func (a *Assignment) Take(kv *mvccpb.KeyValue) {
+	m := &rdmadv1.FleetAssignment{}
+	a.Revision, a.Assignment, a.Err = kv.ModRevision, fleet.Assignment{}, nil
+	err := strict.Unmarshal(kv.Value, m)
+	if err == nil {
+		a.Assignment, err = fleetproto.Assignment(m)
+	}
+	if err != nil {
+		a.Err = &ValueError{string(kv.Key), err}
+	}
+}
+
+// MissingError means that etcd does not have a policy, a version of it, or its rollout.
+type MissingError struct {
+	What string
+	Ref  fleet.Ref // of revision 0 for a policy
+}
+
+func (e *MissingError) Error() string {
+	if e.Ref.Revision == 0 {
+		return e.What + " " + e.Ref.Policy + " is not in etcd"
+	}
+	return fmt.Sprintf("%s %s is not in etcd", e.What, e.Ref)
+}
+
+// Policy reads one version of a policy.
+func (s *Store) Policy(ctx context.Context, ref fleet.Ref) (*fleet.Revision, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	res, err := s.client.Get(ctx, s.policyKey(ref))
+	if err != nil {
+		return nil, err
+	}
+	if len(res.Kvs) == 0 {
+		return nil, &MissingError{"policy", ref}
+	}
+	return s.DecodePolicy(res.Kvs[0])
+}
+
+// DecodePolicy reads a version of a policy. Its key says the same name and revision.
+func (s *Store) DecodePolicy(kv *mvccpb.KeyValue) (*fleet.Revision, error) {
+	m := &rdmadv1.FleetPolicy{}
+	err := strict.Unmarshal(kv.Value, m)
+	var r *fleet.Revision
+	if err == nil {
+		r, err = fleetproto.Revision(m)
+	}
+	if err == nil && s.policyKey(r.Ref()) != string(kv.Key) {
+		err = fmt.Errorf("the value is that of policy %s", r.Ref())
+	}
+	if err != nil {
+		return nil, &ValueError{string(kv.Key), err}
+	}
+	return r, nil
+}
+
+// DecodeNode reads a node's presence.
+func (s *Store) DecodeNode(kv *mvccpb.KeyValue) (string, *fleet.Identity, error) {
+	m := &rdmadv1.FleetPresence{}
+	node, err := name(string(kv.Key), s.Nodes())
+	if err == nil {
+		err = lenient.Unmarshal(kv.Value, m)
+	}
+	var id *fleet.Identity
+	if err == nil {
+		id, err = fleetproto.Presence(m)
+	}
+	if err != nil {
+		return "", nil, &ValueError{string(kv.Key), err}
+	}
+	return node, id, nil
+}
+
+// Page is how many keys one request lists.
+const Page = 500
+
+// List reads all keys under a prefix at one revision, which it returns.
+func (s *Store) List(ctx context.Context, prefix string, take func(*mvccpb.KeyValue)) (revision int64, err error) {
+	return s.listAt(ctx, prefix, 0, take)
+}
+
+// listAt reads all keys under a prefix at a revision, or at the newest one for 0.
+func (s *Store) listAt(ctx context.Context, prefix string, revision int64, take func(*mvccpb.KeyValue)) (int64, error) {
+	end := clientv3.GetPrefixRangeEnd(prefix)
+	for from := prefix; ; {
+		kvs, header, more, err := s.page(ctx, from, end, revision)
+		if err != nil {
+			return 0, err
+		}
+		if revision == 0 {
+			revision = header
+		}
+		for _, kv := range kvs {
+			take(kv)
+		}
+		if !more {
+			return revision, nil
+		}
+		from = string(kvs[len(kvs)-1].Key) + "\x00"
+	}
+}
+
+func (s *Store) page(ctx context.Context, from, end string, revision int64) ([]*mvccpb.KeyValue, int64, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	res, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(Page), clientv3.WithRev(revision))
+	if err != nil {
+		return nil, 0, false, err
+	}
+	return res.Kvs, res.Header.Revision, res.More, nil
+}
+
+// AllPolicies reads all versions of all policies, and the revision of etcd at which it did.
+func (s *Store) AllPolicies(ctx context.Context) (all []*fleet.Revision, revision int64, err error) {
+	var bad error
+	revision, err = s.List(ctx, s.Policies(), func(kv *mvccpb.KeyValue) {
+		r, err := s.DecodePolicy(kv)
+		bad = errors.Join(bad, err)
+		all = append(all, r)
+	})
+	return all, revision, errors.Join(err, bad)
+}
+
+// Newest returns the newest version of each policy.
+func (s *Store) Newest(ctx context.Context) ([]*fleet.Revision, error) {
+	all, _, err := s.AllPolicies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return fleet.Newest(all), nil
+}
+
+// Versions returns the revisions of a policy that etcd has, the newest first. *MissingError
+// without one.
+func (s *Store) Versions(ctx context.Context, policy string) (all []*fleet.Revision, err error) {
+	var bad error
+	_, err = s.List(ctx, s.Policies()+policy+"@", func(kv *mvccpb.KeyValue) {
+		r, err := s.DecodePolicy(kv)
+		bad = errors.Join(bad, err)
+		all = append(all, r)
+	})
+	if err := errors.Join(err, bad); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, &MissingError{"policy", fleet.Ref{Policy: policy}}
+	}
+	slices.SortFunc(all, func(a, b *fleet.Revision) int { return cmp.Compare(b.Revision, a.Revision) })
+	return all, nil
+}

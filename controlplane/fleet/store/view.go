@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
+)
+
+// Folders of a View.
+var viewed = []string{policies, rollouts, nodes, assignments, statuses}
+
+// View reads folders of keys at one revision of etcd, which it returns; all that a view has
+// without folders. The error joins those of policies and rollouts that can't be read.
+func (s *Store) View(ctx context.Context, folders ...string) (v *fleet.View, revision int64, err error) {
+	v = fleet.NewView()
+	if len(folders) == 0 {
+		folders = viewed
+	}
+	now := time.Now()
+	var bad error
+	for _, folder := range folders {
+		revision, err = s.listAt(ctx, s.prefix+folder, revision, func(kv *mvccpb.KeyValue) {
+			if err := s.Take(v, kv, false, now); s.Decides(string(kv.Key)) {
+				bad = errors.Join(bad, err)
+			}
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	return v, revision, bad
+}
+
+// Prefix is that of all keys.
+func (s *Store) Prefix() string { return s.prefix }
+
+// Decides reports whether a key says what nodes are to have: of a policy or a rollout.
+func (s *Store) Decides(key string) bool {
+	return strings.HasPrefix(key, s.prefix+policies) || strings.HasPrefix(key, s.prefix+rollouts)
+}
+
+// Take notes a key in a view, or that it is gone. An error is a *ValueError; the view then has
+// nothing of the key. Keys that a view does not have are left out.
+func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Time) error {
+	key := string(kv.Key)
+	folder, rest, ok := strings.Cut(strings.TrimPrefix(key, s.prefix), "/")
+	if !ok {
+		return nil
+	}
+	switch folder + "/" {
+	case policies:
+		return s.takePolicy(v, kv, rest, gone)
+	case rollouts:
+		return s.takeRollout(v, kv, rest, gone)
+	case nodes, assignments, statuses:
+		if text := fleet.NameProblem(rest); text != "" {
+			return &ValueError{key, errors.New(text)}
+		}
+		m := v.Members[rest]
+		if m == nil {
+			if len(v.Members) >= fleet.MaxNodes {
+				return &ValueError{key, fmt.Errorf("no more than %d nodes", fleet.MaxNodes)}
+			}
+			m = &fleet.Member{Down: now}
+			v.Members[rest] = m
+		}
+		return s.takeMember(m, folder+"/", kv, gone, now)
+	}
+	return nil
+}
+
+func (s *Store) takePolicy(v *fleet.View, kv *mvccpb.KeyValue, rest string, gone bool) error {
+	if ref, err := fleetproto.Ref(rest); err == nil {
+		delete(v.Policies, ref)
+	}
+	if gone {
+		return nil
+	}
+	r, err := s.DecodePolicy(kv)
+	if err == nil {
+		v.Policies[r.Ref()] = r
+	}
+	return err
+}
+
+func (s *Store) takeRollout(v *fleet.View, kv *mvccpb.KeyValue, rest string, gone bool) error {
+	if ref, err := fleetproto.Ref(rest); err == nil {
+		if r := v.Rollouts[ref]; r != nil && r.Changed >= kv.ModRevision {
+			return nil // written by the caller itself
+		}
+		delete(v.Rollouts, ref)
+	}
+	if gone {
+		return nil
+	}
+	r, err := s.decodeRollout(kv)
+	if err == nil {
+		v.Rollouts[r.Ref] = r
+	}
+	return err
+}
+
+func (s *Store) takeMember(m *fleet.Member, folder string, kv *mvccpb.KeyValue, gone bool, now time.Time) error {
+	switch {
+	case folder == nodes && gone:
+		m.Up, m.Down = false, now
+	case folder == nodes:
+		_, id, err := s.DecodeNode(kv)
+		if err != nil {
+			m.Up, m.Down = false, now
+			return err
+		}
+		m.Up, m.Labels = true, id.Labels
+	case folder == statuses && !gone:
+		id, report, err := decodeStatus(kv)
+		if err != nil {
+			return err
+		}
+		if !m.Up {
+			m.Labels = id.Labels
+		}
+		m.Reports[0], m.Reports[1] = &fleet.Reported{Report: *report, At: kv.ModRevision}, m.Reports[0]
+	case folder == assignments && kv.ModRevision > m.Assigned.At:
+		m.Assigned = fleet.Assigned{}
+		if gone {
+			return nil
+		}
+		var a Assignment
+		if a.Take(kv); a.Err != nil {
+			return a.Err // written anew
+		}
+		m.Assigned = fleet.Assigned{Assignment: a.Assignment, At: kv.ModRevision}
+	}
+	return nil
+}
+
+// Reports reports whether a key is that of a node's report.
+func (s *Store) Reports(key string) bool { return strings.HasPrefix(key, s.prefix+statuses) }

@@ -1,0 +1,311 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// View is what the controller knows of a fleet: etcd's keys. The next write depends only
+// on a View and the time, so another controller continues where the last one died.
+type View struct {
+	Policies map[Ref]*Revision
+	Rollouts map[Ref]*Rollout
+	Members  map[string]*Member // by the node's name
+}
+
+// Member is a node as the controller knows it.
+type Member struct {
+	Labels   Labels
+	Up       bool
+	Down     time.Time // since the controller knows that it is not up
+	Assigned Assigned
+	// Reports are the last two, the newest first; nil without one.
+	Reports [2]*Reported
+}
+
+// Reported is a report, and the revision of etcd at which it was written.
+type Reported struct {
+	Report
+	At int64
+}
+
+// Assigned is an assignment as etcd has it, and the revision at which it was written; 0 without
+// one.
+type Assigned struct {
+	Assignment
+	At int64
+}
+
+// Assignment is what a node is to have.
+type Assignment struct {
+	Policies []Ref
+	// ConfirmWithin, if not 0, has the node take the assignment back, unless one without it
+	// comes in time.
+	ConfirmWithin time.Duration
+	// Rollout changes the node, and Before is how the node was until then; nil without one.
+	Rollout Ref
+	Before  *Before
+}
+
+// Before is what a node reported before a rollout changed it.
+type Before struct {
+	Errors     float64 // per second
+	P99        time.Duration
+	Conditions []string // that were not OK, as Condition.ID
+}
+
+// NewView makes an empty view.
+func NewView() *View {
+	return &View{Policies: make(map[Ref]*Revision), Rollouts: make(map[Ref]*Rollout), Members: make(map[string]*Member)}
+}
+
+// same reports whether two assignments ask the same of a node.
+func (a *Assignment) same(b *Assignment) bool {
+	return a.ConfirmWithin == b.ConfirmWithin && slices.Equal(a.Policies, b.Policies)
+}
+
+// standing is the state of a policy.
+type standing struct {
+	base   *Revision // in force; nil without one
+	next   *Revision // that a rollout brings; nil without one
+	by     *Rollout  // of next
+	having map[string]*Wave
+}
+
+// standings are those of all policies, in the order of names.
+func (v *View) standings() []*standing {
+	byName := make(map[string]*standing)
+	for ref, r := range v.Policies {
+		s := byName[ref.Policy]
+		if s == nil {
+			s = &standing{}
+			byName[ref.Policy] = s
+		}
+		switch by := v.Rollouts[ref]; {
+		case by == nil: // its rollout was deleted: it was in force nowhere, or will be nowhere
+		case by.State == Done && (s.base == nil || s.base.Revision < ref.Revision):
+			s.base = r
+		case by.gives() && (s.next == nil || s.next.Revision < ref.Revision):
+			s.next, s.by = r, by
+		}
+	}
+	out := make([]*standing, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		s := byName[name]
+		if s.next != nil {
+			s.having = make(map[string]*Wave)
+			for i := range s.by.Waves {
+				for _, node := range s.by.Waves[i].Nodes {
+					s.having[node] = &s.by.Waves[i]
+				}
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Live are the versions that are in force or on their way: base and next of all policies.
+func (v *View) Live() (all []*Revision) {
+	for _, s := range v.standings() {
+		for _, r := range []*Revision{s.base, s.next} {
+			if r != nil {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// Base is the version of a policy that is in force; nil without one.
+func (v *View) Base(policy string) *Revision {
+	for _, s := range v.standings() {
+		if s.base != nil && s.base.Name == policy {
+			return s.base
+		}
+	}
+	return nil
+}
+
+// Notable are the rollouts that have a condition: the newest of each policy, while it is active, and
+// when a gate has halted it.
+func (v *View) Notable() map[Ref]*Rollout {
+	newest := make(map[string]*Rollout)
+	for ref, r := range v.Rollouts {
+		if old := newest[ref.Policy]; old == nil || old.Revision < r.Revision {
+			newest[ref.Policy] = r
+		}
+	}
+	out := make(map[Ref]*Rollout)
+	for _, r := range newest {
+		if r.State.Active() || r.State == RolledBack {
+			out[r.Ref] = r
+		}
+	}
+	return out
+}
+
+// Changes are the assignments that are not as policies, rollouts and labels say, by node. Those of
+// nodes that are down stay, but for changes that are taken back.
+func (v *View) Changes() map[string]Assignment {
+	all := v.standings()
+	out := make(map[string]Assignment)
+	for name, m := range v.Members {
+		if !m.Up && !v.takesBack(m) {
+			continue
+		}
+		wanted := m.wanted(name, all)
+		if m.Assigned.At == 0 && len(wanted.Policies) == 0 || m.Assigned.At != 0 && m.Assigned.same(&wanted) {
+			continue
+		}
+		out[name] = wanted
+	}
+	return out
+}
+
+// takesBack reports whether a member is assigned what a rollout took back.
+func (v *View) takesBack(m *Member) bool {
+	return slices.ContainsFunc(m.Assigned.Policies, func(ref Ref) bool {
+		r := v.Rollouts[ref]
+		return r != nil && r.State != Done && !r.gives()
+	})
+}
+
+// wanted is what a node is to have.
+func (m *Member) wanted(node string, all []*standing) (a Assignment) {
+	var chosen []*Revision
+	for _, s := range all {
+		r := s.base
+		if w := s.having[node]; w != nil && w.begun() {
+			r = s.next
+			a.Rollout, a.Before = s.next.Ref(), m.before(s.next.Ref())
+			if w.State != WaveDone {
+				a.ConfirmWithin = max(a.ConfirmWithin, s.by.Plan.Window())
+			}
+		}
+		if r != nil {
+			chosen = append(chosen, r)
+		}
+	}
+	a.Policies = Assign(chosen, m.Labels)
+	return a
+}
+
+// before is how the node was before a rollout.
+func (m *Member) before(rollout Ref) *Before {
+	if m.Assigned.Rollout == rollout {
+		return m.Assigned.Before
+	}
+	if m.Reports[0] == nil {
+		return nil
+	}
+	last := m.Reports[0]
+	b := &Before{Errors: last.Load.Errors, P99: last.Load.P99}
+	for i := range last.Conditions {
+		b.Conditions = append(b.Conditions, last.Conditions[i].ID())
+	}
+	return b
+}
+
+// lost reports whether the node is down for longer than it may be, and else when it will be;
+// zero while it is up.
+func (m *Member) lost(p *Plan, now time.Time) (lost bool, at time.Time) {
+	switch {
+	case m == nil:
+		return true, time.Time{}
+	case m.Up:
+		return false, time.Time{}
+	}
+	at = m.Down.Add(p.ApplyWithin)
+	return !now.Before(at), at
+}
+
+// has reports whether the assignment that etcd has is in force on the node.
+func (m *Member) has() bool {
+	return m.Reports[0] != nil && m.Reports[0].Applied == m.Assigned.At
+}
+
+// candidates are the nodes that are up and that a version of a policy changes, but for those that
+// have it.
+func (v *View) candidates(next, base *Revision, spread string, having map[string]bool) (all []candidate) {
+	for name, m := range v.Members {
+		if m.Up && !having[name] && (selects(next, m.Labels) || selects(base, m.Labels)) {
+			all = append(all, candidate{name, m.Labels[spread]})
+		}
+	}
+	return all
+}
+
+func selects(r *Revision, l Labels) bool {
+	return r != nil && len(r.Settings) > 0 && r.Selector.Matches(l)
+}
+
+// Start is a new rollout of a version of a policy. Without a plan all nodes have it at once.
+func (v *View) Start(r *Revision, p *Plan, now time.Time) *Rollout {
+	out := &Rollout{Ref: r.Ref(), Plan: p, Author: r.Author, Began: now}
+	if base := v.Base(r.Name); base != nil {
+		out.Previous = base.Revision
+	}
+	if p == nil {
+		out.State, out.Ended = Done, now
+		return out
+	}
+	out.Waves = p.waves(0, v.candidates(r, v.Base(r.Name), p.Spread, nil))
+	return out
+}
+
+// ActiveError refuses a policy while a rollout that concerns the same nodes is active.
+type ActiveError struct {
+	Policy  string
+	Rollout Ref
+	State   RolloutState
+}
+
+func (e *ActiveError) Error() string {
+	what := "rollout " + e.Rollout.String() + " is " + e.State.String()
+	if e.Policy != e.Rollout.Policy {
+		what += ", on nodes that policy " + e.Policy + " can select too"
+	}
+	return what + ": wait until it ends, or abort it: rdmactl fleet rollouts abort " + e.Rollout.String()
+}
+
+// Busy returns which active rollout a new version of a policy has to wait for, or nil.
+func (v *View) Busy(p *Policy) error {
+	ours := v.selectors(p)
+	for _, ref := range slices.SortedFunc(maps.Keys(v.Rollouts), compareRefs) {
+		r := v.Rollouts[ref]
+		if !r.State.Active() {
+			continue
+		}
+		busy := &ActiveError{p.Name, ref, r.State}
+		if ref.Policy == p.Name {
+			return busy
+		}
+		other := v.Policies[ref]
+		if other == nil {
+			continue
+		}
+		for _, a := range ours {
+			if slices.ContainsFunc(v.selectors(&other.Policy), a.Overlaps) {
+				return busy
+			}
+		}
+	}
+	return nil
+}
+
+// selectors are those of the nodes that a new version of a policy changes.
+func (v *View) selectors(p *Policy) []Selector {
+	all := []Selector{p.Selector}
+	if base := v.Base(p.Name); base != nil {
+		all = append(all, base.Selector)
+	}
+	return all
+}
+
+func compareRefs(a, b Ref) int {
+	return cmp.Or(strings.Compare(a.Policy, b.Policy), cmp.Compare(a.Revision, b.Revision))
+}
