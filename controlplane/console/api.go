@@ -1,0 +1,168 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/rdmad/rdmad/controlplane/console/session"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// withheld is the one service that sessions cannot use: a session that could
+// begin another one would never end.
+const withheld = "rdmad.v1.ConsoleService"
+
+// api serves every method of the API to sessions.
+func (s *Server) api(mux *http.ServeMux) {
+	const apiPackage = "rdmad.v1"
+	protoregistry.GlobalFiles.RangeFilesByPackage(apiPackage, func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			service := f.Services().Get(i)
+			if service.FullName() == withheld {
+				continue
+			}
+			for j := range service.Methods().Len() {
+				m := service.Methods().Get(j)
+				path := "/" + string(service.FullName()) + "/" + string(m.Name())
+				mux.Handle("POST "+path, s.session(method(m, path)))
+			}
+		}
+		return true
+	})
+}
+
+// A file of the API must be linked for its services to be known.
+var _ = rdmadv1.File_rdmad_v1_access_proto
+
+type sessionKey struct{}
+
+// session lets requests of a session through.
+func (s *Server) session(next http.Handler) http.Handler {
+	refuse := connect.NewErrorWriter()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := s.sessions.Use(s.secret(r), browser(r))
+		if c == nil {
+			_ = refuse.Write(w, r, errNoSession) // the browser is gone
+			return
+		}
+		defer c.Done()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKey{}, c)))
+	})
+}
+
+// conn is the connection of a request's session to the control plane.
+func conn(ctx context.Context) *grpc.ClientConn {
+	return ctx.Value(sessionKey{}).(*session.Session).Conn
+}
+
+// method forwards one method.
+func method(m protoreflect.MethodDescriptor, path string) http.Handler {
+	options := []connect.HandlerOption{
+		connect.WithSchema(m), connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest),
+		connect.WithRequestInitializer(func(spec connect.Spec, msg any) error {
+			*msg.(*dynamicpb.Message) = *dynamicpb.NewMessage(spec.Schema.(protoreflect.MethodDescriptor).Input())
+			return nil
+		}),
+	}
+	if m.IsStreamingServer() {
+		return connect.NewServerStreamHandler(path, func(ctx context.Context, req *connect.Request[dynamicpb.Message], to *connect.ServerStream[dynamicpb.Message]) error {
+			return toConnect(stream(ctx, m, path, req.Msg, to))
+		}, options...)
+	}
+	return connect.NewUnaryHandler(path, func(ctx context.Context, req *connect.Request[dynamicpb.Message]) (*connect.Response[dynamicpb.Message], error) {
+		res := dynamicpb.NewMessage(m.Output())
+		if err := conn(ctx).Invoke(ctx, path, req.Msg, res); err != nil {
+			return nil, toConnect(err)
+		}
+		return connect.NewResponse(res), nil
+	}, options...)
+}
+
+// stream forwards a stream of answers. Only when the browser took one is the
+// next one read, so that the gRPC server notices a browser that does not read.
+func stream(ctx context.Context, m protoreflect.MethodDescriptor, path string, req *dynamicpb.Message, to *connect.ServerStream[dynamicpb.Message]) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	from, err := conn(ctx).NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, path)
+	if err != nil {
+		return err
+	}
+	if err := from.SendMsg(req); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := from.CloseSend(); err != nil {
+		return err
+	}
+	if _, err := from.Header(); err != nil {
+		return err
+	}
+	// The browser knows from the header that nothing is missed from now on. Errors
+	// have the status 200 too.
+	to.ResponseHeader().Set("Rdmad-Stream", "begun")
+	if err := to.Send(nil); err != nil {
+		return err
+	}
+	// The generated type costs half of a dynamic one.
+	generated, err := protoregistry.GlobalTypes.FindMessageByName(m.Output().FullName())
+	if err != nil {
+		return err
+	}
+	for {
+		res := generated.New().Interface()
+		switch err := from.RecvMsg(res); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := to.Conn().Send(res); err != nil {
+			return err
+		}
+	}
+}
+
+// toConnect gives an error of gRPC to a browser, with its details.
+func toConnect(err error) error {
+	if err == nil {
+		return nil
+	}
+	st := status.Convert(err)
+	out := connect.NewError(connect.Code(st.Code()), textError(st.Message()))
+	for _, d := range st.Details() {
+		m, ok := d.(proto.Message)
+		if !ok {
+			continue
+		}
+		if detail, err := connect.NewErrorDetail(m); err == nil {
+			out.AddDetail(detail)
+		}
+	}
+	return out
+}
+
+// jsonCodec is JSON with the names that rdmactl prints, unset fields included.
+type jsonCodec struct{}
+
+// Name implements connect.Codec.
+func (jsonCodec) Name() string { return "json" }
+
+// Marshal implements connect.Codec.
+func (jsonCodec) Marshal(m any) ([]byte, error) {
+	return protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m.(proto.Message))
+}
+
+// Unmarshal implements connect.Codec. Unknown fields are errors.
+func (jsonCodec) Unmarshal(text []byte, m any) error {
+	return protojson.Unmarshal(text, m.(proto.Message))
+}

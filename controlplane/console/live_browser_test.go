@@ -1,0 +1,123 @@
+package console_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/softiwarp"
+)
+
+// traffic makes the page that of a data plane with a client over softiwarp, which
+// makes calls one after another until the test ends. Their results have 2000 bytes,
+// for which the client offers write chunks.
+func traffic(t *testing.T) func(*page) {
+	return func(p *page) {
+		provider, err := softiwarp.New(softiwarp.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plane := dataplane.New(dataplane.Config{})
+		p.live = controlplane.Live(plane)
+		listener, err := plane.AddListener(t.Context(), dataplane.ListenerConfig{
+			Name: "test", Provider: provider, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plane.Start()
+		s := rpcrdma.DefaultSettings()
+		s.DDPMinChunk = 1024
+		client, err := rpcrdma.Dial(t.Context(), provider, listener.Address.String(), rpcrdma.DialConfig{Settings: &s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- calls(ctx, client) }()
+		t.Cleanup(func() { // after that of the browser
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("a call failed: %v", err)
+			}
+			client.Close()
+			if err := plane.Shutdown(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if err := provider.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// calls makes calls until ctx ends.
+func calls(ctx context.Context, client *rpcrdma.Client) error {
+	const size = 2000
+	buf, err := client.Alloc(ctx, size)
+	if err != nil {
+		return err
+	}
+	defer buf.Release()
+	pace := time.NewTicker(time.Millisecond) // leaves time for the browser
+	defer pace.Stop()
+	for ctx.Err() == nil {
+		<-pace.C
+		call := rpcrdma.Call{
+			Program: echo.Program, Version: echo.Version, Procedure: echo.ProcRead, Args: xdr.AppendUint32(nil, size), MaxReply: 4,
+			Results: []rpcrdma.Result{{Buf: buf, Max: size, Find: func([]byte) int { return 0 }}},
+		}
+		if err := client.Call(context.Background(), &call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// now waits until the latest value of a plot is as wanted.
+func now(value, want string) chromedp.Action[chromedp.Void] {
+	return holds(`[...document.querySelectorAll(".values tr")].some((r) => r.cells[0].textContent === ` + quote(value) + ` && r.cells[2].textContent` + want + `)`)
+}
+
+// TestTuneUnderTraffic: a threshold is changed while a client makes calls. The plots
+// show it, with a line, and that it was taken back.
+func TestTuneUnderTraffic(t *testing.T) {
+	p := open(t, auth.Operator, traffic(t))
+	p.do("before", now("Calls: all", ` > "0"`), now("RDMA operations: Writes", ` === "0"`), now("Time in the service: p99", ` > "0"`))
+	p.do("change", p.navigate("#/settings"), click("Change ddp.min_chunk"), text("dialog[open]", "Change ddp.min_chunk"),
+		chromedp.SetValue("dialog input[name=value]", "1024"), click("Show the effects"), text("dialog [role=status]", "1 would change at once"),
+		click("Apply"), text("td", "SET"), holds("!document.getElementById('dialog').open"))
+	p.do("after", p.navigate("#/overview"), now("RDMA operations: Writes", ` === "1"`), text(".changes li", "r1 SET by anonymous: ddp.min_chunk at global: not set → 1024"))
+	p.do("take it back", p.navigate("#/settings"), click("Change ddp.min_chunk"), chromedp.Click("dialog input[name=inherit]"),
+		click("Show the effects"), click("Apply"), holds("!document.getElementById('dialog').open"))
+	p.do("as before", p.navigate("#/overview"), now("RDMA operations: Writes", ` === "0"`), text(".changes li", "r2 SET"))
+	p.do("roll back", p.navigate("#/settings"), click("Roll back to revision 1"), text("dialog[open]", "Roll back to revision 1"), click("Show the effects"),
+		text("dialog li", "1024"), click("Apply"), holds("!document.getElementById('dialog').open"))
+	p.do("after the rollback", p.navigate("#/overview"), now("RDMA operations: Writes", ` === "1"`), text(".changes li", "r3 ROLLBACK"))
+}
+
+// TestConnectionPage: one connection under traffic, with a trace that is paused.
+func TestConnectionPage(t *testing.T) {
+	p := open(t, auth.Operator, traffic(t))
+	p.do("from the list", p.navigate("#/connections"), text(".bar", "1 of 1 shown"), chromedp.Click("tbody a"), text("h1", "Connection 1"))
+	p.do("values", text(".facts div", "RPC-over-RDMA version1"), text(".facts div", "Largest Send to the peer4,096 bytes"), text(".facts div", "Credits granted64"),
+		text(".facts div", "Extensionsnone"), text("td", "inline.send_max"), now("Calls: all", ` > "0"`))
+	p.do("sizes", holds(`[...document.querySelectorAll("tr")].some((r) => r.cells[0].textContent === "1,024–2,047" && Number(r.cells[2].textContent.replaceAll(",", "")) > 0)`))
+	p.do("inline", click("Start"), text(".sequence text", "READ · call · RDMA_MSG"), text(".sequence text", "write chunk 2000"), text(".sequence text", "reply SUCCESS"))
+	p.setMinChunk(1024)
+	p.do("RDMA Writes", text(".sequence .rdma .what", "RDMA Write, 2000 bytes"), text(".changes li", "r1"))
+	p.do("pause", click("Pause"), text("[role=status]", "Paused."))
+	p.do("bounded", holds("document.querySelectorAll('.sequence .what').length <= 200"))
+	p.do("clear", click("Clear"), holds("document.querySelectorAll('.sequence .what').length === 0"))
+	p.do("again", click("Continue"), text(".sequence .what", "RDMA Write"))
+	p.do("commands", click("Copy as rdmactl command"), text("#notice", "rdmactl connections show 1"))
+	p.do("settings", chromedp.Click(`//a[contains(., "Change the settings")]`), text("caption", "Values in force at connection/1"))
+}

@@ -1,0 +1,67 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// TestPlots: the plots have what the connections do, a line for a change of the
+// settings, and the latest values as text.
+func TestPlots(t *testing.T) {
+	p := open(t, auth.Operator)
+	p.do("plots", holds("document.querySelectorAll('.plot canvas').length === 5"), text(".plots + div", "No change of the settings in the time shown"))
+	p.busy("1")
+	p.do("values", text(".values tr", "RDMA operations: Writesper call0.5"), holds("Number(document.querySelector('.values td.number').textContent.replaceAll(',', '')) > 0"))
+	if label := p.get(`document.querySelector(".plot [role=img]").getAttribute("aria-label")`); !strings.HasPrefix(label, "Calls, per second. Now: all ") {
+		t.Errorf("the plot is called %s", label)
+	}
+	p.setMinChunk(8192)
+	p.do("a line for the change", text(".changes li", "r1 SET by anonymous: ddp.min_chunk at global: not set → 8192"))
+}
+
+// busy has a connection answer calls until the test ends, with an RDMA Write for
+// every second one.
+func (p *page) busy(id string) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	plane := p.plane
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			plane.Count(id, func(c *dataplane.ConnInfo) {
+				c.Stats.Calls += 10
+				c.Stats.Replies += 10
+				c.Stats.RDMAWrites += 5
+				c.Stats.BytesSent += 5 << 20
+			})
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+		}
+	}()
+	p.t.Cleanup(func() {
+		close(done)
+		<-ended
+	})
+}
+
+// setMinChunk changes ddp.min_chunk as another client.
+func (p *page) setMinChunk(size uint32) {
+	p.t.Helper()
+	_, err := rdmadv1.NewSettingsServiceClient(p.client).SetSettings(p.t.Context(), &rdmadv1.SetSettingsRequest{
+		Settings: &rdmadv1.Settings{Ddp: &rdmadv1.DdpSettings{MinChunk: proto.Uint32(size)}},
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
