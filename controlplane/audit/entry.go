@@ -2,10 +2,10 @@
 // JSON lines, on the disk before a change is made, each with a hash over the
 // one before it, so that a change to the record shows.
 //
-// A request that is let in is told of twice: when it begins and when it is
-// done. One that can't be told of doesn't begin. What began and was never done,
-// because rdmad ended before, is said to have an unknown outcome when the log
-// is next opened.
+// The log has two entries for an accepted request: when it begins, and when it
+// is done. A request whose first entry cannot be written does not begin. If
+// rdmad ends before a request is done, the next Open records the outcome
+// Unknown for it.
 package audit
 
 import (
@@ -30,8 +30,8 @@ const (
 type Entry struct {
 	Sequence uint64    `json:"sequence"` // from 1, without a gap in the file
 	Time     time.Time `json:"time"`
-	// Of is the sequence of the entry that told of the beginning; 0 for
-	// requests that never began.
+	// Of is the sequence of the entry for the beginning; 0 for requests that
+	// never began.
 	Of       uint64 `json:"of,omitempty"`
 	Actor    string `json:"actor"`
 	Role     string `json:"role"`
@@ -51,8 +51,8 @@ type Entry struct {
 // bytes, so that large requests can't push everything else out of the log.
 const maxText = 16 << 10
 
-// bounded is s, or its beginning with the size and hash of the whole.
-func bounded(s string) string {
+// Bounded is s, or its beginning with the size and hash of the whole.
+func Bounded(s string) string {
 	if len(s) <= maxText {
 		return s
 	}

@@ -44,7 +44,8 @@ type Log struct {
 	cfg  Config
 	open func(name string) (file, error)
 
-	mu      sync.Mutex // of next
+	mu      sync.Mutex // of next and last
+	last    error      // of the last write
 	next    *batch     // that whoever writes next takes
 	writing sync.Mutex // of what follows; taken before mu
 
@@ -66,10 +67,11 @@ type batch struct {
 
 var errClosed = errors.New("audit log is closed")
 
-// Open opens the log of a directory, or makes one. An entry that a crash left
-// unfinished is cut off, and what doesn't follow from the entries before it is
-// set aside; the log tells of either. Requests that began and were not done get
-// the outcome Unknown. Errors are one line for the operator.
+// Open opens the log of a directory, or makes one. Open cuts off an entry that
+// a crash left unfinished, and moves entries that do not follow from those
+// before them to a file of their own. The log records both. Requests that began
+// and were not done get the outcome Unknown. Errors are one line for the
+// operator.
 func Open(cfg Config) (*Log, error) {
 	return openWith(cfg, func(name string) (file, error) {
 		return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -110,6 +112,13 @@ func (l *Log) Newest() (sequence uint64, hash string) {
 	return l.at.sequence, l.at.hash
 }
 
+// Problem is why the last entries could not be written; nil if they were.
+func (l *Log) Problem() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
 // Append writes entries and returns when they are on the disk. Their time and
 // place in the log are set here.
 func (l *Log) Append(entries ...*Entry) error {
@@ -132,9 +141,12 @@ func (l *Log) Append(entries ...*Entry) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	l.mu.Lock()
-	l.next = nil // nobody joins any more
+	l.next = nil // no goroutine joins the batch from now on
 	l.mu.Unlock()
 	b.err = l.write(b.entries)
+	l.mu.Lock()
+	l.last = b.err
+	l.mu.Unlock()
 	close(b.done)
 	return b.err
 }
@@ -178,9 +190,8 @@ func (l *Log) encode(entries []*Entry) (text []byte, after chain, err error) {
 	return text, after, nil
 }
 
-// put appends text to the file. When that fails, what was written of it is
-// taken back; when that fails too, the log is of no use until it is opened
-// again.
+// put appends text to the file. If that fails, put removes the written part. If
+// that fails too, the log must be opened again before it can be used.
 func (l *Log) put(text []byte) error {
 	_, err := l.file.Write(text)
 	if err == nil {

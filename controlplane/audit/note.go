@@ -20,11 +20,11 @@ func withNote(ctx context.Context) (context.Context, *noted) {
 	return context.WithValue(ctx, noteKey{}, n), n
 }
 
-// Note tells the audit log what the request of ctx changed: what was before,
-// what is after (settings as KEY=VALUE, or what a listener was), and the
-// revision of the settings that it made, 0 for none. The last note of a
-// request counts; without an audit log it does nothing. Any goroutine may
-// call it until the request is answered.
+// Note gives the audit log what the request of ctx changed: the state before
+// and after (settings as KEY=VALUE, or what a listener was), and the revision
+// of the settings that it made, 0 for none. The last note of a request counts;
+// without an audit log it does nothing. Any goroutine may call it until the
+// request is answered.
 func Note(ctx context.Context, before, after string, revision uint32) {
 	n, ok := ctx.Value(noteKey{}).(*noted)
 	if !ok {
@@ -38,5 +38,5 @@ func Note(ctx context.Context, before, after string, revision uint32) {
 func (n *noted) fill(e *Entry) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	e.Before, e.After, e.Revision = bounded(n.before), bounded(n.after), n.revision
+	e.Before, e.After, e.Revision = Bounded(n.before), Bounded(n.after), n.revision
 }

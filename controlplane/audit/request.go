@@ -2,18 +2,18 @@ package audit
 
 import "context"
 
-// Request is a request that the log has told the beginning of.
+// Request is a request whose beginning is in the log.
 type Request struct {
 	log   *Log
 	begun *Entry
 	noted *noted
 }
 
-// Begin tells that a request begins, with who, from where and what. The
-// request is not to be carried out when that fails. Its handler may call Note
+// Begin records that a request begins, with its actor, origin and action. If
+// Begin fails the request must not be carried out. Its handler may call Note
 // with the context. The caller calls Done once.
 func (l *Log) Begin(ctx context.Context, e Entry) (context.Context, *Request, error) {
-	e.Outcome, e.Request = Started, bounded(e.Request)
+	e.Outcome, e.Request = Started, Bounded(e.Request)
 	if err := l.Append(&e); err != nil {
 		return ctx, nil, err
 	}
@@ -21,13 +21,13 @@ func (l *Log) Begin(ctx context.Context, e Entry) (context.Context, *Request, er
 	return ctx, &Request{log: l, begun: &e, noted: n}, nil
 }
 
-// Done tells how the request ended: OK or a gRPC code, and why. When that
-// can't be written now, it is written with the next entry; until then the
+// Done records how the request ended: OK or a gRPC code, and why. If this
+// cannot be written now, it is written with the next entry. Until then the
 // request counts as started.
 func (r *Request) Done(outcome, reason string) {
 	e := *r.begun
 	e.Of, e.Time = e.Sequence, r.log.cfg.Now().UTC()
-	e.Outcome, e.Reason = outcome, bounded(reason)
+	e.Outcome, e.Reason = outcome, Bounded(reason)
 	r.noted.fill(&e)
 	if err := r.log.Append(&e); err != nil {
 		r.log.owe(&e)
@@ -39,7 +39,7 @@ func (r *Request) Done(outcome, reason string) {
 // Refused records a request that is not carried out. It is refused whether
 // this can be written or not.
 func (l *Log) Refused(e Entry) {
-	e.Request, e.Reason = bounded(e.Request), bounded(e.Reason)
+	e.Request, e.Reason = Bounded(e.Request), Bounded(e.Reason)
 	if err := l.Append(&e); err != nil {
 		l.cfg.Logger.Error("audit log can't be written", "error", err,
 			"actor", e.Actor, "origin", e.Origin, "action", e.Action, "outcome", e.Outcome)

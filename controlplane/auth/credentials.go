@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -82,7 +83,12 @@ func (s *server) secure(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	id, err := s.named(info, c.RemoteAddr())
+	t, ok := info.(credentials.TLSInfo)
+	if !ok {
+		conn.Close()
+		return nil, nil, errUnverified
+	}
+	id, err := s.policy.Certified(&t.State, c.RemoteAddr())
 	if err != nil {
 		conn.Close()
 		return nil, nil, err
@@ -90,17 +96,18 @@ func (s *server) secure(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return conn, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id, c, nil}, nil
 }
 
-func (s *server) named(info credentials.AuthInfo, from net.Addr) (Identity, error) {
-	t, ok := info.(credentials.TLSInfo)
-	if !ok || len(t.State.VerifiedChains) == 0 {
-		return Identity{}, errors.New("the client's certificate was not verified")
+var errUnverified = errors.New("the client's certificate was not verified")
+
+// Certified is the client that the verified certificate of a TLS connection names.
+func (p *Policy) Certified(t *tls.ConnectionState, from net.Addr) (Identity, error) {
+	if len(t.VerifiedChains) == 0 {
+		return Identity{}, errUnverified
 	}
-	leaf := t.State.PeerCertificates[0]
-	name, err := certificateName(leaf)
+	name, err := certificateName(t.PeerCertificates[0])
 	if err != nil {
 		return Identity{}, err
 	}
-	role := s.policy.certificate(name)
+	role := p.certificate(name)
 	return Identity{
 		Name: name, Origin: from.String(), Role: role, Client: name + " at " + clientHost(from), Kept: role == Admin,
 	}, nil

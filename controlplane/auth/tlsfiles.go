@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -17,14 +18,18 @@ import (
 
 // Files are the PEM files of mutual TLS.
 type Files struct {
-	Cert     string // rdmad's own certificate, with those between it and its CA
-	Key      string // of Cert
-	ClientCA string // certificates of the CAs that clients' certificates come from
+	Cert string // rdmad's own certificate, with those between it and its CA
+	Key  string // of Cert
+	// ClientCA has certificates of the CAs that clients' certificates come from.
+	ClientCA string
+	// Browsers is for a server of browsers: they may come without a certificate, and
+	// without HTTP/2.
+	Browsers bool
 }
 
-// Certificates are the files, read again when they changed. They are looked
-// at before each handshake; what doesn't load is told of once, and what was
-// loaded before stays in force.
+// Certificates are the files, read again when they changed. They are checked
+// before each handshake. A file that does not load is logged once, and the
+// files loaded before stay in force.
 type Certificates struct {
 	files Files
 	log   *slog.Logger
@@ -40,7 +45,7 @@ type Certificates struct {
 // a generous margin.
 const settleTime = 2 * time.Second
 
-// stamps tell versions of the files apart. A copy that keeps the time of the
+// stamps distinguish versions of the files. A copy that keeps the time of the
 // original has another inode or change time.
 type stamps [3]struct {
 	inode, size      int64
@@ -57,21 +62,48 @@ func LoadCertificates(files Files, log *slog.Logger) (*Certificates, error) {
 	return c, nil
 }
 
-// Config is for a server: TLS 1.3 alone, with a client certificate. Sessions
+// Config is for a server: TLS 1.3 alone, with client certificates. Sessions
 // are not resumed, so that each client is held against the CAs of today.
 func (c *Certificates) Config() *tls.Config {
-	cfg := serverConfig()
+	cfg := c.files.serverConfig()
 	cfg.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.refresh(time.Now()), nil }
 	return cfg
 }
 
-func serverConfig() *tls.Config {
-	return &tls.Config{
+func (f *Files) serverConfig() *tls.Config {
+	cfg := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		ClientAuth:             tls.RequireAndVerifyClientCert,
 		SessionTicketsDisabled: true,
 		NextProtos:             []string{"h2"},
 	}
+	if f.Browsers {
+		cfg.ClientAuth = tls.NoClientCert
+		cfg.NextProtos = append(cfg.NextProtos, "http/1.1")
+	}
+	if f.Browsers && f.ClientCA != "" {
+		cfg.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return cfg
+}
+
+// Names returns the names and addresses in rdmad's certificate.
+func (c *Certificates) Names() (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	leaf := c.current.Certificates[0].Leaf
+	names = slices.Clone(leaf.DNSNames)
+	for _, ip := range leaf.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
+}
+
+// IsFor says whether rdmad's certificate is for a host.
+func (c *Certificates) IsFor(host string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current.Certificates[0].Leaf.VerifyHostname(host) == nil
 }
 
 // refresh is what is in force now.
@@ -85,9 +117,9 @@ func (c *Certificates) refresh(now time.Time) *tls.Config {
 	err := c.load(now)
 	switch {
 	case err != nil && c.failure != before:
-		c.log.Error("control plane's certificates don't load; those from before stay in force", "error", c.failure)
+		c.log.Error("certificates don't load; those from before stay in force", "cert", c.files.Cert, "error", c.failure)
 	case err == nil && before != "":
-		c.log.Info("control plane's certificates load again")
+		c.log.Info("certificates load again", "cert", c.files.Cert)
 	}
 	return c.current
 }
@@ -116,12 +148,13 @@ func (c *Certificates) read(now time.Time) (*tls.Config, error) {
 	if end := pair.Leaf.NotAfter; now.After(end) {
 		return nil, fmt.Errorf("cert: %s has expired on %s", c.files.Cert, end.UTC().Format(time.DateTime))
 	}
-	pool, err := readPool(c.files.ClientCA)
-	if err != nil {
-		return nil, fmt.Errorf("client_ca: %w", err)
+	cfg := c.files.serverConfig()
+	cfg.Certificates = []tls.Certificate{pair}
+	if c.files.ClientCA != "" {
+		if cfg.ClientCAs, err = readPool(c.files.ClientCA); err != nil {
+			return nil, fmt.Errorf("client_ca: %w", err)
+		}
 	}
-	cfg := serverConfig()
-	cfg.Certificates, cfg.ClientCAs = []tls.Certificate{pair}, pool
 	return cfg, nil
 }
 
@@ -154,6 +187,9 @@ func (c *Certificates) stat() (s stamps, newest time.Time, err error) {
 	for i, f := range []struct{ key, name string }{
 		{"cert", c.files.Cert}, {"key", c.files.Key}, {"client_ca", c.files.ClientCA},
 	} {
+		if f.name == "" {
+			continue
+		}
 		info, err := os.Stat(f.name)
 		if err != nil {
 			return stamps{}, newest, fmt.Errorf("%s: %w", f.key, err)

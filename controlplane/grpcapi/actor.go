@@ -16,9 +16,9 @@ func actor(ctx context.Context) history.Actor {
 }
 
 // noteChanges tells the audit log what a change of settings did; nothing of a
-// dry run.
+// dry run, or where there was nothing to change.
 func noteChanges(ctx context.Context, r *desired.Result, dryRun bool) {
-	if dryRun {
+	if dryRun || r.Unchanged {
 		return
 	}
 	before, after := r.Step.Texts()

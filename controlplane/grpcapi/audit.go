@@ -31,14 +31,9 @@ func (s *auditService) ListAudit(ctx context.Context, req *rdmadv1.ListAuditRequ
 		q.Since = t.AsTime()
 	}
 	filters := []string{"audit", q.Actor, q.Since.UTC().String()}
-	last, err := afterToken(req.GetPageToken(), filters...)
-	if err != nil {
+	var err error
+	if q.Before, err = sequenceAfter(req.GetPageToken(), filters...); err != nil {
 		return nil, err
-	}
-	if last != "" {
-		if q.Before, err = strconv.ParseUint(last, 10, 64); err != nil {
-			return nil, invalidField("page_token", "is not one that this request got before; begin again without it")
-		}
 	}
 	entries, more, err := s.gate.log.List(ctx, q)
 	if err != nil {
@@ -52,6 +47,19 @@ func (s *auditService) ListAudit(ctx context.Context, req *rdmadv1.ListAuditRequ
 		res.NextPageToken = pageToken(strconv.FormatUint(entries[len(entries)-1].Sequence, 10), filters...)
 	}
 	return res, nil
+}
+
+// sequenceAfter is the sequence that a token names; 0 for the first page.
+func sequenceAfter(token string, filters ...string) (uint64, error) {
+	last, err := afterToken(token, filters...)
+	if err != nil || last == "" {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(last, 10, 64)
+	if err != nil {
+		return 0, errPageToken()
+	}
+	return n, nil
 }
 
 func auditEntry(e *audit.Entry) *rdmadv1.AuditEntry {

@@ -39,6 +39,10 @@ func (d *doorman) arrival(c net.Conn) connlimit.Key {
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if known, ok := c.(*identified); ok {
+		level := credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}
+		return c, auth.Info{CommonAuthInfo: level, Identity: known.client, Conn: c}, nil
+	}
 	conn, info, err := d.TransportCredentials.ServerHandshake(c)
 	if err != nil {
 		return nil, nil, err

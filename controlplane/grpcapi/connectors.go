@@ -3,12 +3,8 @@ package grpcapi
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"slices"
+	"strings"
 
-	"github.com/rdmad/rdmad/controlplane/audit"
-	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -17,107 +13,66 @@ import (
 // connectorService implements rdmad.v1.ConnectorService.
 type connectorService struct {
 	rdmadv1.UnimplementedConnectorServiceServer
-	connectors manager.ConnectorAPI
+	manager manager.API
 }
 
 // ListConnectors implements rdmadv1.ConnectorServiceServer.
 func (s *connectorService) ListConnectors(_ context.Context, req *rdmadv1.ListConnectorsRequest) (*rdmadv1.ListConnectorsResponse, error) {
-	after, err := afterToken(req.GetPageToken(), "connectors")
-	if err != nil {
-		return nil, err
-	}
-	size := cmp.Or(int(req.GetPageSize()), maxListeners)
-	res := &rdmadv1.ListConnectorsResponse{}
-	all := s.connectors.Connectors()
-	for i := range all {
-		if all[i].Name <= after {
-			continue
-		}
-		if len(res.Connectors) == size {
-			res.NextPageToken = pageToken(res.Connectors[size-1].GetName(), "connectors")
-			break
-		}
-		res.Connectors = append(res.Connectors, connectorMessage(&all[i]))
-	}
-	return res, nil
+	all, next, err := page(req, "connectors", s.manager.Connectors, connectorMessage)
+	return &rdmadv1.ListConnectorsResponse{Connectors: all, NextPageToken: next}, err
 }
 
 // connectorMessage is the one place where a connector becomes protobuf.
 func connectorMessage(c *manager.ConnectorInfo) *rdmadv1.Connector {
-	m := &rdmadv1.Connector{
-		Name:              c.Name,
-		Address:           cmp.Or(addrPort(c.Address), c.Spec.Listen),
-		Provider:          cmp.Or(c.Provider, c.Spec.Provider),
-		Target:            cmp.Or(c.Target, c.Spec.Target),
-		State:             rdmadv1.Connector_UP,
-		Connections:       uint32(c.Connections),
-		Accepted:          float64(c.Accepted),
-		Refused:           float64(c.Refused),
-		Calls:             float64(c.TCP.Calls),
-		Replies:           float64(c.TCP.Replies),
-		Failed:            float64(c.TCP.Failed),
-		Duplicates:        float64(c.TCP.Duplicates),
-		ReverseCalls:      float64(c.TCP.Callbacks),
-		ReverseUnanswered: float64(c.TCP.Unanswered),
-		BytesReceived:     float64(c.TCP.BytesReceived),
-		BytesSent:         float64(c.TCP.BytesSent),
-		Since:             timestamp(c.Since),
-		Admission:         admission(&c.Limits, &c.Access),
+	limits, access := c.Spec.Limits.Limits, c.Spec.Access
+	if c.Live.Name != "" {
+		limits, access = c.Live.Limits, c.Live.Access
+	}
+	return &rdmadv1.Connector{
+		Name:              c.Spec.Name,
+		Address:           cmp.Or(addrPort(c.Live.Address), c.Spec.Listen),
+		Provider:          cmp.Or(c.Live.Provider, c.Spec.Provider),
+		Target:            cmp.Or(c.Live.Target, c.Spec.Target),
+		State:             rdmadv1.Connector_State(rdmadv1.Connector_State_value[strings.ToUpper(c.State)]),
+		Connections:       uint32(c.Live.Connections),
+		Accepted:          float64(c.Live.Accepted),
+		Refused:           float64(c.Live.Refused),
+		Calls:             float64(c.Live.TCP.Calls),
+		Replies:           float64(c.Live.TCP.Replies),
+		Failed:            float64(c.Live.TCP.Failed),
+		Duplicates:        float64(c.Live.TCP.Duplicates),
+		ReverseCalls:      float64(c.Live.TCP.Callbacks),
+		ReverseUnanswered: float64(c.Live.TCP.Unanswered),
+		BytesReceived:     float64(c.Live.TCP.BytesReceived),
+		BytesSent:         float64(c.Live.TCP.BytesSent),
+		Since:             timestamp(c.Live.Since),
+		Admission:         admission(limits, access),
 		Source:            c.Origin.String(),
 		Failure:           c.Failure,
+		Changed:           apiPaths(c.Spec, c.Changed),
 	}
-	switch c.State {
-	case manager.StateDraining:
-		m.State = rdmadv1.Connector_DRAINING
-	case manager.StateFailed:
-		m.State = rdmadv1.Connector_FAILED
-	}
-	return m
 }
-
-// connectorText is a connector as the audit log shows it.
-func connectorText(c *manager.ConnectorInfo) string { return "connector " + spec.String(&c.Spec) }
 
 // AddConnector implements rdmadv1.ConnectorServiceServer.
 func (s *connectorService) AddConnector(ctx context.Context, req *rdmadv1.AddConnectorRequest) (*rdmadv1.AddConnectorResponse, error) {
-	want := manager.ConnectorSpec{Provider: defaultProvider}
-	if err := readSpec(req, &want); err != nil {
+	info, err := add(ctx, "connector", s.manager.Connectors, req, spec.Connector{Provider: defaultProvider})
+	if err != nil {
 		return nil, err
 	}
-	info, err := s.connectors.AddConnector(ctx, want)
+	return &rdmadv1.AddConnectorResponse{Connector: connectorMessage(info)}, nil
+}
+
+// UpdateConnector implements rdmadv1.ConnectorServiceServer.
+func (s *connectorService) UpdateConnector(ctx context.Context, req *rdmadv1.UpdateConnectorRequest) (*rdmadv1.UpdateConnectorResponse, error) {
+	info, _, err := update(ctx, "connector", s.manager.Connectors, req, false)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
-	audit.Note(ctx, "", connectorText(&info), 0)
-	return &rdmadv1.AddConnectorResponse{Connector: connectorMessage(&info)}, nil
+	return &rdmadv1.UpdateConnectorResponse{Connector: connectorMessage(info)}, nil
 }
 
 // RemoveConnector implements rdmadv1.ConnectorServiceServer.
 func (s *connectorService) RemoveConnector(ctx context.Context, req *rdmadv1.RemoveConnectorRequest) (*rdmadv1.RemoveConnectorResponse, error) {
-	all := s.connectors.Connectors()
-	i := slices.IndexFunc(all, func(c manager.ConnectorInfo) bool { return c.Spec.Name == req.GetName() })
-	if i < 0 {
-		return nil, toStatus(fmt.Errorf("connector %s: %w", req.GetName(), dataplane.ErrNotFound))
-	}
-	removed, err := s.connectors.RemoveConnector(req.GetName(), drainTime(req.GetDeadline()))
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	audit.Note(ctx, connectorText(&all[i]), "", 0)
-	return &rdmadv1.RemoveConnectorResponse{Drained: uint32(removed.Drained), Cut: uint32(removed.Cut)}, nil
-}
-
-// admission says who may connect, and how many.
-func admission(l *dataplane.Limits, a *dataplane.Access) *rdmadv1.Admission {
-	m := &rdmadv1.Admission{
-		MaxConnections:        uint32(l.Connections),
-		MaxConnectionsPerPeer: uint32(l.ConnectionsPerPeer),
-		MaxHandshakes:         uint32(l.Handshakes),
-		Allow:                 prefixTexts(a.Allow),
-		Deny:                  prefixTexts(a.Deny),
-	}
-	if l.Idle > 0 {
-		m.Idle = durationpb.New(l.Idle)
-	}
-	return m
+	drained, cut, err := remove(ctx, "connector", s.manager.Connectors, req)
+	return &rdmadv1.RemoveConnectorResponse{Drained: drained, Cut: cut}, err
 }

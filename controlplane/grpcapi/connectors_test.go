@@ -20,15 +20,18 @@ import (
 func TestConnectors(t *testing.T) {
 	p := smallPlane()
 	p.Connector(dataplane.ConnectorInfo{
-		Name: "a", Provider: "softiwarp", Target: "nas:20049", Address: netip.MustParseAddrPort("127.0.0.1:22049"),
-		State: dataplane.StateDraining, Connections: 1, Accepted: 2, Refused: 3, Since: planetest.Born,
-		Limits: dataplane.Limits{Connections: 4, ConnectionsPerPeer: 5, Handshakes: 6},
-		Access: dataplane.Access{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+		EndpointInfo: dataplane.EndpointInfo{
+			Name: "a", Provider: "softiwarp", Address: netip.MustParseAddrPort("127.0.0.1:22049"),
+			State: dataplane.StateDraining, Connections: 1, Accepted: 2, Refused: 3, Since: planetest.Born,
+			Limits: dataplane.Limits{Connections: 4, ConnectionsPerPeer: 5, Handshakes: 6},
+			Access: dataplane.Access{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+		},
+		Target: "nas:20049",
 		TCP: dataplane.ConnectorStats{
 			Calls: 7, Replies: 8, Failed: 9, Duplicates: 10, Callbacks: 11, Unanswered: 12, Stray: 13, BytesReceived: 14, BytesSent: 15,
 		},
 	})
-	p.Connector(dataplane.ConnectorInfo{Name: "b", State: dataplane.StateUp})
+	p.Connector(dataplane.ConnectorInfo{EndpointInfo: dataplane.EndpointInfo{Name: "b", State: dataplane.StateUp}})
 	c := rdmadv1.NewConnectorServiceClient(start(t, p, nil, 16).client)
 	first, err := c.ListConnectors(t.Context(), &rdmadv1.ListConnectorsRequest{PageSize: 1})
 	if err != nil || len(first.GetConnectors()) != 1 {
@@ -56,8 +59,8 @@ func TestConnectors(t *testing.T) {
 // TestConnectorsComeAndGo: each field of a request arrives, and what was added
 // can be removed.
 func TestConnectorsComeAndGo(t *testing.T) {
-	p := smallPlane()
-	c := rdmadv1.NewConnectorServiceClient(start(t, p, nil, 16).client)
+	b := start(t, smallPlane(), nil, 16)
+	c := rdmadv1.NewConnectorServiceClient(b.client)
 	added, err := c.AddConnector(t.Context(), &rdmadv1.AddConnectorRequest{
 		Name: "out", Listen: "127.0.0.1:0", Target: "nas:20049", DialTimeout: durationpb.New(time.Second), CallbackTimeout: durationpb.New(2 * time.Second),
 		MaxCalls: 3, MaxReply: 4096, MaxMemory: 1 << 25,
@@ -76,7 +79,7 @@ func TestConnectorsComeAndGo(t *testing.T) {
 	if !proto.Equal(added.GetConnector(), want) {
 		t.Errorf("got  %v\nwant %v", added.GetConnector(), want)
 	}
-	spec := planetest.NewConnectors(p).Connectors()[0].Spec
+	spec := b.manager.Connectors.List()[0].Spec
 	if spec.DialTimeout != time.Second || spec.CallbackTimeout != 2*time.Second || spec.MaxCalls != 3 || spec.MaxReply != 4096 || spec.Limits.Memory != 1<<25 {
 		t.Errorf("wanted %+v", spec)
 	}
@@ -90,7 +93,7 @@ func TestConnectorsComeAndGo(t *testing.T) {
 
 func TestConnectorsRefused(t *testing.T) {
 	p := smallPlane()
-	p.Connector(dataplane.ConnectorInfo{Name: "out", Provider: "softiwarp", State: dataplane.StateUp})
+	p.Connector(dataplane.ConnectorInfo{EndpointInfo: dataplane.EndpointInfo{Name: "out", Provider: "softiwarp", State: dataplane.StateUp}})
 	c := rdmadv1.NewConnectorServiceClient(start(t, p, nil, 16).client)
 	for what, r := range map[string]struct {
 		change func(*rdmadv1.AddConnectorRequest)

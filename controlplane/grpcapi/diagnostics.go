@@ -33,11 +33,11 @@ var traceSnap = trace.Snap{Send: 16 << 10}
 
 // Trace implements rdmadv1.DiagnosticsServiceServer.
 func (s *diagnosticsService) Trace(req *rdmadv1.TraceRequest, stream grpc.ServerStreamingServer[rdmadv1.TraceResponse]) error {
-	snap, judge, header := traceSnap, (*trace.Judge)(nil), metadata.MD(nil)
+	begin, header := unjudged(traceSnap), metadata.MD(nil)
 	if req.GetCheck() {
-		snap, judge, header = trace.All, trace.NewJudge(), metadata.Pairs(rdmadv1.JudgedHeader, "true")
+		begin, header = (*trace.Hub).WatchJudged, metadata.Pairs(rdmadv1.JudgedHeader, "true")
 	}
-	return s.watch(req.GetFilter(), snap, func(w *trace.Watcher) error {
+	return s.watch(req.GetFilter(), begin, func(w *trace.Watcher, judge *trace.Judge) error {
 		// The client knows from the header that nothing is missed from now on.
 		if err := stream.SendHeader(header); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (s *diagnosticsService) Capture(req *rdmadv1.CaptureRequest, stream grpc.Se
 	if n := int(req.GetSnapLength()); n > 0 {
 		snap = trace.Snap{Send: n, RDMA: n}
 	}
-	return s.watch(req.GetFilter(), snap, func(w *trace.Watcher) error {
+	return s.watch(req.GetFilter(), unjudged(snap), func(w *trace.Watcher, _ *trace.Judge) error {
 		c := &capture{stream: stream}
 		var err error
 		if c.out, err = pcap.NewWriter(&c.file, s.version); err != nil {
@@ -75,13 +75,23 @@ func (s *diagnosticsService) Capture(req *rdmadv1.CaptureRequest, stream grpc.Se
 	})
 }
 
+// beginning makes a watcher, and a judge if one is asked for.
+type beginning func(*trace.Hub, trace.Filter) (*trace.Watcher, *trace.Judge, error)
+
+func unjudged(snap trace.Snap) beginning {
+	return func(h *trace.Hub, f trace.Filter) (*trace.Watcher, *trace.Judge, error) {
+		w, err := h.Watch(f, snap)
+		return w, nil, err
+	}
+}
+
 // watch runs send with a watcher, until rdmad shuts down at the latest.
-func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, snap trace.Snap, send func(*trace.Watcher) error) error {
+func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, begin beginning, send func(*trace.Watcher, *trace.Judge) error) error {
 	filter, err := s.filter(f)
 	if err != nil {
 		return err
 	}
-	w, err := s.plane.Tracing().Watch(filter, snap)
+	w, judge, err := begin(s.plane.Tracing(), filter)
 	if errors.Is(err, trace.ErrTooMany) || errors.Is(err, trace.ErrNoMemory) {
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT, "limit", fmt.Sprint(trace.MaxWatchers))
 	}
@@ -89,7 +99,7 @@ func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, snap trace.Snap, send
 		return toStatus(err)
 	}
 	defer w.Close()
-	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error { return send(w) })
+	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error { return send(w, judge) })
 }
 
 // filter checks what is asked for: what can't match anything is an error.

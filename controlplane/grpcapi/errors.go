@@ -17,6 +17,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -85,7 +86,7 @@ func revisionStatus(err error) error {
 // for others.
 func managerStatus(err error) error {
 	var (
-		invalid  *manager.InvalidError
+		several  manager.ChangeErrors
 		inUse    *manager.InUseError
 		unknown  *manager.UnknownError
 		address  *manager.AddressError
@@ -93,17 +94,22 @@ func managerStatus(err error) error {
 		failed   *manager.FailedError
 		limit    *dataplane.LimitError
 		few      *descriptors.TooFewError
+		memory   *dataplane.NoMemoryError
 		existing = errors.Is(err, dataplane.ErrExists)
 	)
 	switch {
-	case errors.As(err, &invalid):
-		return invalidField(invalid.Field, invalid.Text)
+	case mistakesIn(err) != nil:
+		return badRequest(violationsOf(mistakesIn(err)))
 	case errors.As(err, &limit):
 		return invalidField(limit.Limit, err.Error())
 	case errors.As(err, &inUse):
 		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_IN_USE,
 			"by", strings.Join(inUse.Listeners, ","))
 	case errors.As(err, &few):
+		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
+	case errors.As(err, &several):
+		return status.Error(codes.FailedPrecondition, joined(several))
+	case errors.As(err, &memory):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
 	case errors.As(err, &failed), errors.As(err, &unopened):
 		return status.Error(codes.FailedPrecondition, err.Error())
@@ -115,6 +121,33 @@ func managerStatus(err error) error {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
 	return nil
+}
+
+// mistakesIn are the mistakes in a specification that an error has.
+func mistakesIn(err error) spec.Errors {
+	if all, ok := errors.AsType[spec.Errors](err); ok {
+		return all
+	}
+	if one, ok := errors.AsType[*spec.Error](err); ok {
+		return spec.Errors{one}
+	}
+	return nil
+}
+
+func violationsOf(all spec.Errors) (out []*errdetails.BadRequest_FieldViolation) {
+	for _, one := range all {
+		out = append(out, &errdetails.BadRequest_FieldViolation{Field: one.Field, Description: one.Text})
+	}
+	return out
+}
+
+// joined is all reasons in one line.
+func joined(all manager.ChangeErrors) string {
+	texts := make([]string, len(all))
+	for i := range all {
+		texts[i] = all[i].Err.Error()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // invalidField refuses a request for one of its fields.

@@ -22,6 +22,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane/conditions"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -39,8 +40,8 @@ func newServer(t *testing.T, a Access) (*Server, *audit.Log) {
 	hub := watch.NewHub(plane, store, log, 16, 4)
 	t.Cleanup(hub.Close)
 	s, err := New(Config{
-		Plane: plane, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Store: store, Hub: hub, Logger: log,
-		Registerer: prometheus.NewRegistry(), Started: time.Now(), Access: a,
+		Plane: plane, Manager: planetest.NewManager(plane), Store: store, Hub: hub, Logger: log,
+		Registerer: prometheus.NewRegistry(), Started: time.Now(), Access: a, Conditions: conditions.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,8 @@ import (
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -28,9 +30,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bench is a server over a plane, and a client of it.
 type bench struct {
 	plane    *planetest.Plane
+	manager  manager.API
 	server   *grpcapi.Server
 	registry *prometheus.Registry
 	log      *safeBuffer
+	known    *conditions.Registry
 	client   *grpc.ClientConn
 	stopHub  context.CancelFunc
 }
@@ -74,7 +78,13 @@ func (s *safeBuffer) String() string {
 // queues of so many events.
 func start(t *testing.T, plane *planetest.Plane, view grpcapi.Plane, queue int) *bench {
 	t.Helper()
-	b := &bench{plane: plane, registry: prometheus.NewRegistry(), log: newSafeBuffer()}
+	return startIn(t, nil, plane, view, queue)
+}
+
+// startIn is start in a fleet.
+func startIn(t *testing.T, fleet grpcapi.Fleet, plane *planetest.Plane, view grpcapi.Plane, queue int) *bench {
+	t.Helper()
+	b := &bench{plane: plane, manager: planetest.NewManager(plane), registry: prometheus.NewRegistry(), log: newSafeBuffer(), known: conditions.NewRegistry()}
 	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	initial := rpcrdma.DefaultSettings()
 	store, err := desired.New(plane, log, &initial, []string{"credits.max"})
@@ -85,10 +95,11 @@ func start(t *testing.T, plane *planetest.Plane, view grpcapi.Plane, queue int) 
 	if view == nil {
 		view = plane
 	}
+	manager.ReportConditions(b.known, b.manager)
 	hub := watch.NewHub(plane, store, log, queue, 4)
 	b.server, err = grpcapi.New(grpcapi.Config{
-		Plane: view, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Store: store, Hub: hub, Logger: log, Registerer: b.registry, Ports: new(planetest.Ports),
-		Version: "v1.2.3", Started: time.Now(),
+		Plane: view, Manager: b.manager, Store: store, Hub: hub, Conditions: b.known, Logger: log, Registerer: b.registry,
+		Version: "v1.2.3", Started: time.Now(), Fleet: fleet,
 	})
 	if err != nil {
 		t.Fatal(err)

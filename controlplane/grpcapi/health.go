@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"context"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -11,73 +10,76 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/conditions"
 )
 
-// listenerPrefix begins the names of listeners, as scopes do.
-const listenerPrefix = "listener/"
-
-// healthLook is how often a watched listener is looked at.
-const healthLook = time.Second
-
-// healthService answers for listeners as well, by their scope: listener/NAME
-// serves while clients can reach it. The daemon's own health, of the empty name,
-// does not depend on them.
+// healthService shows the conditions: that of KIND/NAME, such as listener/nfs,
+// serves while it is OK, and rdmad as a whole, of the empty name, while nothing has
+// failed. The services of the API serve until rdmad ends, whatever the conditions.
 type healthService struct {
 	*health.Server
-	manager  manager.API
-	stopping <-chan struct{}
+	conditions *conditions.Registry
+	stopping   <-chan struct{}
 }
 
 // Check implements healthpb.HealthServer.
 func (s *healthService) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
-	name, ok := strings.CutPrefix(req.GetService(), listenerPrefix)
-	if !ok {
+	name := req.GetService()
+	if !ofConditions(name) {
 		return s.Server.Check(ctx, req)
 	}
-	state := s.listener(name)
+	state := s.state(name)
 	if state == healthpb.HealthCheckResponse_SERVICE_UNKNOWN {
-		return nil, status.Errorf(codes.NotFound, "no listener %s", name)
+		return nil, status.Errorf(codes.NotFound, "no %s", strings.Replace(name, "/", " ", 1))
 	}
 	return &healthpb.HealthCheckResponse{Status: state}, nil
 }
 
 // Watch implements healthpb.HealthServer.
 func (s *healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
-	name, ok := strings.CutPrefix(req.GetService(), listenerPrefix)
-	if !ok {
+	name := req.GetService()
+	if !ofConditions(name) {
 		return s.Server.Watch(req, stream)
 	}
-	t := time.NewTicker(healthLook)
-	defer t.Stop()
-	last := healthpb.HealthCheckResponse_ServingStatus(-1)
-	for {
-		if now := s.listener(name); now != last {
+	return sending(s.stopping, func() error { return status.Error(codes.Unavailable, "shutting down") }, func() error {
+		w := s.conditions.Watch()
+		defer w.Close()
+		last := healthpb.HealthCheckResponse_ServingStatus(-1)
+		for w.Next(stream.Context().Done()) {
+			now := s.state(name)
+			if now == last {
+				continue
+			}
 			last = now
 			if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {
 				return err
 			}
 		}
-		select {
-		case <-t.C:
-		case <-s.stopping:
-			return status.Error(codes.Unavailable, "shutting down")
-		case <-stream.Context().Done():
-			return status.FromContextError(stream.Context().Err()).Err()
-		}
-	}
+		return status.FromContextError(stream.Context().Err()).Err()
+	})
 }
 
-// listener is the health of a listener.
-func (s *healthService) listener(name string) healthpb.HealthCheckResponse_ServingStatus {
-	for _, l := range s.manager.Listeners() {
-		switch {
-		case l.Name != name:
-		case l.State == manager.StateUp:
-			return healthpb.HealthCheckResponse_SERVING
-		default:
-			return healthpb.HealthCheckResponse_NOT_SERVING
-		}
+// ofConditions says whether the conditions decide on a name's health.
+func ofConditions(name string) bool { return name == "" || strings.Contains(name, "/") }
+
+func (s *healthService) state(name string) healthpb.HealthCheckResponse_ServingStatus {
+	select {
+	case <-s.stopping:
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	default:
 	}
-	return healthpb.HealthCheckResponse_SERVICE_UNKNOWN
+	all := s.conditions.List()
+	well := !all.Failed()
+	if name != "" {
+		kind, thing, _ := strings.Cut(name, "/")
+		c := all.Find(conditions.Kind(kind), thing)
+		if c == nil {
+			return healthpb.HealthCheckResponse_SERVICE_UNKNOWN
+		}
+		well = c.Status() == conditions.OK
+	}
+	if well {
+		return healthpb.HealthCheckResponse_SERVING
+	}
+	return healthpb.HealthCheckResponse_NOT_SERVING
 }

@@ -13,20 +13,23 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmad/rdmad/controlplane/auth"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// Check asks the server for its health, as a client on a connection of its
+// Check asks the server whether its API serves, as a client on a connection of its
 // own: through handshake, gate and handler, whatever the clients outside have
 // to prove and however many of them there are. An error says that it didn't
-// answer before ctx ended, or isn't well; before Serve it doesn't answer.
+// answer before ctx ended, or is ending; before Serve it doesn't answer. What
+// the conditions say does not matter: a restart mends none of it.
 func (s *Server) Check(ctx context.Context) error {
-	c, err := grpc.NewClient("passthrough:///itself", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.itself.dial(ctx) }))
+	c, err := inProcess(s.itself.dial)
 	if err != nil {
 		return fmt.Errorf("control plane: %w", err)
 	}
 	defer c.Close()
-	r, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{})
+	r, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{Service: rdmadv1.StatusService_ServiceDesc.ServiceName})
 	if status.Code(err) == codes.ResourceExhausted { // an answer: others of this user have used up its rate
 		return nil
 	}
@@ -39,8 +42,35 @@ func (s *Server) Check(ctx context.Context) error {
 	return nil
 }
 
+// inProcess makes a client in this process.
+func inProcess(dial func(context.Context) (net.Conn, error)) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///itself", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+}
+
+// As makes a connection within this process for a client that another server
+// of this process has identified. It has no other rights than that client.
+func (s *Server) As(client auth.Identity) (*grpc.ClientConn, error) {
+	return inProcess(func(ctx context.Context) (net.Conn, error) {
+		here, there := net.Pipe()
+		if err := s.itself.hand(ctx, &identified{there, client}); err != nil {
+			here.Close()
+			there.Close()
+			return nil, err
+		}
+		return here, nil
+	})
+}
+
+// identified is a connection within this process whose client is known.
+type identified struct {
+	net.Conn
+	client auth.Identity
+}
+
 // itself is a listener that only this process can reach. Its connections are
-// pairs of Unix sockets, so that the kernel says whose they are.
+// pairs of Unix sockets, so that the kernel says whose they are, or identified.
 type itself struct {
 	dialed chan net.Conn
 	done   chan struct{}
@@ -55,17 +85,24 @@ func (l *itself) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case l.dialed <- there:
-		return here, nil
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-l.done:
-		err = net.ErrClosed
+	if err := l.hand(ctx, there); err != nil {
+		here.Close()
+		there.Close()
+		return nil, err
 	}
-	here.Close()
-	there.Close()
-	return nil, err
+	return here, nil
+}
+
+// hand gives a connection to Accept.
+func (l *itself) hand(ctx context.Context, c net.Conn) error {
+	select {
+	case l.dialed <- c:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.done:
+		return net.ErrClosed
+	}
 }
 
 func socketpair() (a, b net.Conn, err error) {

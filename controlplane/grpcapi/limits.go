@@ -2,128 +2,127 @@ package grpcapi
 
 import (
 	"context"
-	"errors"
+	"reflect"
+	"slices"
 	"strings"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
-	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
-	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// Ports has the limits of rdmad's own ports.
-type Ports interface {
-	PortLimits() port.OwnLimits
-	// SetPortLimits changes them. They were checked.
-	SetPortLimits(l port.OwnLimits) error
-}
-
 // GetLimits implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) GetLimits(context.Context, *rdmadv1.GetLimitsRequest) (*rdmadv1.GetLimitsResponse, error) {
-	return &rdmadv1.GetLimitsResponse{Limits: s.limits()}, nil
+	return &rdmadv1.GetLimitsResponse{Limits: s.limits(), Changed: s.changedLimits()}, nil
 }
 
 // SetLimits implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsRequest) (*rdmadv1.SetLimitsResponse, error) {
-	m, before := req.GetLimits(), s.limits()
-	ports, err := s.wantedPorts(m)
+	if s.manager.Limits == nil {
+		return nil, status.Error(codes.Unimplemented, "this rdmad cannot change its limits")
+	}
+	before, all := s.limits(), limitFields()
+	change, err := all.named("update_mask", req.GetUpdateMask().GetPaths())
 	if err != nil {
 		return nil, err
 	}
-	if m.MaxMemory != nil {
-		var bad *dataplane.MemoryError
-		if err := s.plane.SetMemory(int64(m.GetMaxMemory())); errors.As(err, &bad) {
-			return nil, invalidField("limits.max_memory", bad.Reason()+" bytes")
-		} else if err != nil {
-			return nil, toStatus(err)
-		}
-	}
-	if err := s.setTCPLimits(m); err != nil {
+	unset, err := all.named("unset", req.GetUnset())
+	if err != nil {
 		return nil, err
 	}
-	want := limits(m)
-	if m.Idle == nil {
-		want.Idle = s.manager.Limits().Idle
+	if len(change) == 0 {
+		change = all.filter(func(f *selected) bool { return changesLimit(req, before, f.at) })
 	}
-	if err := s.manager.SetLimits(want); err != nil {
-		return nil, toStatus(err)
-	}
-	if s.ports != nil && (m.Control != nil || m.Metrics != nil) {
-		if err := s.ports.SetPortLimits(ports); err != nil {
-			return nil, toStatus(err)
-		}
+	if err := s.manager.Limits.Set(func(l *spec.Limits) { takeLimits(l, req.GetLimits(), change) }, unset.has); err != nil {
+		return nil, limitsStatus(err)
 	}
 	after := s.limits()
 	audit.Note(ctx, before.String(), after.String(), 0)
-	return &rdmadv1.SetLimitsResponse{Limits: after}, nil
+	return &rdmadv1.SetLimitsResponse{Limits: after, Changed: s.changedLimits()}, nil
 }
 
-// wantedPorts are the limits of rdmad's own ports with what a request changes.
-func (s *listenerService) wantedPorts(m *rdmadv1.Limits) (l port.OwnLimits, err error) {
-	if s.ports != nil {
-		l = s.ports.PortLimits()
+// limitFields are the fields of limits, and their paths in Limits.
+func limitFields() (out selection) {
+	for f := range spec.Of[spec.Limits]() {
+		out = append(out, selected{f, limitPath(&f)})
 	}
-	if m.GetMetrics().GetReserved() != 0 {
-		return l, invalidField("limits.metrics.reserved", "nobody proves to be an admin there; only limits.control has it")
-	}
-	if err := change(&l.Control, m.GetControl(), "limits.control."); err != nil {
-		return l, err
-	}
-	return l, change(&l.Metrics, m.GetMetrics(), "limits.metrics.")
+	return out
 }
 
-// change makes what a message has the limits of a port; field is where it stands.
-func change(l *port.Limits, m *rdmadv1.PortLimits, field string) error {
-	if m == nil {
-		return nil
-	}
-	if m.MaxConnections != nil {
-		l.Connections = int(m.GetMaxConnections())
-	}
-	if m.MaxConnectionsPerPeer != nil {
-		l.ConnectionsPerPeer = int(m.GetMaxConnectionsPerPeer())
-	}
-	if m.Reserved != nil {
-		l.Reserved = int(m.GetReserved())
-	}
-	if m.Idle != nil {
-		l.Idle = m.GetIdle().AsDuration()
-	}
-	if bad, ok := errors.AsType[*port.LimitError](l.Check()); ok {
-		return invalidField(field+strings.Replace(bad.Limit, "connections", "max_connections", 1), bad.Reason)
-	}
-	return nil
+// limitPath is the path of a field of limits in Limits.
+func limitPath(f *spec.Field) string {
+	return strings.Replace(strings.TrimPrefix(f.API(), admissionPrefix), ".connections", ".max_connections", 1)
 }
 
-// setTCPLimits changes the limits of services on TCP that a request has.
-func (s *listenerService) setTCPLimits(m *rdmadv1.Limits) error {
-	l := s.plane.TCPLimits()
-	if m.MaxTcpConnections != nil {
-		l.Connections = int(m.GetMaxTcpConnections())
+// changesLimit says whether a request without a mask changes a limit. Some fields are never
+// absent; these are sent back as they were unless they are to change. A request that unsets
+// limits leaves them out.
+func changesLimit(req *rdmadv1.SetLimitsRequest, now *rdmadv1.Limits, path string) bool {
+	in, fd := fieldAt(req.GetLimits().ProtoReflect(), path, false)
+	if fd == nil || fd.HasPresence() || len(req.GetUnset()) > 0 {
+		return fd != nil && in.Has(fd)
 	}
-	if m.MaxTcpConnectionsPerPeer != nil {
-		l.ConnectionsPerPeer = int(m.GetMaxTcpConnectionsPerPeer())
+	old, _ := fieldAt(now.ProtoReflect(), path, false)
+	return !in.Get(fd).Equal(old.Get(fd))
+}
+
+// takeLimits takes fields from a message. An absent one gets its default.
+func takeLimits(l *spec.Limits, m *rdmadv1.Limits, fields selection) {
+	root := reflect.ValueOf(l)
+	for _, f := range fields {
+		to := f.In(root, true)
+		to.SetZero()
+		if in, fd := fieldAt(m.ProtoReflect(), f.at, false); fd != nil && in.Has(fd) {
+			_ = readField(to, in.Get(fd), f.at) // only lists can be wrong, and there are none
+		}
 	}
-	if m.TcpIdle != nil {
-		l.Idle = m.GetTcpIdle().AsDuration()
-	}
-	var idle *dataplane.TCPIdleError
-	if err := s.plane.SetTCPLimits(l); errors.As(err, &idle) {
-		return invalidField("limits.tcp_idle", idle.Reason())
-	} else if err != nil {
+}
+
+// limitsStatus turns errors of limits into a status that names the fields of a request.
+func limitsStatus(err error) error {
+	mistakes := mistakesIn(err)
+	if mistakes == nil {
 		return toStatus(err)
 	}
-	return nil
+	all := limitFields()
+	fields := make([]*errdetails.BadRequest_FieldViolation, len(mistakes))
+	for i, one := range mistakes {
+		at := one.Field
+		for _, f := range all {
+			if f.Path == one.Field {
+				at = f.at
+			}
+		}
+		fields[i] = &errdetails.BadRequest_FieldViolation{Field: "limits." + at, Description: one.Text}
+	}
+	return badRequest(fields)
+}
+
+// changedLimits are the fields of Limits that operators changed.
+func (s *listenerService) changedLimits() (out []string) {
+	if s.manager.Limits == nil {
+		return nil
+	}
+	_, paths := s.manager.Limits.Get()
+	for _, f := range limitFields() {
+		if slices.Contains(paths, f.Path) {
+			out = append(out, f.at)
+		}
+	}
+	return out
 }
 
 // limits are those in force.
 func (s *listenerService) limits() *rdmadv1.Limits {
-	l, tcp := s.manager.Limits(), s.plane.TCPLimits()
+	l, tcp := s.plane.Limits(), s.plane.TCPLimits()
 	m := &rdmadv1.Limits{
 		MaxMemory:             proto.Float64(float64(s.plane.Memory())),
 		MaxConnections:        uint32(l.Connections),
@@ -135,8 +134,8 @@ func (s *listenerService) limits() *rdmadv1.Limits {
 		MaxTcpConnectionsPerPeer: proto.Uint32(uint32(tcp.ConnectionsPerPeer)),
 		TcpIdle:                  durationpb.New(tcp.Idle),
 	}
-	if s.ports != nil {
-		p := s.ports.PortLimits()
+	if s.manager.Limits != nil {
+		p, _ := s.manager.Limits.Get()
 		m.Control, m.Metrics = portLimits(p.Control.Over(DefaultClients())), portLimits(p.Metrics.Over(metrics.DefaultScrapers()))
 		m.Metrics.Reserved = nil
 	}

@@ -1,13 +1,14 @@
 package grpcapi
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strings"
 )
 
-// A page token names the last thing of the page before, so that what comes
-// and goes between pages shifts nothing. It says of which list it is: a token
-// of another list, or of the same with other filters, is refused.
+// A page token names the last item of the page before, so that items added or
+// removed between pages shift nothing. It names its list: a token of another
+// list, or of the same list with other filters, is refused.
 
 // pageToken is the token after last, of a list made with filters.
 func pageToken(last string, filters ...string) string {
@@ -22,7 +23,35 @@ func afterToken(token string, filters ...string) (last string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	parts := strings.Split(string(raw), "\x00")
 	if err != nil || len(parts) != len(filters)+1 || strings.Join(parts[:len(filters)], "\x00") != strings.Join(filters, "\x00") {
-		return "", invalidField("page_token", "is not one that this request got before; begin again without it")
+		return "", errPageToken()
 	}
 	return parts[len(filters)], nil
+}
+
+func errPageToken() error {
+	return invalidField("page_token", "is not one that this request got before; begin again without it")
+}
+
+// pageRequest asks for a page.
+type pageRequest interface {
+	GetPageSize() uint32
+	GetPageToken() string
+}
+
+// pageOf is the page of a list in the order of names, and the token of the next one.
+func pageOf[T any](all []T, req pageRequest, most int, list string, name func(T) string) (page []T, next string, err error) {
+	after, err := afterToken(req.GetPageToken(), list)
+	if err != nil {
+		return nil, "", err
+	}
+	first := 0
+	for first < len(all) && name(all[first]) <= after {
+		first++
+	}
+	all = all[first:]
+	size := min(cmp.Or(int(req.GetPageSize()), most), most)
+	if len(all) > size {
+		return all[:size], pageToken(name(all[size-1]), list), nil
+	}
+	return all, "", nil
 }

@@ -120,6 +120,7 @@ var revisionKinds = [history.NumKinds]rdmadv1.Revision_Kind{
 	history.AutoRollback: rdmadv1.Revision_EXPIRED,
 	history.Reload:       rdmadv1.Revision_RELOAD,
 	history.Load:         rdmadv1.Revision_IMPORT,
+	history.Fleet:        rdmadv1.Revision_FLEET,
 }
 
 var revisionStates = [history.NumStatuses]rdmadv1.Revision_State{

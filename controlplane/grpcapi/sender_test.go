@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -24,6 +25,8 @@ type broken struct {
 }
 
 func (b broken) Context() context.Context { return b.ctx }
+
+func (broken) SendHeader(metadata.MD) error { return nil }
 
 func (broken) Send(*rdmadv1.WatchConnectionsResponse) error { panic("broken stream") }
 
@@ -61,6 +64,8 @@ type unread struct {
 }
 
 func (u unread) Context() context.Context { return u.ctx }
+
+func (u unread) SendHeader(metadata.MD) error { return nil }
 
 func (u unread) Send(*rdmadv1.WatchTelemetryResponse) error {
 	defer close(u.unstuck)

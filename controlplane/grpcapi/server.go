@@ -16,6 +16,7 @@ import (
 	"buf.build/go/protovalidate"
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
+	oteltrace "go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	channelz "google.golang.org/grpc/channelz/service"
 	"google.golang.org/grpc/health"
@@ -26,8 +27,11 @@ import (
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/loglevel"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/clients"
+	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
@@ -56,32 +60,32 @@ const (
 type Plane interface {
 	Connections() []dataplane.ConnInfo
 	Connection(id string) (dataplane.ConnInfo, error)
+	Clients() *clients.Table
 	Listeners() []dataplane.ListenerInfo
 	Connectors() []dataplane.ConnectorInfo
 	Stats() []*dataplane.ListenerStats
+	Limits() dataplane.Limits
 	Memory() int64
-	SetMemory(n int64) error
 	TCPLimits() dataplane.TCPLimits
-	SetTCPLimits(l dataplane.TCPLimits) error
 	DrainConnection(ctx context.Context, id string) error
 	CloseConnection(id string) error
 	Tracing() *trace.Hub
+	SlowCalls() dataplane.SlowCalls
 }
 
-// Config is what a Server is made with; every field but the last three is
-// needed.
+// Config is what a Server is made with; every field up to Access is needed.
 type Config struct {
 	Plane      Plane
 	Manager    manager.API
-	Connectors manager.ConnectorAPI
 	Store      *desired.Store
 	Hub        *watch.Hub
+	Conditions *conditions.Registry
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 	Version    string    // of rdmad
 	Started    time.Time // when rdmad did
 	Access     Access
-	// Providers and Devices, called for each answer, are what status tells.
+	// Providers and Devices are called for each answer of status.
 	Providers []inventory.Provider
 	Devices   func() []inventory.Device
 	// Memory gives the memory of the process; it is called for each answer. Nil
@@ -89,8 +93,14 @@ type Config struct {
 	Memory func() procmem.Usage
 	// Descriptors, if not nil, says how the descriptors of the process are divided.
 	Descriptors func() descriptors.Budget
-	// Ports, if not nil, has the limits of rdmad's own ports.
-	Ports Ports
+	// LogLevel is the level of Logger. Nil makes a level that nothing reads.
+	LogLevel *loglevel.Level
+	// Tracer, if not nil, gets a span for each call except health checks.
+	Tracer oteltrace.TracerProvider
+	// Fleet, if not nil, is the fleet of which this rdmad is a node.
+	Fleet Fleet
+	// Console is the web console, or nil while it is off.
+	Console *Console
 }
 
 // Access is who may do what. Zero values give their defaults.
@@ -130,8 +140,8 @@ func (a Access) withDefaults() (Access, error) {
 	return a, nil
 }
 
-// Server answers gRPC. Serve may be called once; Shutdown at any time, and by
-// whoever made it once.
+// Server answers gRPC. Serve may be called once; Shutdown at any time, and must
+// be called once by the owner.
 type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
@@ -159,6 +169,9 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.LogLevel == nil {
+		cfg.LogLevel = loglevel.New(loglevel.Setting{Level: slog.LevelInfo, Origin: loglevel.Default})
+	}
 	g := &gate{limiter: auth.NewLimiter(access.Rate), validator: validator}
 	unary, stream := chain(metrics, cfg.Logger, g, access.SendTime)
 	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Places, nil, cfg.Logger}
@@ -167,7 +180,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		gate: g,
-		grpc: grpc.NewServer(
+		grpc: grpc.NewServer(append(traced(cfg.Tracer),
 			grpc.Creds(door),
 			grpc.ChainUnaryInterceptor(unary...),
 			grpc.ChainStreamInterceptor(stream...),
@@ -181,34 +194,37 @@ func New(cfg Config) (*Server, error) {
 				Time: keepaliveTime, Timeout: keepaliveWait,
 			}),
 			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveLeast, PermitWithoutStream: true}),
-		),
+		)...),
 		health:   health.NewServer(),
 		itself:   newItself(),
 		doorman:  door,
 		log:      cfg.Logger,
 		stopping: make(chan struct{}),
 	}
-	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
+	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg, stopping: s.stopping})
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
-	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager, ports: cfg.Ports})
-	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{connectors: cfg.Connectors})
+	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager})
+	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{manager: cfg.Manager})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
 	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, store: cfg.Store, stopping: s.stopping})
 	rdmadv1.RegisterAuditServiceServer(s.grpc, &auditService{gate: g})
 	rdmadv1.RegisterDiagnosticsServiceServer(s.grpc, &diagnosticsService{plane: cfg.Plane, version: cfg.Version, stopping: s.stopping})
+	rdmadv1.RegisterProcessServiceServer(s.grpc, &processService{level: cfg.LogLevel, log: cfg.Logger, stopping: s.stopping})
+	rdmadv1.RegisterFleetServiceServer(s.grpc, &fleetService{fleet: cfg.Fleet, stopping: s.stopping})
+	rdmadv1.RegisterConsoleServiceServer(s.grpc, &consoleService{console: cfg.Console})
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
-	healthpb.RegisterHealthServer(s.grpc, &healthService{s.health, cfg.Manager, s.stopping})
+	healthpb.RegisterHealthServer(s.grpc, &healthService{s.health, cfg.Conditions, s.stopping})
 	reflection.Register(s.grpc)
 	channelz.RegisterChannelzServiceToServer(s.grpc)
 	g.methods = methodsOf(s.grpc.GetServiceInfo())
 	return s, nil
 }
 
-// Record tells l of every change from now on, which is to be before Serve,
-// and refuses those that it can't be told of. Without it nothing is recorded.
+// Record makes the server record every change in l, and refuse a change that it
+// cannot record. Call it before Serve. Without it nothing is recorded.
 func (s *Server) Record(l *audit.Log) { s.gate.log = l }
 
 // Serve answers on l until Shutdown, which makes it return nil. It owns l.
@@ -224,10 +240,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown tells health watchers, lets calls in progress finish and closes
-// everything. When ctx ends first it cuts them off, doesn't wait for them any
-// longer, and the error is ctx's. Streams of events have to be ended by their
-// hub.
+// Shutdown notifies health watchers, lets calls in progress finish, and closes
+// everything. If ctx ends first, Shutdown cuts the calls off without waiting,
+// and returns ctx's error. The hub must end streams of events.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.stop.Do(func() { close(s.stopping) })

@@ -75,9 +75,13 @@ func (s *settingsService) SetSettings(ctx context.Context, req *rdmadv1.SetSetti
 		return nil, toStatus(err)
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
-	return &rdmadv1.SetSettingsResponse{
+	res := &rdmadv1.SetSettingsResponse{
 		Revision: result.Revision, Effects: effects(result.Effects), ConfirmDeadline: timestamp(result.ConfirmDeadline),
-	}, nil
+	}
+	if result.Unchanged {
+		res.Unchanged = &result.Unchanged
+	}
+	return res, nil
 }
 
 // ExplainSetting implements rdmadv1.SettingsServiceServer.

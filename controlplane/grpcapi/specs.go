@@ -17,7 +17,10 @@ import (
 
 // readSpec takes the fields of a specification from a message. A field that is
 // absent or zero stays as it is: it has its default.
-func readSpec(m proto.Message, to any) error {
+func readSpec(m proto.Message, to any) error { return readFields(m, to, "") }
+
+// readFields is readSpec for a message that is in another one under prefix.
+func readFields(m proto.Message, to any, prefix string) error {
 	root := reflect.ValueOf(to)
 	for f := range spec.Fields(root.Type().Elem()) {
 		in, fd := fieldAt(m.ProtoReflect(), f.API(), false)
@@ -29,7 +32,11 @@ func readSpec(m proto.Message, to any) error {
 			value.Set(reflect.New(f.Type.Elem()))
 			continue
 		}
-		if err := readField(value, in.Get(fd), f.API()); err != nil {
+		read := readField
+		if f.Items() {
+			read = readItems
+		}
+		if err := read(value, in.Get(fd), prefix+f.API()); err != nil {
 			return err
 		}
 	}
@@ -48,7 +55,7 @@ func readField(to reflect.Value, v protoreflect.Value, path string) error {
 		to.SetInt(int64(x))
 	case protoreflect.Message: // the only message of one value is a time
 		to.SetInt(int64(x.Interface().(*durationpb.Duration).AsDuration()))
-	case protoreflect.List: // and the only list is of prefixes
+	case protoreflect.List: // and the only list of values is of prefixes
 		list := make([]netip.Prefix, x.Len())
 		for i := range list {
 			p, err := dataplane.ParsePrefix(x.Get(i).String())
@@ -58,6 +65,18 @@ func readField(to reflect.Value, v protoreflect.Value, path string) error {
 			list[i] = p
 		}
 		to.Set(reflect.ValueOf(list))
+	}
+	return nil
+}
+
+// readItems takes a list of specifications from a list of messages.
+func readItems(to reflect.Value, v protoreflect.Value, path string) error {
+	list := v.List()
+	to.Set(reflect.MakeSlice(to.Type(), list.Len(), list.Len()))
+	for i := range list.Len() {
+		if err := readFields(list.Get(i).Message().Interface(), to.Index(i).Addr().Interface(), fmt.Sprintf("%s[%d].", path, i)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -86,8 +105,12 @@ func writeField(v reflect.Value, in protoreflect.Message, fd protoreflect.FieldD
 	switch {
 	case fd.IsList():
 		list := in.NewField(fd).List()
-		for _, p := range v.Interface().([]netip.Prefix) {
-			list.Append(protoreflect.ValueOfString(p.String()))
+		for i := range v.Len() {
+			if fd.Message() != nil {
+				writeSpec(v.Index(i).Addr().Interface(), list.AppendMutable().Message().Interface())
+			} else {
+				list.Append(protoreflect.ValueOfString(spec.Text(v.Index(i))))
+			}
 		}
 		return protoreflect.ValueOfList(list)
 	case fd.Message() != nil:

@@ -32,6 +32,9 @@ func leaves(d protoreflect.MessageDescriptor, prefix string, out map[string]bool
 	for i := range d.Fields().Len() {
 		f := d.Fields().Get(i)
 		inner := f.Message()
+		if inner != nil && f.IsList() {
+			out[prefix+string(f.Name())] = true
+		}
 		if inner != nil && inner.FullName() != "google.protobuf.Duration" {
 			if inner.Fields().Len() == 0 {
 				out[prefix+string(f.Name())] = true
@@ -43,17 +46,25 @@ func leaves(d protoreflect.MessageDescriptor, prefix string, out map[string]bool
 	}
 }
 
+// specLeaves are the same of a specification.
+func specLeaves(t reflect.Type, prefix string, out map[string]bool) {
+	for f := range spec.Fields(t) {
+		if !f.Section() || f.Type.Elem().NumField() == 0 {
+			out[prefix+f.API()] = true
+		}
+		if f.Items() {
+			specLeaves(f.Type.Elem(), prefix+f.API()+".", out)
+		}
+	}
+}
+
 // TestFieldsOfTheAPI: a field of a specification is in the .proto file, and one of the
 // .proto file is in the specification.
 func TestFieldsOfTheAPI(t *testing.T) {
 	for name, p := range pairs {
 		inProto, inSpec := map[string]bool{}, map[string]bool{}
 		leaves(p.message.ProtoReflect().Descriptor(), "", inProto)
-		for f := range spec.Fields(reflect.TypeOf(p.spec()).Elem()) {
-			if !f.Section() || f.Type.Elem().NumField() == 0 {
-				inSpec[f.API()] = true
-			}
-		}
+		specLeaves(reflect.TypeOf(p.spec()).Elem(), "", inSpec)
 		if !maps.Equal(inProto, inSpec) {
 			t.Errorf("%s: the .proto file has %v\nthe specification has %v", name, slices.Sorted(maps.Keys(inProto)), slices.Sorted(maps.Keys(inSpec)))
 		}
@@ -84,9 +95,17 @@ func draw(t *rapid.T, to any) {
 		case *time.Duration:
 			*x = time.Duration(rapid.IntRange(0, 600).Draw(t, f.Path)) * time.Second
 		default:
-			if f.Section() {
+			switch {
+			case f.Items():
+				if n := rapid.IntRange(0, 2).Draw(t, f.Path); n > 0 {
+					v.Set(reflect.MakeSlice(f.Type, n, n))
+				}
+				for i := range v.Len() {
+					draw(t, v.Index(i).Addr().Interface())
+				}
+			case f.Section():
 				v.Set(reflect.New(f.Type.Elem()))
-			} else {
+			default:
 				v.SetInt(int64(rapid.IntRange(0, 1<<20).Draw(t, f.Path)))
 			}
 		}

@@ -14,6 +14,8 @@ import (
 type statusService struct {
 	rdmadv1.UnimplementedStatusServiceServer
 	cfg *Config
+	// stopping is closed when streams are to end.
+	stopping <-chan struct{}
 }
 
 // GetStatus implements rdmadv1.StatusServiceServer.
@@ -48,6 +50,7 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 		res.Calls += float64(connections[i].Stats.Calls)
 		res.Errors += float64(connections[i].Stats.Errors)
 	}
+	s.addHealth(res)
 	return res, nil
 }
 

@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -32,19 +33,31 @@ const defaultInterval = time.Second
 // doesn't read, Send blocks and no sample is taken: the next one covers the
 // time that was missed.
 func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, stream grpc.ServerStreamingServer[rdmadv1.WatchTelemetryResponse]) error {
+	fields, err := newReadMask(req.GetReadMask(), &rdmadv1.WatchTelemetryResponse{})
+	if err != nil {
+		return err
+	}
 	interval := defaultInterval
 	if req.GetInterval() != nil {
 		interval = req.GetInterval().AsDuration()
 	}
+	if err := stream.SendHeader(nil); err != nil { // the client knows that rdmad answers
+		return err
+	}
 	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
-		sampler := telemetry.New(s.plane, time.Now())
+		sampler := telemetry.New(s.measured(req, fields), time.Now())
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
 				sample := sampler.Sample(time.Now())
-				if err := stream.Send(telemetrySample(&sample)); err != nil {
+				if req.GetBusyOnly() {
+					sample.Connections = slices.DeleteFunc(sample.Connections, func(c telemetry.Connection) bool { return !c.Busy() })
+				}
+				m := telemetrySample(&sample)
+				fields.prune(m)
+				if err := stream.Send(m); err != nil {
 					return err
 				}
 			case <-stream.Context().Done():
@@ -54,9 +67,36 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 	})
 }
 
+// measured is the part of the data plane that a request asks for.
+func (s *telemetryService) measured(req *rdmadv1.WatchTelemetryRequest, fields mask) telemetry.Source {
+	switch {
+	case !fields.hasAny("connections"):
+		return &some{Plane: s.plane}
+	case len(req.GetConnectionIds()) > 0:
+		return &some{s.plane, req.GetConnectionIds()}
+	}
+	return s.plane
+}
+
+// some is a data plane with some of its connections.
+type some struct {
+	Plane
+	ids []string
+}
+
+// Connections implements telemetry.Source.
+func (s *some) Connections() (out []dataplane.ConnInfo) {
+	for _, id := range s.ids {
+		if c, err := s.Connection(id); err == nil { // it may have ended
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // telemetrySample is the one place where a sample becomes protobuf.
 func telemetrySample(s *telemetry.Sample) *rdmadv1.WatchTelemetryResponse {
-	res := &rdmadv1.WatchTelemetryResponse{Time: timestamp(s.At), Seconds: s.Seconds, Total: rates(&s.Total)}
+	res := &rdmadv1.WatchTelemetryResponse{Time: timestamp(s.At), Seconds: s.Seconds, Total: rates(&s.Total), ServiceTimeUsP50: micros(s.P50), ServiceTimeUsP99: micros(s.P99)}
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		res.Listeners = append(res.Listeners, &rdmadv1.ListenerSample{

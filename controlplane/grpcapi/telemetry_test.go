@@ -1,12 +1,14 @@
 package grpcapi_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane"
@@ -50,6 +52,62 @@ func TestWatchTelemetry(t *testing.T) {
 	}
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("too often: %v", err)
+	}
+}
+
+// TestWatchPartOfTelemetry: a request chooses fields and connections; the total
+// counts all connections.
+func TestWatchPartOfTelemetry(t *testing.T) {
+	b := start(t, smallPlane(), nil, 16)
+	c := rdmadv1.NewTelemetryServiceClient(b.client)
+	for _, tc := range []struct {
+		name  string
+		req   *rdmadv1.WatchTelemetryRequest
+		conns []string
+		total bool
+	}{
+		{"all", &rdmadv1.WatchTelemetryRequest{}, []string{"1", "2"}, true},
+		{"busy", &rdmadv1.WatchTelemetryRequest{BusyOnly: true}, []string{"2"}, true},
+		{"some", &rdmadv1.WatchTelemetryRequest{ConnectionIds: []string{"1", "gone"}}, []string{"1"}, true},
+		{"total", &rdmadv1.WatchTelemetryRequest{ReadMask: &fieldmaskpb.FieldMask{Paths: []string{"time", "total"}}}, nil, true},
+		{"connections", &rdmadv1.WatchTelemetryRequest{ReadMask: &fieldmaskpb.FieldMask{Paths: []string{"connections"}}}, []string{"1", "2"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.req.Interval = durationpb.New(100 * time.Millisecond)
+			stream, err := c.WatchTelemetry(t.Context(), tc.req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for {
+				// Until the stream has begun, what is counted is in no sample.
+				b.plane.Count("2", func(c *dataplane.ConnInfo) { c.Stats.Calls += 100 })
+				res, err := stream.Recv()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var ids []string
+				for _, one := range res.GetConnections() {
+					ids = append(ids, one.GetId())
+				}
+				if (res.GetTotal() != nil) != tc.total || tc.name == "total" && (res.GetSeconds() != 0 || len(res.GetListeners()) > 0) {
+					t.Fatalf("%v", res)
+				}
+				if tc.total && res.GetTotal().GetCalls() == 0 {
+					continue
+				}
+				if !slices.Equal(ids, tc.conns) {
+					t.Errorf("connections %v, want %v", ids, tc.conns)
+				}
+				return
+			}
+		})
+	}
+	stream, err := c.WatchTelemetry(t.Context(), &rdmadv1.WatchTelemetryRequest{ReadMask: &fieldmaskpb.FieldMask{Paths: []string{"rates"}}})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a field that does not exist: %v", err)
 	}
 }
 

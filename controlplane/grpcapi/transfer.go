@@ -42,7 +42,11 @@ func (s *settingsService) ImportSettings(ctx context.Context, req *rdmadv1.Impor
 		return nil, toStatus(err)
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
-	return &rdmadv1.ImportSettingsResponse{
+	res := &rdmadv1.ImportSettingsResponse{
 		Revision: result.Revision, Effects: effects(result.Effects), Changes: changes(&result.Step),
-	}, nil
+	}
+	if result.Unchanged {
+		res.Unchanged = &result.Unchanged
+	}
+	return res, nil
 }

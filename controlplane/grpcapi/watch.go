@@ -24,13 +24,17 @@ func (s *connectionService) WatchConnections(req *rdmadv1.WatchConnectionsReques
 		return toStatus(err)
 	}
 	defer w.Close()
+	// The client knows from the header that nothing is missed from now on.
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
 	// Listed after the watcher is there: nothing falls between.
 	all := s.plane.Connections()
 	v := &view{stream: stream, listener: req.GetListener(), mask: fields, known: make(map[string]bool, len(all))}
 	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error { return v.send(all, w) })
 }
 
-// view is what a client has been told.
+// view is what was sent to a client.
 type view struct {
 	stream   connectionStream
 	listener string // whose connections it wants; "" for all
@@ -38,8 +42,8 @@ type view struct {
 	known    map[string]bool // connections that it believes up
 }
 
-// send tells the client of all connections, then of events until the stream
-// or the watcher ends.
+// send sends the client all connections, then events until the stream or the
+// watcher ends.
 func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
 	now := time.Now()
 	for i := range all {
@@ -67,9 +71,9 @@ func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
 
 func (v *view) wants(c *dataplane.ConnInfo) bool { return v.listener == "" || v.listener == c.Listener }
 
-// event passes on what is news to the client. The list may have told it
-// already, and a change may be told of a connection before it comes up or
-// after it ended.
+// event sends an event that is new to the client. The list may already have had
+// it, and the event of a change may come before its connection is up or after
+// it ended.
 func (v *view) event(e *dataplane.Event) error {
 	id := e.Conn.ID
 	switch {

@@ -1,10 +1,12 @@
 package planetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // DrainConnection implements grpcapi.Plane. A connection whose State is
@@ -59,6 +61,15 @@ func (p *Plane) Count(id string, count func(*dataplane.ConnInfo)) {
 	count(&c.ConnInfo)
 }
 
+// Limits implements grpcapi.Plane.
+func (p *Plane) Limits() dataplane.Limits {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.limits
+	l.Connections, l.Handshakes = cmp.Or(l.Connections, 4096), cmp.Or(l.Handshakes, 256)
+	return l
+}
+
 // Memory implements grpcapi.Plane.
 func (p *Plane) Memory() int64 {
 	p.mu.Lock()
@@ -73,24 +84,9 @@ func (p *Plane) TCPLimits() dataplane.TCPLimits {
 	return p.tcp.WithDefaults()
 }
 
-// SetTCPLimits implements grpcapi.Plane.
-func (p *Plane) SetTCPLimits(l dataplane.TCPLimits) error {
-	if err := l.Check(); err != nil {
-		return err
-	}
+// setLimits makes checked limits those in force.
+func (p *Plane) setLimits(l *spec.Limits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tcp = l
-	return nil
-}
-
-// SetMemory implements grpcapi.Plane.
-func (p *Plane) SetMemory(n int64) error {
-	if n < dataplane.MinMemory {
-		return &dataplane.MemoryError{Value: n}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.memory = n
-	return nil
+	p.limits, p.tcp, p.memory = l.Limits, l.TCP(), int64(l.Memory)
 }

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/clients"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -25,13 +27,14 @@ type Plane struct {
 	conns     map[string]*conn
 	listeners []dataplane.ListenerInfo
 	connects  []dataplane.ConnectorInfo
-	operators map[string]manager.ConnectorSpec // of connects, by name, those that operators added
+	limits    dataplane.Limits
 	subs      []*subscription
 	over      bool
 	memory    int64
 	tcp       dataplane.TCPLimits
 	applied   int
 	tracing   trace.Hub
+	slow      dataplane.SlowCalls
 }
 
 // Born is when everything came up.
@@ -46,13 +49,16 @@ func (p *Plane) listen(name, address, service string, limits dataplane.Limits, a
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listeners = append(p.listeners, dataplane.ListenerInfo{
-		Name: name, Provider: "softiwarp", Service: service, Address: netip.MustParseAddrPort(address), Since: Born,
-		State: dataplane.StateUp, Limits: limits, Access: access,
+		EndpointInfo: dataplane.EndpointInfo{
+			Name: name, Provider: "softiwarp", Address: netip.MustParseAddrPort(address), Since: Born,
+			State: dataplane.StateUp, Limits: limits, Access: access,
+		},
+		Service: service,
 	})
 	slices.SortFunc(p.listeners, func(a, b dataplane.ListenerInfo) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Degrade makes a listener one that nobody can reach.
+// Degrade makes a listener unreachable.
 func (p *Plane) Degrade(name, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,30 +83,69 @@ func (p *Plane) unlisten(name string) (drained int) {
 	return drained
 }
 
+// users are the listeners of a service.
+func (p *Plane) users(service string) (names []string) {
+	for _, l := range p.Listeners() {
+		if l.Service == service {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// listenerInfos are the listeners as if the configuration file named them.
+func (p *Plane) listenerInfos() (out []manager.ListenerInfo) {
+	for _, l := range p.Listeners() {
+		out = append(out, manager.ListenerInfo{
+			Spec: spec.Listener{
+				Name: l.Name, Provider: l.Provider, Address: l.Address.String(), Service: l.Service, Limits: l.Limits, Access: l.Access,
+			},
+			State: l.State, Failure: l.Trouble, Live: l,
+		})
+	}
+	return out
+}
+
+// connectorInfos are the connectors as if the configuration file named them.
+func (p *Plane) connectorInfos() (out []manager.ConnectorInfo) {
+	for _, c := range p.Connectors() {
+		out = append(out, manager.ConnectorInfo{
+			Spec: spec.Connector{
+				Name: c.Name, Listen: c.Address.String(), Provider: c.Provider, Target: c.Target, Limits: spec.ConnectorLimits{Limits: c.Limits}, Access: c.Access,
+			},
+			State: c.State, Live: c,
+		})
+	}
+	return out
+}
+
 // update changes a listener that exists and says how many connections that
 // ended.
-func (p *Plane) update(name string, u manager.ListenerUpdate) (ended int) {
+func (p *Plane) update(to spec.Listener, endDenied bool) (ended int) {
 	p.mu.Lock()
-	i := slices.IndexFunc(p.listeners, func(l dataplane.ListenerInfo) bool { return l.Name == name })
-	l := &p.listeners[i]
-	if u.Limits != nil {
-		u.Limits(&l.Limits)
-	}
-	if u.Allow != nil {
-		l.Access.Allow = *u.Allow
-	}
-	if u.Deny != nil {
-		l.Access.Deny = *u.Deny
-	}
-	access := l.Access
+	i := slices.IndexFunc(p.listeners, func(l dataplane.ListenerInfo) bool { return l.Name == to.Name })
+	p.listeners[i].Limits, p.listeners[i].Access = to.Limits, to.Access
+	p.listeners[i].Address, p.listeners[i].Service = netip.MustParseAddrPort(withPort(to.Address)), to.Service
 	p.mu.Unlock()
 	for _, c := range p.Connections() {
-		if u.EndDenied && c.Listener == name && !access.Permits(c.ConnKey.Peer) {
+		if endDenied && c.Listener == to.Name && !to.Permits(c.ConnKey.Peer) {
 			p.Disconnect(c.ID, "the listener's allow and deny keep this address out now")
 			ended++
 		}
 	}
 	return ended
+}
+
+// updateConnector changes a connector that exists.
+func (p *Plane) updateConnector(to *spec.Connector) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.connects {
+		if c := &p.connects[i]; c.Name == to.Name {
+			c.Limits, c.Access, c.Target = to.Limits.Limits, to.Access, to.Target
+			c.Address = netip.MustParseAddrPort(withPort(to.Listen))
+		}
+	}
 }
 
 // Use makes resolve the source of settings without telling connections.
@@ -154,6 +199,20 @@ func (p *Plane) Connect(peer Peer) {
 	}
 	p.conns[c.ID] = c
 	p.publish(dataplane.Event{Type: dataplane.ConnUp, Time: Born, Conn: c.ConnInfo})
+}
+
+// Clients counts the connections that are up, by client.
+func (p *Plane) Clients() *clients.Table {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := clients.New(clients.Room)
+	for _, c := range p.conns {
+		s := c.Stats
+		t.Join(Born, c.ConnKey.Peer, func() clients.Counters {
+			return clients.Counters{Calls: s.Calls, Errors: s.Errors, BytesReceived: s.BytesReceived, BytesSent: s.BytesSent, Time: time.Duration(s.Calls) * 250 * time.Microsecond}
+		})
+	}
+	return t
 }
 
 // settings of a connection; p.mu is held.
@@ -218,6 +277,19 @@ func (p *Plane) Connector(info dataplane.ConnectorInfo) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.connects = append(p.connects, info)
+}
+
+// removeConnector removes a connector and says how many connections it had.
+func (p *Plane) removeConnector(name string) (drained int, _ error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.connects = slices.DeleteFunc(p.connects, func(c dataplane.ConnectorInfo) bool {
+		if c.Name == name {
+			drained = c.Connections
+		}
+		return c.Name == name
+	})
+	return drained, nil
 }
 
 // Connectors implements grpcapi.Plane.

@@ -9,12 +9,12 @@ import (
 )
 
 // ApplySettings implements desired.Dataplane.
-func (p *Plane) ApplySettings(u dataplane.Update) []dataplane.Fact {
+func (p *Plane) ApplySettings(u dataplane.Update, report func(*dataplane.Fact)) {
 	p.mu.Lock()
 	p.resolve = u.Resolve
 	p.applied++
 	p.mu.Unlock()
-	return p.facts(&u, func(c *conn) *rpcrdma.Settings {
+	p.facts(&u, report, func(c *conn) *rpcrdma.Settings {
 		before := *c.Settings
 		c.Settings = p.settings(c.ConnKey)
 		c.enforce()
@@ -26,27 +26,25 @@ func (p *Plane) ApplySettings(u dataplane.Update) []dataplane.Fact {
 }
 
 // PreviewSettings implements desired.Dataplane.
-func (p *Plane) PreviewSettings(u dataplane.Update) []dataplane.Fact {
-	return p.facts(&u, func(c *conn) *rpcrdma.Settings { return u.Resolve(c.ConnKey) })
+func (p *Plane) PreviewSettings(u dataplane.Update, report func(*dataplane.Fact)) {
+	p.facts(&u, report, func(c *conn) *rpcrdma.Settings { return u.Resolve(c.ConnKey) })
 }
 
 // facts asks now for the settings of each connection, under p.mu.
-func (p *Plane) facts(u *dataplane.Update, now func(*conn) *rpcrdma.Settings) (out []dataplane.Fact) {
+func (p *Plane) facts(u *dataplane.Update, report func(*dataplane.Fact), now func(*conn) *rpcrdma.Settings) {
 	for _, info := range p.Connections() {
 		p.mu.Lock()
 		if c := p.conns[info.ID]; c != nil && u.Among.Has(c.ConnKey) {
 			f := dataplane.Fact{Conn: c.ConnKey, Before: c.Settings, AtConnect: c.atConnect(), Peer: c.facts()}
-			f.Now = now(c)
-			if u.Keys != 0 {
-				out = append(out, f)
+			if f.Now = now(c); report != nil {
+				report(&f)
 			}
 		}
 		p.mu.Unlock()
 	}
-	return out
 }
 
-// atConnect is what the peer was told, as far as version 1 fixes it.
+// atConnect are the announced values that version 1 fixes at connect.
 func (c *conn) atConnect() *rpcrdma.Settings {
 	s := rpcrdma.DefaultSettings()
 	s.InlineReceiveSize = c.InlineReceive

@@ -27,31 +27,37 @@ func (s *Sampler) Sample(now time.Time) Sample {
 		})
 	}
 	slices.SortFunc(out.Connections, func(a, b Connection) int { return dataplane.CompareID(a.ID, b.ID) })
+	var served, all histogram.Snapshot
 	for _, l := range listeners {
-		one := listener(listenersBefore[l.Name], l, out.Seconds)
+		one := listener(listenersBefore[l.Name], l, out.Seconds, &served)
 		out.Total.add(&one.Rates)
 		out.Listeners = append(out.Listeners, one)
+		all.Add(&served)
 	}
+	out.P50, out.P99 = quantiles(&all)
 	slices.SortFunc(out.Listeners, func(a, b Listener) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
 // listener compares two looks at a listener. One that was removed and added
-// again under its name counts from its start.
-func listener(before, now *dataplane.ListenerStats, seconds float64) Listener {
+// again under its name counts from its start. served becomes its service times.
+func listener(before, now *dataplane.ListenerStats, seconds float64, served *histogram.Snapshot) Listener {
 	if before == nil || before.Since != now.Since {
 		before = &dataplane.ListenerStats{}
 	}
-	var served histogram.Snapshot
 	served.Between(&before.ServiceTime, &now.ServiceTime)
-	return Listener{
+	out := Listener{
 		Name:        now.Name,
 		Rates:       rates(&before.Totals, &now.Totals, seconds),
 		Connections: now.Connections,
-		P50:         time.Duration(served.Quantile(0.5)),
-		P99:         time.Duration(served.Quantile(0.99)),
 		Memory:      now.Memory,
 	}
+	out.P50, out.P99 = quantiles(served)
+	return out
+}
+
+func quantiles(served *histogram.Snapshot) (p50, p99 time.Duration) {
+	return time.Duration(served.Quantile(0.5)), time.Duration(served.Quantile(0.99))
 }
 
 // rates divides what was counted by the time; 0 of no time.

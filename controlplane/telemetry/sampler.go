@@ -30,6 +30,9 @@ type Connection struct {
 	Credits    uint32 // granted at the sample's end
 }
 
+// Busy says whether the connection had traffic.
+func (c *Connection) Busy() bool { return c.Rates != Rates{} || c.InProgress > 0 }
+
 // Listener is a listener over a sample's time.
 type Listener struct {
 	Name string
@@ -42,9 +45,12 @@ type Listener struct {
 
 // Sample is what happened between two looks at the counters.
 type Sample struct {
-	At          time.Time
-	Seconds     float64
-	Total       Rates
+	At      time.Time
+	Seconds float64
+	Total   Rates
+	// P50 and P99 are the services' time for a call of any listener; 0 without
+	// calls.
+	P50, P99    time.Duration
 	Listeners   []Listener   // by name
 	Connections []Connection // by id
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/telemetry"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/histogram"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -82,5 +83,42 @@ func TestConnectionEnds(t *testing.T) {
 	}
 	if got := s.Sample(start.Add(time.Second)); got.Seconds != 0 || got.Total != (telemetry.Rates{}) {
 		t.Errorf("no time: %+v", got)
+	}
+}
+
+// measured is a plane whose listeners have service times.
+type measured struct {
+	*planetest.Plane
+	times map[string]*histogram.Histogram
+}
+
+func (m measured) Stats() []*dataplane.ListenerStats {
+	all := m.Plane.Stats()
+	for _, l := range all {
+		m.times[l.Name].Snapshot(&l.ServiceTime)
+	}
+	return all
+}
+
+// TestServiceTime: of each listener, and of all calls together.
+func TestServiceTime(t *testing.T) {
+	m := measured{plane(), map[string]*histogram.Histogram{"nfs": {}, "idle": {}}}
+	m.times["nfs"].Record(1e9)
+	s := telemetry.New(m, start)
+	for range 90 {
+		m.times["nfs"].Record(10)
+	}
+	for range 10 {
+		m.times["idle"].Record(50)
+	}
+	got := s.Sample(start.Add(time.Second))
+	if got.P50 != 10 || got.P99 != 50 {
+		t.Errorf("all: %v, %v", got.P50, got.P99)
+	}
+	if l := got.Listeners[0]; l.P50 != 50 || l.P99 != 50 {
+		t.Errorf("idle: %+v", l)
+	}
+	if l := got.Listeners[1]; l.P50 != 10 || l.P99 != 10 {
+		t.Errorf("nfs: %+v", l)
 	}
 }

@@ -1,0 +1,84 @@
+package grpcapi
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/conditions"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// statuses are those of the model as protobuf.
+var statuses = map[conditions.Status]rdmadv1.Condition_Status{
+	conditions.OK: rdmadv1.Condition_OK, conditions.Unknown: rdmadv1.Condition_UNKNOWN,
+	conditions.Degraded: rdmadv1.Condition_DEGRADED, conditions.Failed: rdmadv1.Condition_FAILED,
+}
+
+func condition(c *conditions.Condition) *rdmadv1.Condition {
+	return &rdmadv1.Condition{
+		Kind: string(c.Kind()), Name: c.Name, Status: statuses[c.Status()], Reason: c.Reason.Name,
+		Message: c.Message, Remedy: c.Remedy(), Since: timestamp(c.Since),
+	}
+}
+
+// ListConditions implements rdmadv1.StatusServiceServer.
+func (s *statusService) ListConditions(context.Context, *rdmadv1.ListConditionsRequest) (*rdmadv1.ListConditionsResponse, error) {
+	all := s.cfg.Conditions.List()
+	res := &rdmadv1.ListConditionsResponse{Healthy: len(all.NotOK()) == 0}
+	for i := range all {
+		res.Conditions = append(res.Conditions, condition(&all[i]))
+	}
+	return res, nil
+}
+
+// addHealth adds the summary of the conditions.
+func (s *statusService) addHealth(res *rdmadv1.GetStatusResponse) {
+	bad := s.cfg.Conditions.List().NotOK()
+	res.Healthy, res.ConditionsNotOk = len(bad) == 0, uint32(len(bad))
+	if len(bad) > 0 {
+		res.WorstCondition = condition(&bad[0])
+	}
+}
+
+type conditionStream = grpc.ServerStreamingServer[rdmadv1.WatchConditionsResponse]
+
+// WatchConditions implements rdmadv1.StatusServiceServer.
+func (s *statusService) WatchConditions(_ *rdmadv1.WatchConditionsRequest, stream conditionStream) error {
+	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
+		w := s.cfg.Conditions.Watch()
+		defer w.Close()
+		var told conditions.List
+		for w.Next(stream.Context().Done()) {
+			now := s.cfg.Conditions.List()
+			if err := tellConditions(stream, told, now); err != nil {
+				return err
+			}
+			told = now
+		}
+		return status.FromContextError(stream.Context().Err()).Err()
+	})
+}
+
+// tellConditions sends what is not the same in both lists.
+func tellConditions(stream conditionStream, told, now conditions.List) error {
+	for i := range told {
+		if now.Find(told[i].Kind(), told[i].Name) != nil {
+			continue
+		}
+		if err := stream.Send(&rdmadv1.WatchConditionsResponse{Condition: condition(&told[i]), Removed: true}); err != nil {
+			return err
+		}
+	}
+	for i := range now {
+		if old := told.Find(now[i].Kind(), now[i].Name); old != nil && *old == now[i] {
+			continue
+		}
+		if err := stream.Send(&rdmadv1.WatchConditionsResponse{Condition: condition(&now[i])}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

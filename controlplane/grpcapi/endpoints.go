@@ -1,0 +1,160 @@
+package grpcapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+const (
+	defaultProvider = "softiwarp"
+	maxEndpoints    = 1000 // of one answer
+)
+
+// paged is a request for a page.
+type paged interface {
+	GetPageSize() uint32
+	GetPageToken() string
+}
+
+// page makes messages of the infos that a request asks for, and the token of the
+// page after.
+func page[S spec.Named, L, M any](req paged, what string, set manager.Set[S, L], message func(*manager.Info[S, L]) M) (out []M, next string, err error) {
+	after, err := afterToken(req.GetPageToken(), what)
+	if err != nil {
+		return nil, "", err
+	}
+	size, last := cmp.Or(int(req.GetPageSize()), maxEndpoints), ""
+	all := set.List()
+	for i := range all {
+		name := all[i].Spec.Called()
+		if name <= after {
+			continue
+		}
+		if len(out) == size {
+			return out, pageToken(last, what), nil
+		}
+		out, last = append(out, message(&all[i])), name
+	}
+	return out, "", nil
+}
+
+// find looks a name up.
+func find[S spec.Named, L any](what string, set manager.Set[S, L], name string) (*manager.Info[S, L], error) {
+	all := set.List()
+	i := slices.IndexFunc(all, func(i manager.Info[S, L]) bool { return i.Spec.Called() == name })
+	if i < 0 {
+		return nil, toStatus(fmt.Errorf("%s %s: %w", what, name, dataplane.ErrNotFound))
+	}
+	return &all[i], nil
+}
+
+// add adds what a request says to what want has already.
+func add[S spec.Named, L any](ctx context.Context, what string, set manager.Set[S, L], req proto.Message, want S) (*manager.Info[S, L], error) {
+	if err := readSpec(req, &want); err != nil {
+		return nil, err
+	}
+	info, err := set.Add(ctx, want)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	audit.Note(ctx, "", auditText(what, &info), 0)
+	return &info, nil
+}
+
+// updating is a request to change something.
+type updating interface {
+	proto.Message
+	GetName() string
+	GetUpdateMask() *fieldmaskpb.FieldMask
+	GetUnset() []string
+	GetDeadline() *durationpb.Duration
+}
+
+// update changes the fields of a specification that the mask of a request names, or that the
+// request has.
+func update[S spec.Named, L any](ctx context.Context, what string, set manager.Set[S, L], req updating, end bool) (*manager.Info[S, L], int, error) {
+	var given S
+	if err := readSpec(req, &given); err != nil {
+		return nil, 0, err
+	}
+	before, err := find(what, set, req.GetName())
+	if err != nil {
+		return nil, 0, err
+	}
+	fields := changeable(req, &before.Spec)
+	change, err := fields.named("update_mask", req.GetUpdateMask().GetPaths())
+	if err != nil {
+		return nil, 0, err
+	}
+	unset, err := fields.named("unset", req.GetUnset())
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(change) == 0 {
+		change = fields.given(req)
+	}
+	if len(change)+len(unset) == 0 {
+		return nil, 0, invalidField("update_mask", "nothing to change")
+	}
+	o := manager.UpdateOptions{EndDenied: end, Drain: drainTime(req.GetDeadline())}
+	if len(unset) > 0 {
+		o.Unset = unset.has
+	}
+	info, ended, err := set.Update(ctx, req.GetName(), func(s *S) { spec.Copy(s, &given, change.has) }, o)
+	if err != nil {
+		return nil, 0, toStatus(err)
+	}
+	audit.Note(ctx, auditText(what, before), auditText(what, &info), 0)
+	return &info, ended, nil
+}
+
+// removal is a request to remove something.
+type removal interface {
+	GetName() string
+	GetDeadline() *durationpb.Duration
+}
+
+func remove[S spec.Named, L any](ctx context.Context, what string, set manager.Set[S, L], req removal) (drained, cut uint32, err error) {
+	before, err := find(what, set, req.GetName())
+	if err != nil {
+		return 0, 0, err
+	}
+	r, err := set.Remove(req.GetName(), drainTime(req.GetDeadline()))
+	if err != nil {
+		return 0, 0, toStatus(err)
+	}
+	audit.Note(ctx, auditText(what, before), "", 0)
+	return uint32(r.Drained), uint32(r.Cut), nil
+}
+
+func drainTime(deadline *durationpb.Duration) time.Duration {
+	if deadline == nil {
+		return defaultDrain
+	}
+	return deadline.AsDuration()
+}
+
+// auditText is what the audit log shows.
+func auditText[S spec.Named, L any](what string, i *manager.Info[S, L]) string {
+	return what + " " + spec.String(&i.Spec)
+}
+
+// admission says who may connect, and how many.
+func admission(l dataplane.Limits, a dataplane.Access) *rdmadv1.Admission {
+	m := &rdmadv1.Listener{Admission: &rdmadv1.Admission{}}
+	writeSpec(&spec.Listener{Limits: l, Access: a}, m)
+	return m.GetAdmission()
+}

@@ -1,0 +1,165 @@
+package grpcapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/store"
+	"github.com/rdmad/rdmad/controlplane/grpcapi"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// largeFleet has nodes n000…, policies p000… and changes 1….
+type largeFleet struct {
+	grpcapi.Fleet
+	nodes    []*fleet.Node
+	policies []*fleet.Revision
+	from     chan store.Position // of each watch
+	steps    []*store.NodeChanges
+}
+
+func (f *largeFleet) AllNodes(context.Context) ([]*fleet.Node, []error, error) {
+	return f.nodes, []error{errors.New("key x can't be read")}, nil
+}
+
+func (f *largeFleet) Newest(context.Context) ([]*fleet.Revision, error) { return f.policies, nil }
+
+func (f *largeFleet) History(_ context.Context, before uint64, limit int) (list []*fleet.Entry, more bool, err error) {
+	if before == 0 {
+		before = 1001
+	}
+	for n := before - 1; n > 0; n-- {
+		if len(list) == limit {
+			return list, true, nil
+		}
+		list = append(list, &fleet.Entry{Number: n})
+	}
+	return list, false, nil
+}
+
+func (f *largeFleet) WatchNodes(_ context.Context, from store.Position, changed func(*store.NodeChanges) error) error {
+	f.from <- from
+	for _, step := range f.steps {
+		if err := changed(step); err != nil {
+			return err
+		}
+	}
+	return errors.New("etcd is away")
+}
+
+func newLargeFleet(n int) *largeFleet {
+	f := &largeFleet{from: make(chan store.Position, 1)}
+	for i := range n {
+		f.nodes = append(f.nodes, &fleet.Node{Name: fmt.Sprintf("n%04d", i)})
+		f.policies = append(f.policies, &fleet.Revision{Policy: fleet.Policy{Name: fmt.Sprintf("p%04d", i)}, Revision: 1})
+	}
+	return f
+}
+
+// Pages of the fleet's lists have each item once, within their sizes, and take only their own
+// tokens.
+func TestPagesOfTheFleet(t *testing.T) {
+	f := newLargeFleet(1000)
+	c := rdmadv1.NewFleetServiceClient(startIn(t, f, smallPlane(), nil, 16).client)
+	tokens := map[string]string{}
+	for what, page := range map[string]func(size uint32, token string) ([]string, string, error){
+		"nodes": func(size uint32, token string) (names []string, _ string, _ error) {
+			res, err := c.ListNodes(t.Context(), &rdmadv1.ListNodesRequest{PageSize: size, PageToken: token})
+			for _, n := range res.GetNodes() {
+				names = append(names, n.GetName())
+			}
+			if err == nil && (len(res.GetProblems()) == 1) != (token == "") {
+				t.Errorf("problems %q after %q", res.GetProblems(), token)
+			}
+			return names, res.GetNextPageToken(), err
+		},
+		"policies": func(size uint32, token string) (names []string, _ string, _ error) {
+			res, err := c.ListPolicies(t.Context(), &rdmadv1.ListPoliciesRequest{PageSize: size, PageToken: token})
+			for _, p := range res.GetPolicies() {
+				names = append(names, p.GetName())
+			}
+			return names, res.GetNextPageToken(), err
+		},
+		"history": func(size uint32, token string) (names []string, _ string, _ error) {
+			res, err := c.ListHistory(t.Context(), &rdmadv1.ListHistoryRequest{PageSize: size, PageToken: token})
+			for _, e := range res.GetEntries() {
+				names = append(names, fmt.Sprintf("%04d", 1000-int(e.GetSequence())))
+			}
+			return names, res.GetNextPageToken(), err
+		},
+	} {
+		for _, size := range []uint32{0, 100, 333, 999, 1000} {
+			var all []string
+			for token := ""; ; {
+				names, next, err := page(size, token)
+				if err != nil || size > 0 && len(names) > int(size) {
+					t.Fatalf("%s: page of %d: %d, %v", what, size, len(names), err)
+				}
+				all = append(all, names...)
+				if token = next; next == "" {
+					break
+				}
+				tokens[what] = next
+			}
+			if len(all) != 1000 || !slices.IsSorted(all) || len(slices.Compact(all)) != 1000 {
+				t.Errorf("%s in pages of %d: %d items", what, size, len(all))
+			}
+		}
+	}
+	for _, token := range []string{"x", tokens["policies"], tokens["history"]} {
+		if _, err := c.ListNodes(t.Context(), &rdmadv1.ListNodesRequest{PageToken: token}); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%q: %v", token, err)
+		}
+	}
+}
+
+// A watch of nodes tells where it can be resumed only between steps, and resumes there.
+func TestWatchNodesResumes(t *testing.T) {
+	f := newLargeFleet(2)
+	f.steps = []*store.NodeChanges{
+		{Listed: true, Nodes: f.nodes, At: store.Position{Cluster: 0xfe, Revision: 5}},
+		{Nodes: f.nodes, Gone: []string{"x"}, Problems: []error{errors.New("key y")}, At: store.Position{Cluster: 0xfe, Revision: 7}},
+	}
+	c := rdmadv1.NewFleetServiceClient(startIn(t, f, smallPlane(), nil, 16).client)
+	var got []string
+	stream, err := c.WatchNodes(t.Context(), &rdmadv1.WatchNodesRequest{ResumeToken: "fe-3"})
+	for err == nil {
+		var e *rdmadv1.WatchNodesResponse
+		if e, err = stream.Recv(); err == nil {
+			got = append(got, fmt.Sprintf("%s %s%s %s", e.GetType(), e.GetNode().GetName(), e.GetReason(), e.GetResumeToken()))
+		}
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Error(err)
+	}
+	want := []string{"EXISTING n0000 ", "EXISTING n0001 ", "LISTED  fe-5", "UNREADABLE key y ", "CHANGED n0000 ", "CHANGED n0001 ", "REMOVED x fe-7"}
+	if from := <-f.from; !slices.Equal(got, want) || from != (store.Position{Cluster: 0xfe, Revision: 3}) {
+		t.Errorf("from %+v got %q", from, got)
+	}
+	for _, token := range []string{"x", "fe", "fe-", "FE-3", "fe-3 "} {
+		stream, err := c.WatchNodes(t.Context(), &rdmadv1.WatchNodesRequest{ResumeToken: token})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%q: %v", token, err)
+		}
+	}
+	// Nodes that only reported another load are left out on request.
+	stream, err = c.WatchNodes(t.Context(), &rdmadv1.WatchNodesRequest{ChangesOnly: true})
+	n := 0
+	for ; err == nil; n++ {
+		_, err = stream.Recv()
+	}
+	if <-f.from; errors.Is(err, io.EOF) || n != 3+2+1 {
+		t.Errorf("%d events, %v", n-1, err)
+	}
+}
