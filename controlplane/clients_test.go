@@ -245,6 +245,47 @@ func TestUserDoesNotLockOutItself(t *testing.T) {
 	})
 }
 
+// holder wants a place, and has nothing to do.
+type holder struct{}
+
+func (holder) Busy() bool               { return false }
+func (holder) Evict(connlimit.Eviction) {}
+
+// TestIdlestClientGoes: the client whose last request ended first loses its place,
+// not the one that connected first.
+func TestIdlestClientGoes(t *testing.T) {
+	places := grpcapi.NewPlaces(connlimit.Limits{Total: 2})
+	_, first := serve(t, controlplane.Config{
+		Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0", Access: controlplane.Access{Places: places},
+	})
+	second, err := grpc.NewClient(first.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	for _, c := range []*grpc.ClientConn{first, second, first} {
+		if err := getStatus(t, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	place, err := places.Clients.Admit(time.Now().Add(connlimit.Grace), connlimit.Name("newcomer"), connlimit.Ordinary, holder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.Leave()
+	gone := make(chan string, 2)
+	for who, c := range map[string]*grpc.ClientConn{"first": first, "second": second} {
+		go func() {
+			if c.WaitForStateChange(t.Context(), connectivity.Ready) {
+				gone <- who
+			}
+		}()
+	}
+	if who := <-gone; who != "second" {
+		t.Errorf("the %s client lost its place", who)
+	}
+}
+
 // TestIdleClientIsClosed: a client that has made calls is closed when it is idle,
 // and so is one that has made none. A client that watches is not idle.
 func TestIdleClientIsClosed(t *testing.T) {

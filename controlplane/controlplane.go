@@ -19,14 +19,19 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/console"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/loglevel"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/tracing"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/procmem"
@@ -53,18 +58,21 @@ func (l live) Subscribe(buffer int) watch.Subscription { return l.Dataplane.Subs
 // needed; zero values of the others give their defaults.
 type Config struct {
 	Dataplane Dataplane
-	// Manager adds and removes services and listeners.
+	// Manager adds and removes services, listeners and connectors.
 	Manager manager.API
-	// Connectors adds and removes connectors.
-	Connectors manager.ConnectorAPI
-	// Initial are the settings before anybody changes them; all zero stands
-	// for the defaults of package rpcrdma. Configured names those that the
+	// Initial are the settings before any change; all zero stands for the
+	// defaults of package rpcrdma. Configured names those that the
 	// configuration file gave, by dotted name.
 	Initial    rpcrdma.Settings
 	Configured []string
+	// Conditions is what is well and what is not; nil stands for that of Manager and
+	// Connectors.
+	Conditions *conditions.Registry
 	// Listen is host:port, or unix:///path. Access is who may come from there.
 	Listen string
 	Access Access
+	// Console is the address of the web console.
+	Console Console
 	// Sockets are Unix sockets that the service manager bound. The one at
 	// Listen's path is listened on instead of a new one, the others are
 	// closed with a warning. The control plane owns them.
@@ -78,9 +86,13 @@ type Config struct {
 	Memory func() procmem.Usage
 	// Descriptors, if not nil, says how the descriptors of the process are divided.
 	Descriptors func() descriptors.Budget
-	// Ports, if not nil, has the limits of the control plane and of the metrics port.
-	Ports  grpcapi.Ports
+	// Fleet, if not nil, is the fleet of which this rdmad is a node.
+	Fleet  grpcapi.Fleet
 	Logger *slog.Logger
+	// LogLevel is the level of Logger. Nil makes a level that nothing reads.
+	LogLevel *loglevel.Level
+	// TracesTo is the OTLP endpoint for traces of the control plane; "" for no traces.
+	TracesTo string
 	// Registerer takes the control plane's metrics.
 	Registerer prometheus.Registerer
 	// WatchQueue bounds the events that wait for a stream of them before it is
@@ -99,6 +111,13 @@ func (c *Config) withDefaults() Config {
 	if d.Registerer == nil {
 		d.Registerer = prometheus.NewRegistry()
 	}
+	if d.Conditions == nil {
+		d.Conditions = conditions.NewRegistry()
+		manager.ReportConditions(d.Conditions, d.Manager)
+	}
+	if d.Access.Places == nil {
+		d.Access.Places = grpcapi.NewPlaces(grpcapi.DefaultClients())
+	}
 	if d.WatchQueue == 0 {
 		d.WatchQueue = watch.DefaultQueue
 	}
@@ -110,9 +129,12 @@ type Controlplane struct {
 	store    *desired.Store
 	hub      *watch.Hub
 	server   *grpcapi.Server
+	console  *console.Server // nil while it is off
 	listener net.Listener
 	log      *slog.Logger
 	audit    *audit.Log // nil before OpenAudit
+	// endTracing sends the last spans.
+	endTracing func(context.Context) error
 
 	ctx     context.Context // of the hub
 	cancel  context.CancelFunc
@@ -137,22 +159,37 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Controlplane{store: store, log: cfg.Logger}
+	c := &Controlplane{store: store, log: cfg.Logger, endTracing: func(context.Context) error { return nil }}
 	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, watch.DefaultWatchers)
 	defer func() {
 		if err != nil {
 			c.hub.Close()
+			_ = c.endTracing(ctx)
 		}
 	}()
 	if err := registerRevision(cfg.Registerer, store); err != nil {
 		return nil, err
 	}
+	tracer, err := c.startTracing(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	page, err := c.openConsole(ctx, &cfg, access.Policy)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && c.console != nil {
+			err = errors.Join(err, c.console.Shutdown(ctx))
+		}
+	}()
 	c.server, err = grpcapi.New(grpcapi.Config{
+		Tracer:      tracer,
 		Plane:       cfg.Dataplane,
 		Manager:     cfg.Manager,
-		Connectors:  cfg.Connectors,
 		Store:       store,
 		Hub:         c.hub,
+		Conditions:  cfg.Conditions,
 		Logger:      cfg.Logger,
 		Registerer:  cfg.Registerer,
 		Version:     cfg.Version,
@@ -162,7 +199,9 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		Devices:     cfg.Devices,
 		Memory:      cfg.Memory,
 		Descriptors: cfg.Descriptors,
-		Ports:       cfg.Ports,
+		LogLevel:    cfg.LogLevel,
+		Fleet:       cfg.Fleet,
+		Console:     page,
 	})
 	if err != nil {
 		return nil, err
@@ -172,6 +211,19 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
+}
+
+// startTracing returns a provider of spans, or nil without an endpoint.
+func (c *Controlplane) startTracing(ctx context.Context, cfg *Config) (oteltrace.TracerProvider, error) {
+	if cfg.TracesTo == "" {
+		return nil, nil
+	}
+	p, err := tracing.Start(ctx, cfg.TracesTo, cfg.Version, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	c.endTracing = p.Shutdown
+	return p, nil
 }
 
 func registerRevision(r prometheus.Registerer, store *desired.Store) error {
@@ -187,7 +239,7 @@ func registerRevision(r prometheus.Registerer, store *desired.Store) error {
 
 // OpenSettings goes on with the settings that a file holds, see
 // desired.Store.Open. To be called before Serve.
-func (c *Controlplane) OpenSettings(path string, f settings.FileLayer) (pending bool, err error) {
+func (c *Controlplane) OpenSettings(path string, f settings.FileLayer) (waits, err error) {
 	return c.store.Open(path, f, fileOptions)
 }
 
@@ -200,6 +252,27 @@ func (c *Controlplane) Reload(f settings.FileLayer) (desired.Result, bool, error
 	o := fileOptions
 	o.Actor.From = f.Name
 	return c.store.Reload(f, o)
+}
+
+// CheckReload is the error that Reload would give.
+func (c *Controlplane) CheckReload(f settings.FileLayer) error {
+	o := fileOptions
+	o.Actor.From, o.DryRun = f.Name, true
+	_, _, err := c.store.Reload(f, o)
+	return err
+}
+
+// Assign puts the fleet's settings in force, see desired.Store.Assign.
+func (c *Controlplane) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {
+	return c.store.Assign(f, desired.Options{Actor: history.Actor{Name: "fleet"}, ConfirmWithin: confirmWithin})
+}
+
+// Fleet is what the fleet gives, see desired.Store.Fleet.
+func (c *Controlplane) Fleet() (settings.FleetLayer, []settings.Pin) { return c.store.Fleet() }
+
+// PreviewFleet says what a layer of the fleet would do, see desired.Store.PreviewFleet.
+func (c *Controlplane) PreviewFleet(f settings.FleetLayer) (desired.FleetPreview, error) {
+	return c.store.PreviewFleet(f)
 }
 
 // WatchRevisions watches the revisions of the settings, see
@@ -237,10 +310,14 @@ func (c *Controlplane) Shutdown(ctx context.Context) error {
 	c.cancel()
 	c.ending.Unlock()
 	c.store.EndWatchers()
-	err := c.server.Shutdown(ctx)
+	var err error
+	if c.console != nil {
+		err = c.console.Shutdown(ctx)
+	}
+	err = errors.Join(err, c.server.Shutdown(ctx))
 	c.running.Wait()
 	c.listener.Close()
-	err = errors.Join(err, c.store.Close())
+	err = errors.Join(err, c.store.Close(), c.endTracing(ctx))
 	if c.audit != nil {
 		err = errors.Join(err, c.audit.Close())
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 const unixScheme = "unix://"
@@ -35,28 +36,28 @@ func listen(ctx context.Context, address string, open bool, p *auth.Policy) (net
 	}
 	if !open {
 		var err error
-		if literal, err = loopback(ctx, address); err != nil {
+		if literal, err = loopback(ctx, "control.listen", address, "without TLS the control plane listens on the loopback or a Unix socket only"); err != nil {
 			return nil, err
 		}
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", literal)
+	l, err := tcpaddr.Listen(ctx, literal)
 	if err != nil {
 		return nil, fmt.Errorf("control.listen %s: %w", address, manager.BindReason(err))
 	}
 	return l, nil
 }
 
-// loopback resolves an address, and refuses one that other machines can
-// reach.
-func loopback(ctx context.Context, address string) (literal string, err error) {
-	open := fmt.Errorf("control.listen %s: without TLS the control plane listens on the loopback or a Unix socket only", address)
+// loopback resolves the address of a key, and refuses one that other machines
+// can reach, with a rule as the reason.
+func loopback(ctx context.Context, key, address, rule string) (literal string, err error) {
+	open := fmt.Errorf("%s %s: %s", key, address, rule)
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host == "" {
 		return "", open // all addresses
 	}
 	addrs, err := new(net.Resolver).LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return "", fmt.Errorf("control.listen %s: %w", address, err)
+		return "", fmt.Errorf("%s %s: %w", key, address, err)
 	}
 	for _, a := range addrs {
 		if !a.Unmap().IsLoopback() {
@@ -67,9 +68,9 @@ func loopback(ctx context.Context, address string) (literal string, err error) {
 	return net.JoinHostPort(addrs[0].Unmap().String(), port), nil
 }
 
-// listenUnix binds a socket file that those may open who have a role. A file
-// left behind by a dead process is replaced; one that somebody answers on, or
-// that is no socket, is not touched.
+// listenUnix binds a socket file that clients with a role may open. It replaces
+// a file that a dead process left. It does not touch a socket on which a
+// process answers, or a file that is no socket.
 func listenUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("control.listen %s%s: %w", unixScheme, path, manager.BindReason(err))
@@ -91,9 +92,9 @@ func listenUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener,
 	return l, nil
 }
 
-// openTo sets who may open a socket: its owner, the administrators' group, or
-// everybody when users that can't be told by the file's mode have a role.
-// Whoever gets in has the role that the policy says, and that alone.
+// openTo sets the users that may open a socket: its owner, the administrators'
+// group, or all users if a user that the file's mode cannot name has a role. A
+// client that opens the socket has the role of the policy, and no other rights.
 func openTo(path string, p *auth.Policy) error {
 	mode := os.FileMode(0o600)
 	if gid, ok := p.AdminGroup(); ok {

@@ -11,10 +11,11 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
-// What rdmad does by itself, as the audit log names it.
+// The audit log's names of changes that rdmad makes by itself.
 const (
 	actionReload = "reload" // of the configuration file
 	actionExpire = "expire" // of a confirm window
+	actionFleet  = "fleet"  // an assignment by the fleet
 )
 
 // OpenAudit has every change recorded in the audit log of a directory, see
@@ -37,8 +38,8 @@ func (c *Controlplane) OpenAudit(dir string) error {
 }
 
 // recordOwn records the revisions that rdmad makes by itself, until watchers
-// end. They are made whether that works or not: one that undoes a change that
-// nobody confirmed must not wait for the disk.
+// end. They are made whether that works or not: the rollback of an unconfirmed
+// change must not wait for the disk.
 func (c *Controlplane) recordOwn(w *desired.Watcher) {
 	defer w.Close()
 	for {
@@ -66,6 +67,8 @@ func (c *Controlplane) recordRevision(e *history.Entry) {
 	switch e.Kind {
 	case history.Reload:
 		action = actionReload
+	case history.Fleet:
+		action = actionFleet
 	case history.AutoRollback:
 		action = actionExpire
 	default:
@@ -86,6 +89,15 @@ func (c *Controlplane) RecordReload(file string, err error) {
 		e.Outcome, e.Reason = "INVALID_ARGUMENT", err.Error()
 	}
 	c.record(e)
+}
+
+// AuditProblem is why the last change could not be recorded; nil if it was, or if
+// nothing is recorded.
+func (c *Controlplane) AuditProblem() error {
+	if c.audit == nil {
+		return nil
+	}
+	return c.audit.Problem()
 }
 
 func (c *Controlplane) record(e audit.Entry) {

@@ -48,7 +48,7 @@ func TestPassedSocket(t *testing.T) {
 	plane := &planetest.Plane{}
 	var log bytes.Buffer
 	c, client := serve(t, controlplane.Config{
-		Dataplane: plane, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Listen: "unix://" + dir + "/./control", Sockets: sockets,
+		Dataplane: plane, Manager: planetest.NewManager(plane), Listen: "unix://" + dir + "/./control", Sockets: sockets,
 		Access: controlplane.Access{Rules: auth.Rules{Default: &viewer}},
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
