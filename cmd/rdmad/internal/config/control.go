@@ -15,41 +15,41 @@ import (
 
 // Control is the gRPC control plane.
 type Control struct {
-	Listen string `mapstructure:"listen" default:"127.0.0.1:20050" doc:"HOST:PORT on the loopback or with tls, or unix:///path"`
+	Listen string `mapstructure:"listen" default:"127.0.0.1:20050" doc:"unix:///PATH, or HOST:PORT: a loopback address, or any address with tls"`
 	TLS    *TLS   `mapstructure:"tls"`
-	Group  string `mapstructure:"group" doc:"group whose members are administrators on a Unix socket"`
-	Roles  []Role `mapstructure:"roles" doc:"roles of certificates, users and groups"`
-	// DefaultRole is that of everybody whom Roles don't name.
-	DefaultRole string `mapstructure:"default_role" doc:"role of everybody else"`
-	Insecure    bool   `mapstructure:"insecure" doc:"let everybody in who reaches listen, anonymous and without TLS"`
+	Group  string `mapstructure:"group" doc:"group whose members are administrators on the Unix socket"`
+	Roles  []Role `mapstructure:"roles" doc:"list of roles, with their certificates, users and groups"`
+	// DefaultRole is the role of everybody who is not in Roles.
+	DefaultRole string `mapstructure:"default_role" doc:"role of clients that have no other role"`
+	Insecure    bool   `mapstructure:"insecure" doc:"accept every client that reaches control.listen, anonymous and without TLS"`
 	Rate        *Rate  `mapstructure:"rate"`
 }
 
 // TLS names the files of a mutual-TLS control plane.
 type TLS struct {
-	Cert     string `mapstructure:"cert" doc:"file of the server's certificate"`
-	Key      string `mapstructure:"key" doc:"file of its key"`
-	ClientCA string `mapstructure:"client_ca" doc:"file of the certificates that sign those of clients"`
+	Cert     string `mapstructure:"cert" doc:"file with the server's certificate"`
+	Key      string `mapstructure:"key" doc:"file with the key of the server's certificate"`
+	ClientCA string `mapstructure:"client_ca" doc:"file with the CA certificates that sign the clients' certificates"`
 }
 
-// Role is a role and who has it.
+// Role assigns a role.
 type Role struct {
-	Role         string   `mapstructure:"role" doc:"none, viewer, operator or admin"`
-	Certificates []string `mapstructure:"certificates" doc:"names in certificates that have the role"`
-	UIDs         []int64  `mapstructure:"uids" doc:"numbers of users that have it"`
-	Groups       []string `mapstructure:"groups" doc:"groups whose members have it"`
+	Role         string   `mapstructure:"role" doc:"role to give: none, viewer, operator or admin"`
+	Certificates []string `mapstructure:"certificates" doc:"names in the certificates of clients that have the role"`
+	UIDs         []int64  `mapstructure:"uids" doc:"user IDs that have the role"`
+	Groups       []string `mapstructure:"groups" doc:"groups whose members have the role"`
 }
 
 // Rate bounds each client's requests.
 type Rate struct {
-	RequestsPerSecond int64 `mapstructure:"requests_per_second" range:"1..1000000" doc:"requests of one client in a second"`
-	Burst             int64 `mapstructure:"burst" range:"1..1000000" doc:"requests that a client may make at once"`
+	RequestsPerSecond int64 `mapstructure:"requests_per_second" range:"1..1000000" doc:"maximum requests per second of one client"`
+	Burst             int64 `mapstructure:"burst" range:"1..1000000" doc:"maximum requests that one client may make at once"`
 }
 
-func (c *Config) validateControl(d *document, _ Options) {
+func (c *Config) validateControl(d document, _ Options) {
 	c.Control.validateListen(d)
-	if t := c.Control.TLS; t == nil && d.given("control.tls") || t != nil && (t.Cert == "" || t.Key == "" || t.ClientCA == "") {
-		d.fail("control.tls", "needs all of cert, key and client_ca")
+	if t := c.Control.TLS; t == nil && d.Given("control.tls") || t != nil && (t.Cert == "" || t.Key == "" || t.ClientCA == "") {
+		d.Fail("control.tls", "needs all of cert, key and client_ca")
 	}
 	if r := c.Control.DefaultRole; r != "" {
 		role(d, "control.default_role", r)
@@ -58,77 +58,77 @@ func (c *Config) validateControl(d *document, _ Options) {
 		c.Control.Roles[i].validate(d, index("control.roles", i))
 	}
 	if r := c.Control.Rate; r != nil && (r.RequestsPerSecond == 0 || r.Burst == 0) {
-		d.fail("control.rate", "needs both requests_per_second and burst")
+		d.Fail("control.rate", "needs both requests_per_second and burst")
 	}
 }
 
-// validateListen is closed unless told open: without TLS only the loopback,
-// and Unix sockets, where the kernel says who comes, are taken.
-func (c *Control) validateListen(d *document) {
+// validateListen accepts only safe addresses unless insecure is set: without TLS only the
+// loopback, and Unix sockets, on which the kernel identifies the client.
+func (c *Control) validateListen(d document) {
 	const key = "control.listen"
 	v := c.Listen
 	if rest, ok := strings.CutPrefix(v, "unix:"); ok {
 		u, err := url.Parse(v)
 		switch {
 		case err != nil || !strings.HasPrefix(rest, "///") || u.Host != "" || u.Path == "/":
-			d.fail(key, "%q is not unix:///absolute/path", v)
+			d.Fail(key, "%q is not unix:///absolute/path", v)
 		case c.TLS != nil:
-			d.fail("control.tls", "%s is a Unix socket, which has no TLS", v)
+			d.Fail("control.tls", "%s is a Unix socket, which has no TLS", v)
 		case c.Insecure:
-			d.fail("control.insecure", "%s is a Unix socket, where the kernel says who comes; leave it off", v)
+			d.Fail("control.insecure", "%s is a Unix socket, where the kernel says who comes; leave it off", v)
 		}
 		return
 	}
 	if text := spec.AddressProblem(v); text != "" {
-		d.fail(key, "%s", text)
+		d.Fail(key, "%s", text)
 		return
 	}
 	if c.TLS != nil && c.Insecure {
-		d.fail("control.insecure", "contradicts control.tls")
+		d.Fail("control.insecure", "contradicts control.tls")
 	}
 	if c.Group != "" {
-		d.fail("control.group", "members are known on a Unix socket only, and control.listen is %s", v)
+		d.Fail("control.group", "members are known on a Unix socket only, and control.listen is %s", v)
 	}
 	host, _, err := net.SplitHostPort(v)
 	if err != nil {
-		d.fail(key, "%v", err)
+		d.Fail(key, "%v", err)
 		return
 	}
 	ip, err := netip.ParseAddr(host)
 	if c.TLS == nil && !c.Insecure && host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		d.fail(key, "%s is not on the loopback; without control.tls the control plane listens there or on unix:///path only", v)
+		d.Fail(key, "%s is not on the loopback; without control.tls the control plane listens there or on unix:///path only", v)
 	}
 }
 
-func role(d *document, key, v string) {
+func role(d document, key, v string) {
 	if _, ok := auth.ParseRole(v); !ok {
-		d.fail(key, "%q is none of %s", v, strings.Join(auth.Roles(), ", "))
+		d.Fail(key, "%q is not one of %s", v, strings.Join(auth.Roles(), ", "))
 	}
 }
 
-func (r *Role) validate(d *document, key string) {
+func (r *Role) validate(d document, key string) {
 	if r.Role == "" {
-		d.fail(key+".role", "is missing")
+		d.Fail(key+".role", "is missing")
 	} else {
 		role(d, key+".role", r.Role)
 	}
 	if len(r.Certificates)+len(r.UIDs)+len(r.Groups) == 0 {
-		d.fail(key, "names nobody; give it certificates, uids or groups")
+		d.Fail(key, "names nobody; give it certificates, uids or groups")
 	}
 	for i, uid := range r.UIDs {
 		if uid < 0 || uid > math.MaxUint32-1 {
-			d.fail(index(key+".uids", i), "%d is not a user's number", uid)
+			d.Fail(index(key+".uids", i), "%d is not a user's number", uid)
 		}
 	}
 	if slices.Contains(r.Certificates, "") {
-		d.fail(key+".certificates", "one is empty")
+		d.Fail(key+".certificates", "one is empty")
 	}
 	if slices.Contains(r.Groups, "") {
-		d.fail(key+".groups", "one is empty")
+		d.Fail(key+".groups", "one is empty")
 	}
 }
 
-// Access is the configuration of access for the control plane; c was checked.
+// Access converts the configuration for the control plane. c must be checked.
 func (c *Control) Access() controlplane.Access {
 	a := controlplane.Access{Insecure: c.Insecure, Rules: auth.Rules{Group: c.Group}}
 	if c.TLS != nil {

@@ -9,7 +9,7 @@ const (
 	DefaultNFSTCP = "127.0.0.1:20048"
 )
 
-// Default is the configuration of an empty file.
+// Default returns the configuration of an empty file.
 func Default(export string) *Config {
 	c, err := load("", nil, Options{Export: export}, nothing)
 	if err != nil {
@@ -18,12 +18,12 @@ func Default(export string) *Config {
 	return c
 }
 
-// fill gives a configuration without services and listeners one listener that
+// fill adds, to a configuration without services, listeners and connectors, one listener that
 // serves ./export by NFS.
 func (c *Config) fill() {
 	if len(c.Services) > 0 || len(c.Listeners) > 0 || len(c.Connectors) > 0 {
 		return
 	}
 	c.Listeners = []spec.Listener{{Name: "nfs", Provider: "softiwarp", Address: DefaultNFS, Service: "export"}}
-	c.Services = []spec.Service{{Name: "export", NFS: &spec.NFS{Path: DefaultExport, TCPListen: DefaultNFSTCP}}}
+	c.Services = []spec.Service{{Name: "export", NFS: &spec.NFS{Export: spec.Export{Path: DefaultExport}, TCPListen: DefaultNFSTCP}}}
 }

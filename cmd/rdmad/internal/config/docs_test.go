@@ -19,7 +19,7 @@ func TestReference(t *testing.T) {
 		"configuration.md": {"all": reflect.TypeFor[Config](), "roles": reflect.TypeFor[Role]()},
 		"listeners.md": {
 			"listener": reflect.TypeFor[spec.Listener](), "connector": reflect.TypeFor[spec.Connector](),
-			"nfs": reflect.TypeFor[spec.NFS](), "forward": reflect.TypeFor[spec.Forward](),
+			"nfs": reflect.TypeFor[spec.NFS](), "clients": reflect.TypeFor[spec.ExportClient](), "forward": reflect.TypeFor[spec.Forward](),
 		},
 	} {
 		path := "../../../../docs/" + file

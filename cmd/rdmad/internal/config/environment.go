@@ -9,19 +9,20 @@ import (
 	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// prefix is that of the environment variables.
+// prefix is the prefix of the environment variables.
 const prefix = "RDMAD_"
 
-// Variable is the environment variable of a key.
+// Variable returns the environment variable of a key.
 func Variable(key string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// environment binds the variables of all keys. An empty one counts as not set.
-func (d *document) environment(v *viper.Viper, env func(string) (string, bool)) {
+// environment binds the variables of all keys. An empty variable counts as not set.
+func (d document) environment(v *viper.Viper, env func(string) (string, bool)) {
 	for f := range fields() {
 		if f.Section() {
 			continue
@@ -31,26 +32,26 @@ func (d *document) environment(v *viper.Viper, env func(string) (string, bool)) 
 		if !ok || text == "" {
 			continue
 		}
-		// viper reads the variable itself. Mistakes in it are found here.
+		// viper reads the variable itself. This call finds mistakes in it.
 		if _, ok := d.outside(f, text, Origin{Env: name}); ok {
 			v.MustBindEnv(viperKey(f.Path), name)
 		}
 	}
 }
 
-// fromText has viper decode the text of an environment variable, which was
-// read without an error before.
-func (d *document) fromText(from, to reflect.Type, value any) (any, error) {
+// fromText is a decode hook for the text of an environment variable. The text was checked
+// before.
+func (d document) fromText(from, to reflect.Type, value any) (any, error) {
 	text, ok := value.(string)
 	if from.Kind() != reflect.String || !ok || to.Kind() == reflect.String || to.Kind() == reflect.Map || to.Kind() == reflect.Interface {
 		return value, nil
 	}
 	if to.Kind() == reflect.Slice {
-		n, err := parseYAML("", []byte(text))
+		n, err := configfile.ParseYAML("", []byte(text))
 		if err != nil {
 			return nil, err
 		}
-		scratch := &document{origins: Origins{}, misspelt: map[string]bool{}}
+		scratch := newDocument("")
 		list, _ := scratch.read("", n, spec.Field{Type: to}, func(*yaml.Node) Origin { return Origin{} })
 		return list, nil
 	}
@@ -61,11 +62,11 @@ func (d *document) fromText(from, to reflect.Type, value any) (any, error) {
 	return v.Interface(), nil
 }
 
-// FlagVariables are those of flags that are no keys.
+// FlagVariables are the variables of flags that are not keys.
 var FlagVariables = []string{prefix + "CONFIG", prefix + "EXPORT", prefix + "LOG_LEVEL", prefix + "LOG_FORMAT", prefix + "DRAIN_TIMEOUT"}
 
-// unknownVariables are those with the prefix that name no key. They may belong to
-// somebody else, so that they are no error.
+// unknownVariables returns the variables with the prefix that name no key. They are not
+// errors, because they may belong to other software.
 func unknownVariables(env func(string) (string, bool)) (unknown []string) {
 	known := slices.Clone(FlagVariables)
 	for _, key := range Keys() {

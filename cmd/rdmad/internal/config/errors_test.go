@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/controlplane/configfile"
 )
 
 const echoService = "services: [{name: e, echo: {}}]\n"
@@ -25,13 +27,13 @@ var badInput = []struct{ name, text, want string }{
 	{"text alone", "hello", "f.yaml:1: must be a mapping of keys to values"},
 	{"two documents", "control: {}\n---\nmetrics: {}\n", "f.yaml:2: a second YAML document; one file holds one configuration"},
 	{"unknown at top", "state: {}\nlistener: []\n",
-		"f.yaml:2: listener: unknown key; known here: connectors, control, limits, listeners, metrics, providers, services, settings, state"},
+		"f.yaml:2: listener: unknown key; known here: connectors, console, control, fleet, limits, listeners, metrics, providers, scopes, services, settings, slow_call, state, tracing"},
 	{"case matters", "Listeners: []\n",
-		"f.yaml:1: Listeners: unknown key; known here: connectors, control, limits, listeners, metrics, providers, services, settings, state"},
+		"f.yaml:1: Listeners: unknown key; known here: connectors, console, control, fleet, limits, listeners, metrics, providers, scopes, services, settings, slow_call, state, tracing"},
 	{"unknown without a value", "bogus:\n",
-		"f.yaml:1: bogus: unknown key; known here: connectors, control, limits, listeners, metrics, providers, services, settings, state"},
+		"f.yaml:1: bogus: unknown key; known here: connectors, console, control, fleet, limits, listeners, metrics, providers, scopes, services, settings, slow_call, state, tracing"},
 	{"unknown in a list", "services:\n  - {name: e, echo: {}}\n  - name: x\n    nfs:\n      paht: /srv\n",
-		"f.yaml:5: services[1].nfs.paht: unknown key; known here: async_metadata, path, read_only, squash, tcp_listen"},
+		"f.yaml:5: services[1].nfs.paht: unknown key; known here: anongid, anonuid, async_metadata, clients, exports, path, read_only, require_mountpoint, squash, tcp_listen"},
 	{"unknown where there are none", "services: [{name: e, echo: {x: 1}}]",
 		"f.yaml:1: services[0].echo.x: unknown key; there are none here"},
 	{"twice", "metrics: {listen: \"a:1\"}\nmetrics: {listen: \"a:2\"}\n", "f.yaml:2: metrics: already given in line 1"},
@@ -57,6 +59,20 @@ var badInput = []struct{ name, text, want string }{
 	{"port by name", "metrics: {listen: \"localhost:http\"}", `f.yaml:1: metrics.listen: port "http" is not a number from 0 to 65535`},
 	{"space in a host", "metrics: {listen: \"local host:1\"}", `f.yaml:1: metrics.listen: "local host:1" is not HOST:PORT`},
 	{"no state", "state: {path: \"\"}", "f.yaml:1: state.path: must not be empty"},
+	{"fleet without etcd", "fleet: {node: a}", "f.yaml:1: fleet.endpoints: is missing: give the addresses of etcd, such as https://192.0.2.1:2379"},
+	{"fleet's address", "fleet: {endpoints: [\"etcd:2379\"]}", `f.yaml:1: fleet.endpoints[0]: "etcd:2379" is not https://HOST:PORT or http://HOST:PORT`},
+	{"fleet's address without a port", "fleet: {endpoints: [\"https://etcd\"]}", `f.yaml:1: fleet.endpoints[0]: "https://etcd" is not https://HOST:PORT or http://HOST:PORT`},
+	{"fleet without TLS", "fleet: {node: a, endpoints: [\"https://etcd:2379\"]}", "f.yaml:1: fleet.tls: is missing: https://etcd:2379 needs cert, key and ca"},
+	{"fleet's half of TLS", "fleet: {node: a, endpoints: [\"https://etcd:2379\"], tls: {cert: a}}", "f.yaml:1: fleet.tls: needs all of cert, key and ca"},
+	{"fleet with needless TLS", "fleet: {node: a, endpoints: [\"http://etcd:2379\"], tls: {cert: a, key: b, ca: c}}",
+		"f.yaml:1: fleet.endpoints[0]: http://etcd:2379 has no TLS, and fleet.tls is given: write https://"},
+	{"fleet's prefix", "fleet: {node: a, prefix: rdmad/, endpoints: [\"http://etcd:2379\"]}",
+		`f.yaml:1: fleet.prefix: "rdmad/" must begin with '/', not end with it, and have at most 256 bytes`},
+	{"fleet's node", "fleet: {node: a/b, endpoints: [\"http://etcd:2379\"]}",
+		`f.yaml:1: fleet.node: "a/b" must be 1 to 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit`},
+	{"fleet's labels", "fleet:\n  labels: {role: a b}", "f.yaml:2: fleet.labels: value of label role: \"a b\" must be at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit"},
+	{"fleet's labels as a list", "fleet:\n  labels: [a]", "f.yaml:2: fleet.labels: must be a mapping of keys to values"},
+	{"label of a list", "fleet:\n  labels: {role: [a]}", "f.yaml:2: fleet.labels.role: must be one value, not a list or a mapping"},
 	{"retries", "providers:\n  rdmacore:\n    retry_count: 0\n", "f.yaml:3: providers.rdmacore.retry_count: 0 is out of range 1..7"},
 	{"retries past 32 bits", "providers: {rdmacore: {rnr_retry_count: 4294967296}}", `f.yaml:1: providers.rdmacore.rnr_retry_count: 4294967296 is out of range 0..7`},
 	{"RNR timer", "providers: {rdmacore: {rnr_timer: 1s}}", "f.yaml:1: providers.rdmacore.rnr_timer: 1s is out of range 10µs..655.36ms"},
@@ -71,12 +87,17 @@ var badInput = []struct{ name, text, want string }{
 		"f.yaml:3: control.tls: unix:///run/x is a Unix socket, which has no TLS"},
 	{"insecure socket", "control:\n  listen: \"unix:///run/x\"\n  insecure: on\n",
 		"f.yaml:3: control.insecure: unix:///run/x is a Unix socket, where the kernel says who comes; leave it off"},
+	{"console for everybody", "console: {listen: \"0.0.0.0:20052\"}\n",
+		"f.yaml:1: console.listen: 0.0.0.0:20052 is not on the loopback; without console.tls the console listens there only"},
+	{"console without a key", "console: {listen: \"0.0.0.0:20052\", tls: {cert: a}}\n", "f.yaml:1: console.tls: needs both cert and key"},
+	{"console without an address", "console: {tls: {cert: a, key: b}}\n", "f.yaml:1: console.listen: is missing; console.tls is for it"},
+	{"console on the control plane's address", "console: {listen: \"127.0.0.1:20050\"}\n", "f.yaml:1: console.listen: 127.0.0.1:20050 is the address of control.listen already"},
 	{"insecure TLS", "control:\n  insecure: on\n  tls: {cert: a, key: b, client_ca: c}\n", "f.yaml:2: control.insecure: contradicts control.tls"},
 	{"group on TCP", "control:\n  group: rdmad\n",
 		"f.yaml:2: control.group: members are known on a Unix socket only, and control.listen is 127.0.0.1:20050"},
-	{"default role", "control: {default_role: root}", `f.yaml:1: control.default_role: "root" is none of none, viewer, operator, admin`},
+	{"default role", "control: {default_role: root}", `f.yaml:1: control.default_role: "root" is not one of none, viewer, operator, admin`},
 	{"rule without a role", "control:\n  roles:\n  - uids: [1]\n", "f.yaml:3: control.roles[0].role: is missing"},
-	{"rule's role", "control:\n  roles:\n  - role: boss\n    uids: [1]\n", `f.yaml:3: control.roles[0].role: "boss" is none of none, viewer, operator, admin`},
+	{"rule's role", "control:\n  roles:\n  - role: boss\n    uids: [1]\n", `f.yaml:3: control.roles[0].role: "boss" is not one of none, viewer, operator, admin`},
 	{"rule for nobody", "control:\n  roles:\n  - role: viewer\n",
 		"f.yaml:3: control.roles[0]: names nobody; give it certificates, uids or groups"},
 	{"rule's uid", "control: {roles: [{role: viewer, uids: [1, 4294967295]}]}",
@@ -99,7 +120,7 @@ var badInput = []struct{ name, text, want string }{
 	{"nfs tcp port", "services: [{name: a, nfs: {path: x, tcp_listen: \"x:-1\"}}]",
 		`f.yaml:1: services[0].nfs.tcp_listen: port "-1" is not a number from 0 to 65535`},
 	{"nfs squash", "services: [{name: a, nfs: {path: x, squash: nobody}}]",
-		`f.yaml:1: services[0].nfs.squash: "nobody" is none of none, root, all`},
+		`f.yaml:1: services[0].nfs.squash: "nobody" is not one of none, root_squash, all_squash, root, all`},
 	{"rpcbind for a forward", "services: [{name: u, forward: {address: \"h:2049\"}}]\n" +
 		"listeners: [{name: u, provider: softiwarp, address: \"h:1\", service: u, rpcbind: on}]\n",
 		`f.yaml:2: listeners[0].rpcbind: service "u" forwards programs that rdmad does not know; leave it off`},
@@ -223,8 +244,8 @@ var badInput = []struct{ name, text, want string }{
 	{"min_chunk large", settings("ddp: {min_chunk: 1048577}"), "f.yaml:2: settings.ddp.min_chunk: must be between 0 and 1048576 bytes (is 1048577)"},
 	{"no credits", settings("credits: {max: 0}"), "f.yaml:2: settings.credits.max: must be between 1 and 1024 calls (is 0)"},
 	{"credits large", settings("credits: {max: 1025}"), "f.yaml:2: settings.credits.max: must be between 1 and 1024 calls (is 1025)"},
-	{"credits crossed", settings("credits: {max: 4, min: 5}"), "f.yaml:2: settings.credits.min: 5 is above credits.max, 4"},
-	{"credits crossed by a default", settings("credits: {min: 65}"), "f.yaml:2: settings.credits.min: 65 is above credits.max, 64"},
+	{"credits crossed", settings("credits: {max: 4, min: 5}"), "f.yaml:2: settings.credits.min: credits.min 5 (config) would be above credits.max 4 (config)"},
+	{"credits crossed by a default", settings("credits: {min: 65}"), "f.yaml:2: settings.credits.min: credits.min 65 (config) would be above credits.max 64 (default)"},
 	{"placement", settings("ddp: {placement: send}"), `f.yaml:2: settings.ddp.placement: must be exrw, tbsn, choice or bysize, not "send"`},
 	{"policy", settings("credits: {policy: greedy}"), `f.yaml:2: settings.credits.policy: must be fixed or adaptive, not "greedy"`},
 	{"backchannel", settings("credits: {backchannel: 257}"), "f.yaml:2: settings.credits.backchannel: must be between 0 and 256 calls (is 257)"},
@@ -234,6 +255,56 @@ var badInput = []struct{ name, text, want string }{
 		"f.yaml:2: settings.extensions.v3: unknown key; known here: backchannel, ccp, characteristics, continuation, msgp, read_replies, send_ddp, v2, xmit"},
 	{"dotted key", settings("inline.send_max: 4096"),
 		"f.yaml:2: settings.inline.send_max: unknown key; known here: credits, ddp, extensions, inline, remote_invalidation"},
+
+	{"scope of nothing", scope("listner/nfs", "credits: {max: 9}"), "f.yaml:2: scopes.listner/nfs: must be listener/NAME or peer/CIDR"},
+	{"global scope", scope("global", "credits: {max: 9}"), "f.yaml:2: scopes.global: global settings belong under settings"},
+	{"scope of a connection", scope("connection/7", "credits: {max: 9}"),
+		"f.yaml:2: scopes.connection/7: settings of a connection end with it, and a file outlives it: use the scope of its listener or peer here, or rdmactl settings set --scope connection/7"},
+	{"scope with host bits", scope("peer/192.0.2.7/24", "credits: {max: 9}"), "f.yaml:2: scopes.peer/192.0.2.7/24: has address bits beyond the prefix length: write peer/192.0.2.0/24"},
+	{"scope of no listener", scope("listener/nsf", "credits: {max: 9}"), `f.yaml:2: scopes.listener/nsf: there is no listener or connector "nsf"`},
+	{"scope twice", scope("peer/192.0.2.7", "credits: {max: 9}") + "  peer/192.0.2.7/32: {}\n", "f.yaml:4: scopes.peer/192.0.2.7/32: the same scope as in line 2"},
+	{"scope twice, spelt otherwise", scope("peer/192.0.2.7/32", "credits: {max: 9}") + "  peer/192.0.2.7: {}\n", "f.yaml:4: scopes.peer/192.0.2.7: the same scope as in line 2"},
+	{"scope's unknown key", scope("listener/nfs", "colour: {red: 9}"), "f.yaml:3: scopes.listener/nfs.colour: unknown key; known here: credits, ddp, extensions, inline, remote_invalidation"},
+	{"scope's value", scope("peer/2001:db8::/32", "inline: {send_max: 8Kib}"), `f.yaml:3: scopes.peer/2001:db8::/32.inline.send_max: must be a whole number of bytes, not "8Kib"`},
+	{"scope's range", scope("listener/nfs", "credits: {weight: 0}"), "f.yaml:3: scopes.listener/nfs.credits.weight: must be between 1 and 100 shares (is 0)"},
+	{"scopes as a list", "scopes: [a]", "f.yaml:1: scopes: must be a mapping of keys to values"},
+	{"credits crossed at scopes", scope("listener/nfs", "credits: {min: 65}"), "f.yaml:3: scopes.listener/nfs.credits.min: credits.min 65 (config) would be above credits.max 64 (default)"},
+	{"extension without another", scope("peer/192.0.2.0/24", "extensions: {characteristics: on}"),
+		"f.yaml:3: scopes.peer/192.0.2.0/24.extensions.characteristics: extensions.characteristics on (config) needs extensions.v2, which would be off (default)"},
+}
+
+// scope is a configuration that gives something at a scope, in line 3.
+func scope(name, what string) string { return "scopes:\n  " + name + ":\n    " + what + "\n" }
+
+// TestAllMistakesAtOnce: the mistakes of settings and scopes come together, by lines.
+func TestAllMistakesAtOnce(t *testing.T) {
+	_, err := Parse("f.yaml", []byte(`settings: {credits: {max: 20}}
+scopes:
+  listener/nfs: {credits: {min: 30}, ddp: {min_chunk: -1}}
+  peer/10.0.0.0/8: {credits: {min: 40}}
+  peer/10.0.0.1/8: {credits: {min: 4}}
+  listener/other: {credits: {min: 4}}
+`), options)
+	want := []string{
+		"f.yaml:3: scopes.listener/nfs.ddp.min_chunk: must be a whole number of bytes, not \"-1\"",
+		"f.yaml:3: scopes.listener/nfs.credits.min: credits.min 30 (config) would be above credits.max 20 (config)",
+		"f.yaml:4: scopes.peer/10.0.0.0/8.credits.min: credits.min 40 (config) would be above credits.max 20 (config)",
+		"f.yaml:5: scopes.peer/10.0.0.1/8: has address bits beyond the prefix length: write peer/10.0.0.0/8",
+		"f.yaml:6: scopes.listener/other: there is no listener or connector \"other\"",
+	}
+	if err == nil || err.Error() != strings.Join(want, "\n") {
+		t.Errorf("got\n%v\nwant\n%s", err, strings.Join(want, "\n"))
+	}
+}
+
+// TestStoredListeners: the file may name a listener that operators added.
+func TestStoredListeners(t *testing.T) {
+	o := options
+	o.Stored = func(state string) []string { return []string{state + "!"} }
+	text := "state: {path: lab}\nscopes: {listener/lab!: {credits: {max: 9}}}"
+	if _, err := Parse("f.yaml", []byte(text), o); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestBadInput(t *testing.T) {
@@ -263,7 +334,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Parse("f.yaml", []byte(text), options)
 		if err != nil {
-			mistakes, ok := errors.AsType[Errors](err)
+			mistakes, ok := errors.AsType[configfile.Errors](err)
 			if !ok {
 				t.Errorf("%T: %v", err, err)
 			}

@@ -1,13 +1,12 @@
 package config
 
 import (
-	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	model "github.com/rdmad/rdmad/controlplane/settings"
@@ -38,7 +37,7 @@ func newDaemon(t *testing.T) *daemon {
 	return &daemon{store, plane}
 }
 
-// inForce are the settings of the connection.
+// inForce returns the settings of the connection.
 func (d *daemon) inForce(t *testing.T) rpcrdma.Settings {
 	t.Helper()
 	c, err := d.plane.Connection("1")
@@ -48,16 +47,26 @@ func (d *daemon) inForce(t *testing.T) rpcrdma.Settings {
 	return *c.Settings
 }
 
-// file writes values as a configuration file.
-func file(v *live.Values) string {
-	groups := make(map[string][]string)
-	for name, text := range v.Text() {
-		group, leaf, _ := strings.Cut(name, ".")
-		groups[group] = append(groups[group], leaf+": "+text)
+// file writes values as a configuration file, at a scope.
+func file(t *testing.T, scope model.Scope, v live.Values, format string) *Config {
+	t.Helper()
+	c := configfile.Contents{Values: v}
+	if scope != (model.Scope{}) {
+		c = configfile.Contents{Scopes: map[model.Scope]live.Values{scope: v}}
 	}
-	out := "settings:\n"
-	for group, leaves := range groups {
-		out += fmt.Sprintf("  %s: {%s}\n", group, strings.Join(leaves, ", "))
+	return written(t, &c, format)
+}
+
+// written is a configuration file that has only live settings.
+func written(t *testing.T, c *configfile.Contents, format string) *Config {
+	t.Helper()
+	text, err := c.Write(format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := Parse("rdmad."+format, text, options)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
 	}
 	return out
 }
@@ -76,33 +85,46 @@ func carried(t *testing.T, v *live.Values) live.Values {
 	return settingsproto.Values(m)
 }
 
-// exported takes all settings out of one daemon and into a new one.
-func exported(t *testing.T, from *daemon) *daemon {
+// contents are the settings of a daemon, as an export has them.
+func contents(t *testing.T, d *daemon) *configfile.Contents {
 	t.Helper()
-	d := from.Dump()
-	base, err := live.ParseValues(d.Base)
+	dump := d.Dump()
+	base, err := live.ParseValues(dump.Base)
 	if err != nil {
 		t.Fatal(err)
 	}
-	base = carried(t, &base)
-	d.Base = base.Text()
-	for i, scope := range d.Scopes {
-		v, err := live.ParseValues(scope.Values)
+	c := &configfile.Contents{Values: base, Scopes: make(map[model.Scope]live.Values)}
+	for _, one := range dump.Scopes {
+		scope, err := model.ParseScope(one.Scope)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v = carried(t, &v)
-		d.Scopes[i].Values = v.Text()
+		v, err := live.ParseValues(one.Values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v = carried(t, &v); scope == (model.Scope{}) {
+			c.Values.Overlay(&v)
+		} else {
+			c.Scopes[scope] = v
+		}
 	}
+	return c
+}
+
+// exported takes all settings out of one daemon, as a file, which is the configuration
+// of a new one.
+func exported(t *testing.T, from *daemon, format string) *daemon {
+	t.Helper()
 	to := newDaemon(t)
-	if _, err := to.Load(&d, desired.Options{}); err != nil {
+	if _, _, err := to.Reload(written(t, contents(t, from), format).Layer(), desired.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return to
 }
 
-// Every value of every setting is in force the same, whether it comes from the
-// file or is set at any scope, here and where it was exported to.
+// Every value of every setting has the same effect, whether the file gives it or it is set, at
+// any scope, in this daemon and in one to which it was exported.
 func TestEverySetting(t *testing.T) {
 	for k := range live.NumKeys {
 		for _, value := range settingstest.Samples(k) {
@@ -122,28 +144,31 @@ func everyWay(t *testing.T, v live.Values) {
 			t.Errorf("%s: %v differ: in force %+v, want %+v", how, live.Changed(&got, &wanted), got, wanted)
 		}
 	}
-	c := parse(t, file(&v))
-	if got, given := c.Settings.Initial(); got != wanted || len(given) != len(v.Keys().Keys()) {
-		t.Errorf("at the start: %+v, given %v", got, given)
-	}
-	d := newDaemon(t)
-	if _, _, err := d.Reload(c.Layer(), desired.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	check("file", d)
-	check("file, exported", exported(t, d))
-	for _, scope := range []string{"global", "listener/nfs", "peer/192.0.2.0/24", "connection/1"} {
-		s, err := model.ParseScope(scope)
-		if err != nil {
-			t.Fatal(err)
+	for _, format := range []string{configfile.YAML, configfile.TOML, configfile.JSON} {
+		c := file(t, model.Scope{}, v, format)
+		if got, given := c.Settings.Initial(); got != wanted || len(given) != len(v.Keys().Keys()) {
+			t.Errorf("at the start: %+v, given %v", got, given)
 		}
-		d := newDaemon(t)
-		if _, err := d.Set(model.Change{Scope: s, Set: carried(t, &v)}, desired.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		check(scope, d)
-		if s.Kind != model.Connection {
-			check(scope+", exported", exported(t, d))
+		for _, name := range []string{"global", "listener/nfs", "peer/192.0.2.0/24", "connection/1"} {
+			scope, err := model.ParseScope(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := newDaemon(t)
+			if _, err := d.Set(model.Change{Scope: scope, Set: carried(t, &v)}, desired.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			check(name, d)
+			if scope.Kind == model.Connection {
+				continue // a file has none
+			}
+			check(name+", exported", exported(t, d, format))
+			d = newDaemon(t)
+			if _, _, err := d.Reload(file(t, scope, v, format).Layer(), desired.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			check(name+" of the file", d)
+			check(name+" of the file, exported", exported(t, d, format))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
@@ -24,6 +25,7 @@ var kinds = []struct{ key, inFile, inEnv, inFlag string }{
 	{"settings.inline.send_max", "2048", "4096", "8192"},
 	{"settings.extensions.v2", `"off"`, "on", "required"},
 	{"control.roles", `[{"role": "viewer", "uids": [1]}]`, "[{role: viewer, uids: [2]}]", `[{"role": "viewer", "uids": [3]}]`},
+	{"scopes", `{"peer/192.0.2.7": {"credits": {"weight": 2}}}`, "{peer/192.0.2.7: {credits: {weight: 3}}}", `{"peer/2001:db8::1/128": {"credits": {"max": 9}}}`},
 	{"services", `[{"name": "a", "echo": {}}]`, "[{name: b, echo: {}}]", "[{name: c, echo: {}}]"},
 	{"services", `[{"name": "a", "nfs": {"path": "x"}}]`, "[{name: b, forward: {address: 'h:1', call_timeout: 5s}}]", "[{name: c, echo: {}}]"},
 }
@@ -54,16 +56,16 @@ func write(t *testing.T, format, key, value string) string {
 	return file
 }
 
-// at is the value that a key has in force.
+// at returns the effective value of a key.
 func at(t *testing.T, c *Config, key string) any {
 	t.Helper()
 	f, ok := find(key)
 	if !ok {
 		t.Fatalf("no key %s", key)
 	}
-	if name, ok := strings.CutPrefix(key, settingsKey+"."); ok {
+	if name, ok := strings.CutPrefix(key, configfile.SettingsKey+"."); ok {
 		k, _ := live.ParseKey(name)
-		values := c.Settings.values()
+		values := c.Settings.Values()
 		return values.Value(k)
 	}
 	v := f.In(reflect.ValueOf(c), false)
@@ -73,7 +75,7 @@ func at(t *testing.T, c *Config, key string) any {
 	return v.Interface()
 }
 
-// TestPrecedence: a flag stands over the environment, that over the file, that over
+// TestPrecedence: a flag overrides the environment, which overrides the file, which overrides
 // the default, for every kind of value in every format.
 func TestPrecedence(t *testing.T) {
 	for _, format := range []string{".yaml", ".toml", ".json"} {
@@ -139,6 +141,10 @@ connectors:
     allow: [192.0.2.0/24]
 settings:
   inline: {send_max: 8192}
+scopes:
+  listener/out: {inline: {send_max: 8KiB}, extensions: {ccp: on}}
+  peer/2001:db8::/32:
+    credits: {weight: 3}
 `
 
 const sameInTOML = `control.listen = "127.0.0.1:1"
@@ -168,6 +174,11 @@ allow = [
 ]
 [settings]
 inline.send_max = 8192
+[scopes."listener/out"]
+inline = {send_max = "8KiB"}
+extensions.ccp = true
+[scopes."peer/2001:db8::/32".credits]
+weight = 3
 `
 
 const sameInJSON = `{
@@ -179,7 +190,11 @@ const sameInJSON = `{
   ],
   "connectors": [{"name": "out", "listen": "127.0.0.1:2", "provider": "softiwarp", "target": "h:3",
 	"limits": {"memory": "32MiB", "connections": 5}, "allow": ["192.0.2.0/24"]}],
-  "settings": {"inline": {"send_max": 8192}}
+  "settings": {"inline": {"send_max": 8192}},
+  "scopes": {
+    "listener/out": {"inline": {"send_max": "8KiB"}, "extensions": {"ccp": true}},
+    "peer/2001:db8::/32": {"credits": {"weight": 3}}
+  }
 }
 `
 
@@ -191,9 +206,9 @@ func TestFormats(t *testing.T) {
 		name, text string
 		lines      map[string]int
 	}{
-		{"f.yaml", sameInYAML, map[string]int{"control.roles[0].role": 4, "services[0].forward.max_record": 10, "connectors[0].limits.memory": 17, "settings.inline.send_max": 20}},
-		{"f.toml", sameInTOML, map[string]int{"control.roles[0].role": 3, "services[0].forward.max_record": 13, "connectors[0].limits.memory": 22, "settings.inline.send_max": 27}},
-		{"f.json", sameInJSON, map[string]int{"control.roles[0].role": 2, "services[0].forward.max_record": 5, "connectors[0].limits.memory": 9, "settings.inline.send_max": 10}},
+		{"f.yaml", sameInYAML, map[string]int{"control.roles[0].role": 4, "services[0].forward.max_record": 10, "connectors[0].limits.memory": 17, "settings.inline.send_max": 20, "scopes.listener/out.extensions.ccp": 22, "scopes.peer/2001:db8::/32.credits.weight": 24}},
+		{"f.toml", sameInTOML, map[string]int{"control.roles[0].role": 3, "services[0].forward.max_record": 13, "connectors[0].limits.memory": 22, "settings.inline.send_max": 27, "scopes.listener/out.extensions.ccp": 30, "scopes.peer/2001:db8::/32.credits.weight": 32}},
+		{"f.json", sameInJSON, map[string]int{"control.roles[0].role": 2, "services[0].forward.max_record": 5, "connectors[0].limits.memory": 9, "settings.inline.send_max": 10, "scopes.listener/out.extensions.ccp": 12, "scopes.peer/2001:db8::/32.credits.weight": 13}},
 	} {
 		c, err := Parse(f.name, []byte(f.text), options)
 		if err != nil {
@@ -204,7 +219,7 @@ func TestFormats(t *testing.T) {
 				t.Errorf("%s: %s is of %v, want line %d", f.name, key, got, line)
 			}
 		}
-		c.File, c.Origins, c.SettingLines = "", nil, nil
+		c.File, c.Origins = "", nil
 		if first == nil {
 			first = c
 		}
@@ -214,7 +229,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestBadFormats: what is wrong has a line in TOML and JSON, too.
+// TestBadFormats: errors have a line in TOML and JSON, too.
 func TestBadFormats(t *testing.T) {
 	for _, c := range []struct{ file, text, want string }{
 		{"f.toml", "[limits]\nmemory = \n", "f.toml:2: not TOML: "},
@@ -247,7 +262,7 @@ func TestVariables(t *testing.T) {
 		seen[Variable(key)] = key
 	}
 	for f := range spec.Of[Config]() {
-		if f.Doc() == "" && !f.Section() && !f.Items() && f.Path != settingsKey {
+		if f.Doc() == "" && !f.Section() && !f.Items() && f.Path != configfile.SettingsKey {
 			t.Errorf("%s has no documentation", f.Path)
 		}
 		for _, text := range []string{f.Default(), first(f.Range())} {
@@ -266,8 +281,8 @@ func TestVariables(t *testing.T) {
 
 func first(low, _ string) string { return low }
 
-// TestPlaneDefaults: every limit at the top has a default that check can show, but
-// for those that are nothing.
+// TestPlaneDefaults: every limit at the top level has a default that check can show, except
+// limits without a default.
 func TestPlaneDefaults(t *testing.T) {
 	for _, v := range Default("").Values() {
 		if v.Value == "0" || v.From != (Origin{}) {

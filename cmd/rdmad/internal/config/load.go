@@ -11,26 +11,29 @@ import (
 	"github.com/spf13/viper"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// Options are what the loader can't know by itself.
+// Options are inputs that the loader can't find itself.
 type Options struct {
-	// Providers that this build has; nil takes any.
+	// Providers are the providers of this build; nil accepts any.
 	Providers []string
-	// Absent are providers that it lacks, with how to get them.
+	// Absent are the providers that this build lacks, and how to get them.
 	Absent map[string]string
-	// Set are the values that the command line gives, KEY=VALUE each, which
-	// stand over all others.
+	// Set are the values of the command line, KEY=VALUE each. They have priority over all
+	// others.
 	Set []string
-	// Export replaces the path of the nfs service, which must then be
-	// the only one; "" leaves it.
+	// Stored returns the names of the listeners and connectors that operators added, from
+	// a state directory; nil means that there are none.
+	Stored func(state string) []string
+	// Export replaces the path of the nfs service, which must be the only one. With "" the
+	// path stays.
 	Export string
 }
 
-// Load reads and checks a configuration: the defaults, a file unless its name
-// is "", the environment and the flags. Its errors are Errors, but for a file
-// that can't be read.
+// Load reads and checks a configuration: the defaults, a file unless its name is "", the
+// environment and the flags. Its errors are Errors, except for a file that can't be read.
 func Load(file string, o Options) (*Config, error) {
 	if file == "" {
 		return load("", nil, o, os.LookupEnv)
@@ -47,7 +50,7 @@ func Load(file string, o Options) (*Config, error) {
 	return c, nil
 }
 
-// Parse checks the text of a file alone, without the environment.
+// Parse checks only the text of a file, without the environment.
 func Parse(file string, text []byte, o Options) (*Config, error) {
 	return load(file, text, o, nothing)
 }
@@ -56,11 +59,11 @@ func Parse(file string, text []byte, o Options) (*Config, error) {
 func nothing(string) (string, bool) { return "", false }
 
 func load(file string, text []byte, o Options, env func(string) (string, bool)) (*Config, error) {
-	root, err := parseFile(file, text)
+	root, err := configfile.Parse(file, text)
 	if err != nil {
 		return nil, err
 	}
-	d := &document{file: file, origins: Origins{}, misspelt: map[string]bool{}}
+	d := newDocument(file)
 	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
 	d.defaults(v)
 	if err := d.readFile(v, root); err != nil {
@@ -72,23 +75,22 @@ func load(file string, text []byte, o Options, env func(string) (string, bool)) 
 	if err != nil {
 		return nil, err
 	}
-	c.File, c.Origins = file, d.origins
+	c.File, c.Origins = file, d.Origins
 	if env != nil {
 		c.Unknown = unknownVariables(env)
 	}
 	c.fill()
 	c.setExport(d, o.Export)
 	c.validate(d, o)
-	c.SettingLines = d.settingLines(c.Settings)
-	return c, d.err()
+	return c, d.Err()
 }
 
-// viperKey is a dotted name as viper is given it.
+// viperKey converts a dotted name for viper.
 func viperKey(path string) string { return strings.ReplaceAll(path, ".", "::") }
 
-// defaults has viper know the defaults, but for those of optional sections and
-// of lists, which count where the section is.
-func (d *document) defaults(v *viper.Viper) {
+// defaults sets the defaults in viper. Defaults in optional sections and in lists apply only
+// where the section is given.
+func (d document) defaults(v *viper.Viper) {
 	optional := ""
 	for f := range spec.Of[Config]() {
 		switch {
@@ -105,29 +107,29 @@ func (d *document) defaults(v *viper.Viper) {
 	}
 }
 
-// readFile gives viper the values of the file.
-func (d *document) readFile(v *viper.Viper, root *yaml.Node) error {
+// readFile gives the values of the file to viper.
+func (d document) readFile(v *viper.Viper, root *yaml.Node) error {
 	if root == nil || root.Tag == "!!null" {
 		return nil
 	}
-	values, ok := d.readMapping("", root, reflect.TypeFor[Config](), d.fileSource)
+	values, ok := d.readMapping("", root, reflect.TypeFor[Config](), d.FileSource)
 	if !ok {
-		return d.err()
+		return d.Err()
 	}
 	return v.MergeConfigMap(values)
 }
 
-// flags gives viper what the command line sets.
-func (d *document) flags(v *viper.Viper, set []string) {
+// flags gives the values of the command line to viper.
+func (d document) flags(v *viper.Viper, set []string) {
 	for _, one := range set {
 		key, text, ok := strings.Cut(one, "=")
 		at := Origin{Flag: "--set " + key}
 		f, known := find(key)
 		switch {
 		case !ok:
-			d.wrong("", Origin{Flag: "--set"}, "write KEY=VALUE, not "+one)
+			d.Wrong("", Origin{Flag: "--set"}, "write KEY=VALUE, not "+one)
 		case !known:
-			d.wrong("", at, "there is no such key")
+			d.Wrong("", at, "there is no such key")
 		default:
 			if value, ok := d.outside(f, text, at); ok {
 				v.Set(viperKey(key), value)
@@ -136,7 +138,7 @@ func (d *document) flags(v *viper.Viper, set []string) {
 	}
 }
 
-// find finds a field that a name outside of the file can give.
+// find returns the field that --set or the environment can give under a key.
 func find(key string) (found spec.Field, ok bool) {
 	for f := range fields() {
 		if f.Path == key && !f.Section() {
@@ -146,40 +148,38 @@ func find(key string) (found spec.Field, ok bool) {
 	return found, false
 }
 
-// outside reads a value that does not come from the file. A list is written in
-// YAML or JSON.
-func (d *document) outside(f spec.Field, text string, at Origin) (any, bool) {
+// outside parses a value that does not come from the file. A list is written in YAML or JSON.
+func (d document) outside(f spec.Field, text string, at Origin) (any, bool) {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 	if tags := spec.Expected(f.Type).Tags; f.Type.Kind() != reflect.Slice && tags != nil {
 		n.Tag = tags[0]
 	} else if f.Type.Kind() == reflect.Slice {
 		var err error
-		if n, err = parseYAML("", []byte(text)); err != nil || n == nil {
-			d.wrong(f.Path, at, "is not a list in YAML or JSON")
+		if n, err = configfile.ParseYAML("", []byte(text)); err != nil || n == nil {
+			d.Wrong(f.Path, at, "is not a list in YAML or JSON")
 			return nil, false
 		}
 	}
-	d.origins.replace(f.Path, at)
+	d.Origins.Replace(f.Path, at)
 	return d.read(f.Path, n, f, func(*yaml.Node) Origin { return at })
 }
 
-// decode turns what viper has into a Config.
-func (d *document) decode(v *viper.Viper) (*Config, error) {
+// decode converts viper's values into a Config.
+func (d document) decode(v *viper.Viper) (*Config, error) {
 	c := new(Config)
 	err := v.UnmarshalExact(c, func(o *mapstructure.DecoderConfig) {
 		o.WeaklyTypedInput = false
 		o.DecodeHook = d.fromText
 	})
 	if err != nil {
-		// The file was checked against the same types before, so that this is a
-		// gap between the two checks.
-		return nil, errors.Join(d.err(), &Error{Origin: Origin{File: d.file}, Msg: OneLine(err)})
+		// The file was checked against the same types before, so the two checks differ.
+		return nil, errors.Join(d.Err(), &Error{Origin: Origin{File: d.File}, Msg: OneLine(err)})
 	}
 	return c, nil
 }
 
-// setExport puts the command line's directory in place of the file's.
-func (c *Config) setExport(d *document, dir string) {
+// setExport replaces the directory of the file by that of the command line.
+func (c *Config) setExport(d document, dir string) {
 	if dir == "" {
 		return
 	}
@@ -191,14 +191,14 @@ func (c *Config) setExport(d *document, dir string) {
 	}
 	at := Origin{Flag: "--export"}
 	if len(nfs) != 1 {
-		d.wrong("", at, c.File+" has "+count(len(nfs), "nfs service")+", not one; set their path there")
+		d.Wrong("", at, c.File+" has "+count(len(nfs), "nfs service")+", not one; set their path there")
 		return
 	}
 	c.Services[nfs[0]].NFS.Path = dir
-	d.origins[index("services", nfs[0])+".nfs.path"] = at
+	d.Origins[index("services", nfs[0])+".nfs.path"] = at
 }
 
-// Keys are the dotted names that the environment and --set can give.
+// Keys returns the dotted names that the environment and --set can give.
 func Keys() (all []string) {
 	for f := range fields() {
 		if !f.Section() {

@@ -8,38 +8,35 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // document is a configuration while it is being read.
-type document struct {
-	file    string
-	origins Origins
-	errs    Errors
-	// misspelt are the keys that are unknown.
-	misspelt map[string]bool
-}
+type document struct{ *configfile.Document }
 
-// source says where a node of a text comes from.
-type source func(n *yaml.Node) Origin
+func newDocument(file string) document { return document{configfile.NewDocument(file)} }
 
-// fileSource is that of the file's nodes.
-func (d *document) fileSource(n *yaml.Node) Origin { return Origin{File: d.file, Line: n.Line} }
-
-// read holds a node against the type of its values and turns it into values:
-// maps, lists, and what spec.Parse gives. Wrong values are noted and left
-// out. Keys without a value are left out, except for the kinds of a service.
-func (d *document) read(key string, n *yaml.Node, f spec.Field, from source) (value any, ok bool) {
+// read checks a node against the type of its values and converts it into values: maps, lists,
+// and the results of spec.Parse. Wrong values are reported and omitted. Keys without a value
+// are omitted too, except for the kinds of a service.
+func (d document) read(key string, n *yaml.Node, f spec.Field, from configfile.Source) (value any, ok bool) {
 	t := f.Type
 	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
 		t = t.Elem()
 	}
 	switch {
 	case n.Kind == yaml.AliasNode:
-		d.wrong(key, from(n), "an alias; write the value out")
+		d.Wrong(key, from(n), "an alias; write the value out")
 		return nil, false
-	case t == reflect.TypeFor[setting]():
-		return d.readSetting(key, n, from)
+	case t == reflect.TypeFor[configfile.Setting]():
+		return d.Setting(key, strings.TrimPrefix(key, configfile.SettingsKey+"."), n, from)
+	case t == reflect.TypeFor[configfile.Settings]():
+		return d.Settings(key, n, from)
+	case t == reflect.TypeFor[configfile.Scopes]():
+		return d.Scopes(key, n, from)
+	case t == labelsType:
+		return d.labels(key, n, from)
 	case isGroup(t):
 		return d.readMapping(key, n, t, from)
 	case t.Kind() == reflect.Slice:
@@ -50,54 +47,44 @@ func (d *document) read(key string, n *yaml.Node, f spec.Field, from source) (va
 
 func isGroup(t reflect.Type) bool {
 	f := spec.Field{Type: reflect.PointerTo(t)}
-	return t.Kind() == reflect.Struct && f.Section() || t.Kind() == reflect.Map
+	return t.Kind() == reflect.Struct && f.Section()
 }
 
-func (d *document) readMapping(key string, n *yaml.Node, t reflect.Type, from source) (map[string]any, bool) {
-	if n.Kind != yaml.MappingNode {
-		d.wrong(key, from(n), "must be a mapping of keys to values")
-		return nil, false
+func (d document) readMapping(key string, n *yaml.Node, t reflect.Type, from configfile.Source) (map[string]any, bool) {
+	keys := keysOf(t)
+	field := func(name string) int {
+		return slices.IndexFunc(keys, func(f spec.Field) bool { return f.Path == name })
 	}
-	keys := keysOf(key, t)
+	all, ok := d.Entries(key, n, from, func(name string) string {
+		if field(name) >= 0 {
+			return ""
+		}
+		return unknownKey(key, name, keys)
+	})
 	out := map[string]any{}
-	for i := 0; i < len(n.Content); i += 2 {
-		name, value := n.Content[i], n.Content[i+1]
-		at := strings.TrimPrefix(key+"."+name.Value, ".")
-		if first, ok := d.origins[at]; ok {
-			d.wrong(at, from(name), fmt.Sprintf("already given in line %d", first.Line))
-			continue
-		}
-		d.origins[at] = from(name)
-		j := slices.IndexFunc(keys, func(f spec.Field) bool { return f.Path == name.Value })
-		if j < 0 {
-			d.misspelt[at] = true
-			d.wrong(at, from(name), unknownKey(key, name.Value, keys))
-			continue
-		}
-		if value.Kind == yaml.ScalarNode && value.Tag == "!!null" {
-			if !keys[j].Section() {
+	for _, e := range all {
+		f := keys[field(e.Name)]
+		if e.Empty() {
+			if !f.Section() {
 				continue
 			}
-			value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: name.Line} // as "echo:" alone
+			e.Value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: e.At.Line} // as "echo:" alone
 		}
-		if v, ok := d.read(at, value, keys[j], from); ok {
-			out[name.Value] = v
+		if v, ok := d.read(e.Key, e.Value, f, from); ok {
+			out[e.Name] = v
 		}
 	}
-	return out, true
+	return out, ok
 }
 
-// keysOf are the keys of one mapping, whose own key is given.
-func keysOf(key string, t reflect.Type) (keys []spec.Field) {
-	if t.Kind() == reflect.Map {
-		return settingKeys(key)
-	}
+// keysOf returns the keys of one mapping.
+func keysOf(t reflect.Type) (keys []spec.Field) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		switch key := sf.Tag.Get("mapstructure"); key {
+		switch sf.Tag.Get("mapstructure") {
 		case "-", "":
 		case ",squash":
-			keys = append(keys, keysOf(key, sf.Type)...)
+			keys = append(keys, keysOf(sf.Type)...)
 		default:
 			keys = append(keys, spec.FieldOf(sf))
 		}
@@ -109,26 +96,22 @@ func unknownKey(section, name string, keys []spec.Field) string {
 	if text := elsewhere[name]; text != "" && strings.HasSuffix(section, "].limits") {
 		return text
 	}
-	if len(keys) == 0 {
-		return "unknown key; there are none here"
-	}
 	names := make([]string, len(keys))
 	for i, f := range keys {
 		names[i] = f.Path
 	}
-	slices.Sort(names)
-	return "unknown key; known here: " + strings.Join(names, ", ")
+	return configfile.Unknown(names)
 }
 
-func (d *document) readList(key string, n *yaml.Node, t reflect.Type, from source) ([]any, bool) {
+func (d document) readList(key string, n *yaml.Node, t reflect.Type, from configfile.Source) ([]any, bool) {
 	if n.Kind != yaml.SequenceNode {
-		d.wrong(key, from(n), "must be a list")
+		d.Wrong(key, from(n), "must be a list")
 		return nil, false
 	}
 	out := []any{}
 	for i, item := range n.Content {
 		at := fmt.Sprintf("%s[%d]", key, i)
-		d.origins[at] = from(item)
+		d.Origins[at] = from(item)
 		if v, ok := d.read(at, item, spec.Field{Type: t}, from); ok {
 			out = append(out, v)
 		}
@@ -136,24 +119,24 @@ func (d *document) readList(key string, n *yaml.Node, t reflect.Type, from sourc
 	return out, true
 }
 
-// readValue reads a value and holds it against its range.
-func (d *document) readValue(key string, n *yaml.Node, f spec.Field, from source) (any, bool) {
+// readValue parses a value and checks its range.
+func (d document) readValue(key string, n *yaml.Node, f spec.Field, from configfile.Source) (any, bool) {
 	want := spec.Expected(f.Type)
 	if n.Kind != yaml.ScalarNode {
-		d.wrong(key, from(n), "must be "+want.Name)
+		d.Wrong(key, from(n), "must be "+want.Name)
 		return nil, false
 	}
 	if want.Tags != nil && !slices.Contains(want.Tags, n.Tag) {
-		d.wrong(key, from(n), fmt.Sprintf("must be %s, not %q", want.Name, n.Value))
+		d.Wrong(key, from(n), fmt.Sprintf("must be %s, not %q", want.Name, n.Value))
 		return nil, false
 	}
 	v, err := spec.Parse(f.Type, n.Value)
 	if err != nil {
-		d.wrong(key, from(n), err.Error())
+		d.Wrong(key, from(n), err.Error())
 		return nil, false
 	}
 	if text := f.Problem(v); text != "" {
-		d.wrong(key, from(n), text)
+		d.Wrong(key, from(n), text)
 		return nil, false
 	}
 	return v.Interface(), true

@@ -12,32 +12,32 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
-// validate checks what the fields by themselves can't say.
-func (c *Config) validate(d *document, o Options) {
-	for _, check := range []func(*document, Options){
-		c.validateControl, c.validateState, c.validateProviders, c.validateServices, c.validateListeners, c.validateLimits, c.validateConnectors,
-		c.validateClashes, c.Settings.validate,
+// validate makes the checks that concern several fields.
+func (c *Config) validate(d document, o Options) {
+	for _, check := range []func(document, Options){
+		c.validateControl, c.validateConsole, c.validateState, c.validateProviders, c.validateServices, c.validateListeners, c.validateLimits, c.validateTracing, c.validateConnectors,
+		c.validateClashes, c.validateSettings, c.validateFleet,
 	} {
 		check(d, o)
 	}
 }
 
-// index is the dotted name of an item of a list.
+// index returns the dotted name of an item of a list.
 func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
-func (c *Config) validateState(d *document, _ Options) {
+func (c *Config) validateState(d document, _ Options) {
 	if c.State.Path == "" {
-		d.fail("state.path", "must not be empty")
+		d.Fail("state.path", "must not be empty")
 	}
 }
 
-func (c *Config) validateProviders(d *document, _ Options) {
+func (c *Config) validateProviders(d document, _ Options) {
 	if bad, ok := errors.AsType[*tuning.Error](c.Providers.Rdmacore.Check()); ok {
-		d.fail("providers.rdmacore."+bad.Key, "%s", bad.Msg)
+		d.Fail("providers.rdmacore."+bad.Key, "%s", bad.Msg)
 	}
 }
 
-func (c *Config) validateServices(d *document, _ Options) {
+func (c *Config) validateServices(d document, _ Options) {
 	seen := map[string]bool{}
 	for i := range c.Services {
 		s, key := &c.Services[i], index("services", i)
@@ -51,24 +51,22 @@ func (c *Config) validateServices(d *document, _ Options) {
 				kinds++
 			}
 		}
-		d.fail(key, "service %q needs exactly one of nfs, echo, forward; it has %d", s.Name, kinds)
+		d.Fail(key, "service %q needs exactly one of nfs, echo, forward; it has %d", s.Name, kinds)
 	}
 }
 
-// specification checks that an item has what it needs, and a name of its own.
-func (d *document) specification(key string, item any, name string, seen map[string]bool) {
+// specification checks that an item has everything that it needs, and a unique name.
+func (d document) specification(key string, item any, name string, seen map[string]bool) {
 	if seen[name] {
-		d.fail(key+".name", "%q is taken already", name)
+		d.Fail(key+".name", "%q is taken already", name)
 	}
 	seen[name] = name != ""
-	for f, problem := range spec.Problems(item) {
-		if problem != "" {
-			d.fail(key+"."+f.Path, "%s", problem)
-		}
+	for field, problem := range spec.Problems(item) {
+		d.Fail(key+"."+field, "%s", problem)
 	}
 }
 
-func (c *Config) validateListeners(d *document, o Options) {
+func (c *Config) validateListeners(d document, o Options) {
 	seen := map[string]bool{}
 	for i := range c.Listeners {
 		l, key := &c.Listeners[i], index("listeners", i)
@@ -78,14 +76,14 @@ func (c *Config) validateListeners(d *document, o Options) {
 		at := slices.IndexFunc(c.Services, func(s spec.Service) bool { return s.Name == l.Service })
 		switch {
 		case at < 0:
-			d.fail(key+".service", "there is no service %q", l.Service)
+			d.Fail(key+".service", "there is no service %q", l.Service)
 		case l.RPCBind && c.Services[at].Forward != nil:
-			d.fail(key+".rpcbind", "service %q forwards programs that rdmad does not know; leave it off", l.Service)
+			d.Fail(key+".rpcbind", "service %q forwards programs that rdmad does not know; leave it off", l.Service)
 		}
 	}
 }
 
-func (c *Config) validateConnectors(d *document, o Options) {
+func (c *Config) validateConnectors(d document, o Options) {
 	seen := map[string]bool{}
 	for i := range c.Connectors {
 		n, key := &c.Connectors[i], index("connectors", i)
@@ -93,19 +91,19 @@ func (c *Config) validateConnectors(d *document, o Options) {
 		d.provider(key, n.Provider, o)
 		d.access(key, len(n.Allow))
 		if n.Name != "" && slices.ContainsFunc(c.Listeners, func(l spec.Listener) bool { return l.Name == n.Name }) {
-			d.fail(key+".name", "%q is the name of a listener; the settings of both are those of listener/%s", n.Name, n.Name)
+			d.Fail(key+".name", "%q is the name of a listener; the settings of both are those of listener/%s", n.Name, n.Name)
 		}
 	}
 }
 
-// access refuses an allow that is there and empty.
-func (d *document) access(key string, allowed int) {
-	if d.given(key+".allow") && allowed == 0 {
-		d.fail(key+".allow", "an empty list would let everybody in; leave it out to say so, or name who may connect")
+// access refuses an allow that is given and empty.
+func (d document) access(key string, allowed int) {
+	if d.Given(key+".allow") && allowed == 0 {
+		d.Fail(key+".allow", "an empty list would let everybody in; leave it out to say so, or name who may connect")
 	}
 }
 
-func (d *document) provider(key, v string, o Options) {
+func (d document) provider(key, v string, o Options) {
 	if o.Providers == nil || slices.Contains(o.Providers, v) {
 		return
 	}
@@ -113,18 +111,18 @@ func (d *document) provider(key, v string, o Options) {
 	if how := o.Absent[v]; how != "" {
 		text += "; " + how
 	}
-	d.fail(key+".provider", "%s", text)
+	d.Fail(key+".provider", "%s", text)
 }
 
-// Address is one that is listened at, and the key that names it.
+// Address is an address to listen on, and its key.
 type Address struct {
 	Key, Address string
 	Provider     string // of verbs; "" for TCP and Unix sockets
 }
 
-// Addresses are those that are listened at.
+// Addresses returns the addresses to listen on.
 func (c *Config) Addresses() []Address {
-	all := []Address{{"control.listen", c.Control.Listen, ""}, {"metrics.listen", c.Metrics.Listen, ""}}
+	all := []Address{{"control.listen", c.Control.Listen, ""}, {"metrics.listen", c.Metrics.Listen, ""}, {"console.listen", c.Console.Listen, ""}}
 	for i, s := range c.Services {
 		if s.NFS != nil {
 			all = append(all, Address{index("services", i) + ".nfs.tcp_listen", s.NFS.TCPListen, ""})
@@ -139,14 +137,13 @@ func (c *Config) Addresses() []Address {
 	return slices.DeleteFunc(all, func(a Address) bool { return a.Address == "" })
 }
 
-// validateClashes finds two things that want one address. softiwarp listens
-// on TCP ports too.
-func (c *Config) validateClashes(d *document, _ Options) {
+// validateClashes finds two keys with the same address. softiwarp also listens on TCP ports.
+func (c *Config) validateClashes(d document, _ Options) {
 	users := map[string]string{}
 	for _, one := range c.Addresses() {
 		other := users[one.Address]
 		if other != "" && !strings.HasSuffix(one.Address, ":0") {
-			d.fail(one.Key, "%s is the address of %s already", one.Address, other)
+			d.Fail(one.Key, "%s is the address of %s already", one.Address, other)
 		}
 		users[one.Address] = cmp.Or(other, one.Key)
 	}

@@ -5,19 +5,20 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// Value is a value that is in force, and where it comes from.
+// Value is an effective value and its origin.
 type Value struct {
 	Key, Value string
 	From       Origin
 }
 
-// Values are all that are in force, but for the live settings, in the order of
-// the keys. Keys with neither a value nor a default are left out.
+// Values returns all effective values except the live settings, in the order of the keys. It
+// omits keys that have neither a value nor a default.
 func (c *Config) Values() (all []Value) {
 	c.values(&all, reflect.ValueOf(c), "")
 	return all
@@ -27,7 +28,7 @@ func (c *Config) values(all *[]Value, root reflect.Value, prefix string) {
 	for f := range spec.Fields(root.Type().Elem()) {
 		v, key := f.In(root, false), prefix+f.Path
 		switch {
-		case !v.IsValid() || key == settingsKey:
+		case !v.IsValid() || key == configfile.SettingsKey || key == configfile.ScopesKey:
 		case f.Section():
 			if v.Elem().IsValid() && v.Elem().NumField() == 0 {
 				*all = append(*all, Value{key, "{}", c.Origins.Of(key)})
@@ -49,7 +50,7 @@ func (c *Config) values(all *[]Value, root reflect.Value, prefix string) {
 	}
 }
 
-// origin is that of a key. A key that is left out in a section that is given has its
+// origin returns the origin of a key. A key that is omitted in a given section has its
 // default.
 func (c *Config) origin(key string, given bool) Origin {
 	if around := c.Origins.Of(key); given || around.Env != "" || around.Flag != "" {
@@ -58,7 +59,7 @@ func (c *Config) origin(key string, given bool) Origin {
 	return Origin{}
 }
 
-// planeDefaults are those of the data plane's limits.
+// planeDefaults are the defaults of the data plane's limits.
 var planeDefaults = map[string]string{
 	"limits.connections":              strconv.Itoa(dataplane.DefaultMaxConnections),
 	"limits.connections_per_peer":     strconv.Itoa(dataplane.DefaultConnectionsPerPeer),

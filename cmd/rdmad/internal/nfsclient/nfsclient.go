@@ -1,7 +1,6 @@
-// Package nfsclient is the part of an NFSv3 client (RFC 1813) that the
-// demonstration and the daemon's tests need: mount, make, write, commit, read
-// and remove files over RPC-over-RDMA, with the file's bytes moved by RDMA
-// Read and Write.
+// Package nfsclient is a small NFSv3 client (RFC 1813) for the demonstration and the daemon's
+// tests. It mounts, and creates, writes, commits, reads and removes files over RPC-over-RDMA.
+// The data of files moves by RDMA Read and Write.
 package nfsclient
 
 import (
@@ -20,12 +19,13 @@ const (
 	mountProgram = 100005
 	version      = 3
 
-	procMount  = 1
-	procRead   = 6
-	procWrite  = 7
-	procCreate = 8
-	procRemove = 12
-	procCommit = 21
+	procMount   = 1
+	procGetattr = 1
+	procRead    = 6
+	procWrite   = 7
+	procCreate  = 8
+	procRemove  = 12
+	procCommit  = 21
 )
 
 // Sizes of parts of arguments and results, in bytes.
@@ -33,7 +33,7 @@ const (
 	maxHandle = 64
 	fattrSize = 84
 	preSize   = 24 // wcc_attr
-	// maxReply holds every reply but the data of READ.
+	// maxReply is the largest reply without the data of READ.
 	maxReply = 512
 )
 
@@ -48,14 +48,13 @@ type StatusError uint32
 
 func (s StatusError) Error() string { return fmt.Sprintf("NFS status %d", uint32(s)) }
 
-// Client makes calls for one user on one connection, which stays the
-// caller's.
+// Client makes calls for one user on one connection. The caller owns the connection.
 type Client struct {
 	rpc  *rpcrdma.Client
 	cred oncrpc.Auth
 }
 
-// New makes a client whose calls are those of a user and a group.
+// New returns a client that makes calls for a user and a group.
 func New(rpc *rpcrdma.Client, uid, gid uint32) *Client {
 	sys := oncrpc.AuthSys{MachineName: []byte("rdmad"), UID: uid, GID: gid}
 	return &Client{rpc: rpc, cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}}
@@ -64,7 +63,7 @@ func New(rpc *rpcrdma.Client, uid, gid uint32) *Client {
 // Handle names a file or a directory.
 type Handle []byte
 
-// call makes a call and takes the status off its results.
+// call makes a call and removes the status from its results.
 func (c *Client) call(ctx context.Context, r *rpcrdma.Call) (xdr.Decoder, error) {
 	r.Cred = c.cred
 	r.MaxReply = maxReply
@@ -82,7 +81,7 @@ func newCall(procedure uint32, args []byte) *rpcrdma.Call {
 	return &rpcrdma.Call{Program: program, Version: version, Procedure: procedure, Args: args}
 }
 
-// Mount gives the root of an export.
+// Mount returns the root of an export.
 func (c *Client) Mount(ctx context.Context, path string) (Handle, error) {
 	d, err := c.call(ctx, &rpcrdma.Call{
 		Program: mountProgram, Version: version, Procedure: procMount, Args: xdr.AppendString(nil, path),
@@ -94,7 +93,15 @@ func (c *Client) Mount(ctx context.Context, path string) (Handle, error) {
 	return h, d.Err()
 }
 
-// Create makes a file, or opens it if it is there (UNCHECKED).
+// Getattr asks for the attributes of a file or a directory.
+func (c *Client) Getattr(ctx context.Context, h Handle) error {
+	if _, err := c.call(ctx, newCall(procGetattr, xdr.AppendOpaque(nil, h))); err != nil {
+		return fmt.Errorf("getattr: %w", err)
+	}
+	return nil
+}
+
+// Create creates a file, or opens it if it exists (UNCHECKED).
 func (c *Client) Create(ctx context.Context, dir Handle, name string) (Handle, error) {
 	args := xdr.AppendString(xdr.AppendOpaque(nil, dir), name)
 	args = xdr.AppendUint32(args, 0)     // UNCHECKED
@@ -114,8 +121,7 @@ func (c *Client) Create(ctx context.Context, dir Handle, name string) (Handle, e
 	return h, d.Err()
 }
 
-// Write writes the first n bytes of buf at an offset and returns how many
-// were taken.
+// Write writes the first n bytes of buf at an offset. It returns how many the server wrote.
 func (c *Client) Write(ctx context.Context, h Handle, offset uint64, buf oncrpc.Buffer, n int, stable uint32) (int, error) {
 	args := xdr.AppendUint64(xdr.AppendOpaque(nil, h), offset)
 	args = xdr.AppendUint32(args, uint32(n))
@@ -138,7 +144,7 @@ func (c *Client) Write(ctx context.Context, h Handle, offset uint64, buf oncrpc.
 	return count, d.Err()
 }
 
-// Commit makes what was written unstably survive.
+// Commit makes unstably written data durable.
 func (c *Client) Commit(ctx context.Context, h Handle) error {
 	args := xdr.AppendUint64(xdr.AppendOpaque(nil, h), 0)
 	args = xdr.AppendUint32(args, 0) // to the end
@@ -148,8 +154,8 @@ func (c *Client) Commit(ctx context.Context, h Handle) error {
 	return nil
 }
 
-// Read reads up to n bytes at an offset into buf, which has room for n+3, and
-// returns how many came, and whether the file ends with them.
+// Read reads up to n bytes at an offset into buf, which must have room for n+3. It returns
+// how many it read, and whether the file ends there.
 func (c *Client) Read(ctx context.Context, h Handle, offset uint64, buf oncrpc.Buffer, n int) (int, bool, error) {
 	args := xdr.AppendUint64(xdr.AppendOpaque(nil, h), offset)
 	r := newCall(procRead, xdr.AppendUint32(args, uint32(n)))

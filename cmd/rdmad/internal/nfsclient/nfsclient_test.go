@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestFileThereAndBack(t *testing.T) {
 	dir := t.TempDir()
-	srv, err := nfs.New(nfs.Config{Path: dir, StateDir: t.TempDir()})
+	srv, err := nfs.New(nfs.Config{Export: nfs.Export{Path: dir}, StateDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

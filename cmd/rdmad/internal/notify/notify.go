@@ -1,9 +1,9 @@
-// Package notify is what rdmad and a service manager have to do with each
-// other: rdmad says how it is (sd_notify(3)) and takes the sockets that were
-// bound for it (sd_listen_fds(3)). Without a service manager it does nothing.
+// Package notify connects rdmad with a service manager: rdmad reports its state
+// (sd_notify(3)) and takes the sockets that were bound for it (sd_listen_fds(3)). Without a
+// service manager it does nothing.
 //
-// The caller says Ready once it serves, wraps each reload in Reloading and
-// Ready, says Stopping when it begins to end, and runs Watch meanwhile.
+// The caller calls Ready once it serves, encloses each reload in Reloading and Ready, calls
+// Stopping when it begins to end, and runs Watch meanwhile.
 package notify
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Notifier talks to the service manager that the environment names. Its
-// methods may be called from any goroutine.
+// Notifier notifies the service manager that the environment names. Its methods are safe for
+// concurrent use.
 type Notifier struct {
 	log      *slog.Logger
-	watchdog time.Duration // without a word after which rdmad counts as hung; 0 for none
+	watchdog time.Duration // silence after which rdmad counts as hung; 0 means no watchdog
 	tell     func(string) error
 }
 
-// New reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. A watchdog that
-// can't be understood is a warning: the service manager will end rdmad.
+// New reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. It logs a warning if the watchdog's
+// settings are not valid, because the service manager will then end rdmad.
 func New(log *slog.Logger) *Notifier {
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("the service manager's watchdog is not served", "error", err)
+		log.Warn("rdmad cannot answer the service manager's watchdog", "error", err)
 	}
 	return &Notifier{log: log, watchdog: watchdog, tell: func(state string) error {
 		_, err := daemon.SdNotify(false, state)
@@ -35,32 +35,35 @@ func New(log *slog.Logger) *Notifier {
 	}}
 }
 
-// Ready says that rdmad serves what its configuration says.
+// Ready reports that rdmad serves according to its configuration.
 func (n *Notifier) Ready() { n.say(daemon.SdNotifyReady) }
 
-// Reloading says that the configuration is being read again; Ready ends it.
-// The time is for units of Type=notify-reload, which need it.
+// Reloading reports that the configuration is being read again. Ready ends that. The message
+// includes the time, which units of Type=notify-reload need.
 func (n *Notifier) Reloading() {
 	n.say(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 }
 
-// Stopping says that rdmad lets calls in flight finish and then ends.
+// Stopping reports that rdmad lets calls in flight finish and then ends.
 func (n *Notifier) Stopping() { n.say(daemon.SdNotifyStopping) }
+
+// Status reports a line about rdmad's health, which systemctl status shows.
+func (n *Notifier) Status(text string) { n.say("STATUS=" + text) }
 
 func (n *Notifier) say(state string) {
 	if err := n.tell(state); err != nil {
-		n.log.Warn("service manager not told", "what", state, "error", err)
+		n.log.Warn("cannot notify the service manager", "what", state, "error", err)
 	}
 }
 
-// looks is how many looks fit into the watchdog's time, so that one that is
-// late or fails on a busy machine is not the end.
+// looks is the number of looks in the watchdog's time. With several, a look that is late or
+// fails on a busy machine does not end rdmad.
 const looks = 4
 
-// Watch keeps the service manager's watchdog content for as long as works
-// says that rdmad does its work, until ctx ends. An error of works is logged
-// and costs the look; one that doesn't return costs them all, so that the
-// watchdog ends a rdmad that hangs. Without a watchdog it returns at once.
+// Watch notifies the service manager's watchdog while works succeeds, until ctx ends. If works
+// returns an error, Watch logs it and skips one notification. If works does not return,
+// notifications stop, and the watchdog ends the hung rdmad. Without a watchdog Watch returns
+// at once.
 func (n *Notifier) Watch(ctx context.Context, works func(context.Context) error) {
 	if n.watchdog <= 0 {
 		return
@@ -83,9 +86,9 @@ func (n *Notifier) look(ctx context.Context, limit time.Duration, works func(con
 	defer cancel()
 	err := works(within)
 	switch {
-	case ctx.Err() != nil: // ending, so nobody asks any more
+	case ctx.Err() != nil: // rdmad is ending: the watchdog no longer matters
 	case err != nil:
-		n.log.Error("rdmad does not do its work; the service manager's watchdog is not told otherwise", "error", err)
+		n.log.Error("rdmad does not work; it does not answer the service manager's watchdog", "error", err)
 	default:
 		n.say(daemon.SdNotifyWatchdog)
 	}

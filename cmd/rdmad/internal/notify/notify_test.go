@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestSays has each message arrive at a service manager's socket.
+// TestSays: each message arrives at a service manager's socket.
 func TestSays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -35,6 +35,7 @@ func TestSays(t *testing.T) {
 		{n.Ready, `^READY=1$`},
 		{n.Reloading, `^RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*\n$`},
 		{n.Stopping, `^STOPPING=1$`},
+		{func() { n.Status("all is well") }, `^STATUS=all is well$`},
 	} {
 		c.say()
 		buf := make([]byte, 100)
@@ -70,14 +71,14 @@ func TestBadSurroundings(t *testing.T) {
 	var log bytes.Buffer
 	n := New(slog.New(slog.NewTextHandler(&log, nil)))
 	n.Ready()
-	for _, want := range []string{"watchdog is not served", "service manager not told"} {
+	for _, want := range []string{"rdmad cannot answer the service manager's watchdog", "cannot notify the service manager"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("nothing of %q in the log:\n%s", want, &log)
 		}
 	}
 }
 
-// watched is a notifier with a watchdog of 8 seconds, and what it said.
+// watched returns a notifier with a watchdog of 8 seconds, and its messages.
 func watched(log *bytes.Buffer) (*Notifier, *[]string) {
 	said := new([]string)
 	return &Notifier{
@@ -86,7 +87,7 @@ func watched(log *bytes.Buffer) (*Notifier, *[]string) {
 	}, said
 }
 
-// TestWatch looks four times in the watchdog's time.
+// TestWatch: there are four looks in the watchdog's time.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -100,7 +101,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestWatchFails keeps silent for as long as the work isn't done.
+// TestWatchFails: the notifier is silent while works fails.
 func TestWatchFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -125,7 +126,7 @@ func TestWatchFails(t *testing.T) {
 	})
 }
 
-// TestWatchHangs has a look that never returns: the watchdog hears nothing.
+// TestWatchHangs: a look never returns, and the watchdog gets no message.
 func TestWatchHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, said := watched(new(bytes.Buffer))

@@ -1,6 +1,6 @@
-// Package provenance tells, without a running rdmad, which live settings it
-// would have with a configuration, and where each comes from: the built-in
-// default, a line of the file, or what operators stored over it.
+// Package provenance shows, without a running rdmad, which live settings rdmad would have with
+// a configuration, and the origin of each: the built-in default, a line of the file, or a
+// stored setting of an operator.
 package provenance
 
 import (
@@ -22,74 +22,71 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Report is what a configuration comes to.
+// Report shows the effects of a configuration.
 type Report struct {
 	File      string `json:"file"`
 	Listeners int    `json:"listeners"`
 	Services  int    `json:"services"`
-	// Connectors are left out of the text when there are none.
+	// Connectors are omitted from the text when there are none.
 	Connectors int    `json:"connectors"`
 	Memory     Memory `json:"memory"`
-	// Unreachable lists limits that need more open files than a process may have
-	// here, a line each.
+	// Unreachable lists the limits that need more open files than a process may have here,
+	// one line each.
 	Unreachable []string `json:"unreachable_limits"`
 	State       State    `json:"state"`
-	// Configuration is everything but the live settings.
+	// Configuration has everything except the live settings.
 	Configuration []Configured `json:"configuration"`
-	// Settings are all there are, at the global scope.
+	// Settings has all settings at the global scope.
 	Settings []Value `json:"settings"`
-	// Scopes are what listener and peer scopes have stored over that.
+	// Scopes has the settings of listener and peer scopes.
 	Scopes []Scoped `json:"scopes"`
 }
 
 // Memory is the limit of the process's memory, in bytes.
 type Memory struct {
-	Limit   int64  `json:"limit"`   // in force, in this control group
+	Limit   int64  `json:"limit"`   // effective, in this control group
 	Source  string `json:"source"`  // default, limits.memory or cgroup
-	Asked   int64  `json:"asked"`   // by limits.memory, or the default
-	Warning string `json:"warning"` // why Limit is less than Asked, and what to do
+	Asked   int64  `json:"asked"`   // by limits.memory or its default
+	Warning string `json:"warning"` // why Limit is lower than Asked, and what to do
 }
 
 // State is the file of the stored settings.
 type State struct {
 	Path     string `json:"path"`
-	Read     bool   `json:"read"`     // false when there is none
-	Problem  string `json:"problem"`  // why it wasn't read; "" when that is as it should be
+	Read     bool   `json:"read"`     // false when there is no file
+	Problem  string `json:"problem"`  // why it was not read; "" if that is expected
 	Revision uint32 `json:"revision"` // of the stored settings
-	// Pending is the revision that waits to be confirmed, until Deadline; 0
-	// without one.
+	// Pending is the revision that waits to be confirmed until Deadline, or 0.
 	Pending  uint32 `json:"pending"`
 	Deadline string `json:"deadline"`
 }
 
-// Configured is a value of the configuration and where it comes from.
+// Configured is a value of the configuration and its origin.
 type Configured struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 	From  string `json:"from"` // default, FILE:LINE, an environment variable or a flag
 }
 
-// Value is a setting and where it comes from.
+// Value is a setting and its origin.
 type Value struct {
 	Key      string `json:"key"`
 	Value    string `json:"value"`
-	Source   string `json:"source"`   // default, config or global
-	Detail   string `json:"detail"`   // FILE:LINE of config, else ""
+	Source   string `json:"source"`   // default, config or a scope at which operators set it
+	Detail   string `json:"detail"`   // FILE:LINE for config, otherwise ""
 	Revision uint32 `json:"revision"` // that set it; 0 for default and config
-	// Over is what the file says when something stored wins over it, else "".
+	// Over is the file's value if a stored value overrides it, otherwise "".
 	Over string `json:"over"`
 }
 
-// Scoped is a stored setting of a narrower scope.
+// Scoped is a setting at a narrower scope.
 type Scoped struct {
-	Scope    string `json:"scope"`
-	Key      string `json:"key"`
-	Value    string `json:"value"`
-	Revision uint32 `json:"revision"`
+	Scope string `json:"scope"`
+	Value
 }
 
-// Make reads the stored settings of a configuration, whether its rdmad runs or
-// not. Its errors are those for which rdmad would not start.
+// Make reads the stored settings of a configuration. A running rdmad does not prevent that. An
+// error means that rdmad would not start.
 func Make(c *config.Config, stored string) (*Report, error) {
 	r := &Report{
 		File: c.File, Listeners: len(c.Listeners), Services: len(c.Services), Connectors: len(c.Connectors), State: State{Path: stored},
@@ -115,7 +112,8 @@ func Make(c *config.Config, stored string) (*Report, error) {
 			return nil, err
 		}
 	}
-	if contents == nil || contents.Seen != c.Layer().Values {
+	layer := c.Layer()
+	if contents == nil || layer.Differ(&contents.Seen) != 0 {
 		if state, err = state.WithFile(c.Layer()); err != nil {
 			return nil, c.Blame(err)
 		}
@@ -125,7 +123,7 @@ func Make(c *config.Config, stored string) (*Report, error) {
 }
 
 func (r *Report) restore(state *settings.State, c *statefile.Contents) (*settings.State, error) {
-	restored, err := state.Restore(c.Revision, c.File, c.Layers)
+	restored, err := state.Restore(c.Revision, c.File, c.Fleet, c.Layers)
 	if err != nil {
 		return nil, fmt.Errorf("%s doesn't suit this rdmad: %w", r.State.Path, err)
 	}
@@ -139,44 +137,49 @@ func (r *Report) restore(state *settings.State, c *statefile.Contents) (*setting
 
 func (r *Report) fill(c *config.Config, state *settings.State) {
 	for k := range live.NumKeys {
-		sayings := state.ExplainAt(k, settings.Scope{})
-		if len(sayings) == 0 {
-			continue // nothing implements it
-		}
-		v := Value{Key: k.String()}
-		for _, s := range sayings {
-			if s.Wins {
-				v.Value, v.Source, v.Detail, v.Revision = s.Value, s.Source, s.Detail, s.Revision
-				if s.Source == "config" {
-					v.Detail = c.Origins.Of("settings." + v.Key).String()
-				}
-			} else if s.Source == "config" {
-				v.Over = s.Value + " " + place(s.Source, s.Detail)
-			}
-		}
-		r.Settings = append(r.Settings, v)
+		r.Settings = append(r.Settings, value(c, state, settings.Scope{}, k))
 	}
-	for _, scope := range state.Dump().Scopes {
-		if scope.Scope == (settings.Scope{}).String() {
-			continue
+	for _, d := range state.Dump().Scopes {
+		scope, err := settings.ParseScope(d.Scope)
+		if err != nil || scope == (settings.Scope{}) {
+			continue // scopes in a dump are written as scopes
 		}
-		r.scope(state, scope)
+		for _, key := range slices.Sorted(maps.Keys(d.Values)) {
+			k, _ := settings.ParseKey(key)
+			r.Scopes = append(r.Scopes, Scoped{d.Scope, value(c, state, scope, k)})
+		}
 	}
 }
 
-func (r *Report) scope(state *settings.State, d settings.ScopeDump) {
-	scope, err := settings.ParseScope(d.Scope)
-	if err != nil {
-		return // a dump's scopes are spelt as scopes are
+// value returns the effective value at a scope.
+func value(c *config.Config, state *settings.State, scope settings.Scope, k settings.Key) Value {
+	v := Value{Key: k.String()}
+	for _, s := range state.ExplainAt(k, scope) {
+		if s.Source == "config" {
+			s.Detail = c.SettingOrigin(s.Scope, k).String()
+		}
+		if s.Wins {
+			v.Value, v.Source, v.Detail, v.Revision = s.Value, s.Source, s.Detail, s.Revision
+		} else if s.Source == "config" && s.Scope == scope {
+			v.Over = s.Value + " " + place(s.Source, s.Detail)
+		}
 	}
-	layer := state.Layer(scope)
-	for _, key := range slices.Sorted(maps.Keys(d.Values)) {
-		k, _ := settings.ParseKey(key)
-		r.Scopes = append(r.Scopes, Scoped{Scope: d.Scope, Key: key, Value: d.Values[key], Revision: layer.Set[k]})
-	}
+	return v
 }
 
-// place is a source in short.
+// from returns the origin in one line.
+func (v *Value) from() string {
+	from := place(v.Source, v.Detail)
+	if v.Revision != 0 {
+		from += fmt.Sprintf(", revision %d", v.Revision)
+	}
+	if v.Over != "" {
+		from += ", over " + v.Over
+	}
+	return from
+}
+
+// place returns a source in short.
 func place(source, detail string) string {
 	if detail != "" {
 		return source + " " + detail
@@ -214,17 +217,14 @@ func (r *Report) Table(w io.Writer) error {
 	}
 	fmt.Fprint(out, "\nSETTING\tVALUE\tFROM\n")
 	for _, v := range r.Settings {
-		from := place(v.Source, v.Detail)
-		if v.Revision != 0 {
-			from += fmt.Sprintf(", revision %d", v.Revision)
-		}
-		if v.Over != "" {
-			from += ", over " + v.Over
-		}
-		fmt.Fprintf(out, "%s\t%s\t%s\n", v.Key, v.Value, from)
+		fmt.Fprintf(out, "%s\t%s\t%s\n", v.Key, v.Value, v.from())
 	}
 	for _, s := range r.Scopes {
-		fmt.Fprintf(out, "%s\t%s\t%s, revision %d\n", s.Key, s.Value, s.Scope, s.Revision)
+		from := s.from()
+		if s.Source == "config" {
+			from = s.Scope + ", " + from
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\n", s.Key, s.Value.Value, from)
 	}
 	return out.Flush()
 }

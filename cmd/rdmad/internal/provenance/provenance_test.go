@@ -114,6 +114,36 @@ func TestStoredIsShown(t *testing.T) {
 		"inline.send_max 2048 global, revision 1", "credits.max 16 config rdmad.yaml:1")
 }
 
+// TestScopesOfTheFile: a value that the file gives at a scope has its line. A stored value at
+// that scope overrides it.
+func TestScopesOfTheFile(t *testing.T) {
+	path := stored(t)
+	c := parse(t, text+"scopes:\n  listener/nfs:\n    credits: {weight: 3}\n  peer/10.0.0.0/8: {ddp: {min_chunk: 8}, credits: {max: 9}}\n")
+	expect(t, table(t, c, path), "inline.send_max 2048 global, revision 1, over 8192 config rdmad.yaml:2", "credits.weight 1 default",
+		"credits.weight 3 listener/nfs, config rdmad.yaml:6", "credits.max 9 peer/10.0.0.0/8, config rdmad.yaml:7",
+		"ddp.min_chunk 9 peer/10.0.0.0/8, revision 2, over 8 config rdmad.yaml:7")
+	r, err := Make(c, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := r.JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+      "scope": "listener/nfs",
+      "key": "credits.weight",
+      "value": "3",
+      "source": "config",
+      "detail": "rdmad.yaml:6",
+      "revision": 0,
+      "over": ""
+    }`
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("no %s in\n%s", want, &out)
+	}
+}
+
 func TestRefusedByState(t *testing.T) {
 	path := stored(t)
 	if err := os.WriteFile(path, []byte("not a database"), 0o600); err != nil {

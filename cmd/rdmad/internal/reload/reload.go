@@ -1,11 +1,12 @@
-// Package reload takes a changed configuration file into a running rdmad: on
-// demand, when the file changes, and when settings that wait to be confirmed
-// held it up. A file is taken whole or not at all, and one line of the log
-// says which.
+// Package reload applies a changed configuration file to a running rdmad: on demand, when the
+// file changes, and when what prevented it may be gone: settings that waited to be confirmed, a
+// port in use, a directory that was not mounted. A file is applied completely or not at all, and
+// one line of the log says which.
 package reload
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -21,43 +22,76 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
 
-// Settings are where the live settings of a file go; see package
-// controlplane.
+// Settings applies the live settings of a file. See package controlplane.
 type Settings interface {
+	// CheckReload returns the error that Reload would return.
+	CheckReload(settings.FileLayer) error
 	Reload(settings.FileLayer) (_ desired.Result, changed bool, err error)
 	WatchRevisions() (*desired.Watcher, error)
 }
 
-// Config is what a Reloader is made with; all fields but Began, Ended and Waiting
-// are needed.
+// Prepared is a version of the file with everything that it needs: addresses are bound, and
+// directories open. Either method is called once.
+type Prepared interface {
+	Commit()  // puts it in service
+	Discard() // frees it
+}
+
+// OutsideError means that a file can't be applied now, for reasons that may go away.
+type OutsideError struct{ Err error }
+
+func (e *OutsideError) Error() string { return e.Err.Error() }
+
+func (e *OutsideError) Unwrap() error { return e.Err }
+
+// The default pauses before a file is tried again after an *OutsideError. The pause doubles.
+const (
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// Config configures a Reloader. All fields except Refused, Applied, Began, Ended, Waiting and
+// the pauses are required.
 type Config struct {
-	// Running is the configuration in force. Without a file nothing is ever
-	// taken.
+	// Running is the current configuration. Without a file nothing is ever reloaded.
 	Running *config.Config
 	// Load reads the file again.
 	Load     func() (*config.Config, error)
 	Settings Settings
-	// Apply has listeners and services follow, once the settings have. It
-	// logs what it does and what fails.
-	Apply func(old, next *config.Config)
-	// Began and Ended are told of each reload, one that is refused too; nil
-	// for nobody.
+	// Prepare prepares everything of a version except the settings, and leaves what is in
+	// service as it is. The error may be an *OutsideError.
+	Prepare func(next *config.Config) (Prepared, error)
+	// Refused, if not nil, gets the error of a file that is not applied: the file is
+	// invalid, something that it needs can't be had (*OutsideError), or a revision of the
+	// settings waits to be confirmed (*desired.PendingError). It is not called again for
+	// the same error.
+	Refused func(error)
+	// Applied, if not nil, is called when a file is in force.
+	Applied func(next *config.Config)
+	// Began and Ended, if not nil, are called for each reload, even for one that is
+	// refused.
 	Began, Ended func()
-	// Waiting says that the file hasn't been taken yet, because a revision of
-	// the settings waits to be confirmed.
+	// Waiting means that the file's settings are not applied yet because of stored
+	// settings: see desired.Waits.
 	Waiting bool
-	Logger  *slog.Logger
+	// FirstRetry and LastRetry are the first and the longest pause before a file is tried
+	// again after an *OutsideError. 0 means the defaults.
+	FirstRetry, LastRetry time.Duration
+	Logger                *slog.Logger
 }
 
-// Reloader takes changes of the file. Run does all the work.
+// Reloader applies changes of the file. Run does all the work.
 type Reloader struct {
 	cfg     Config
-	text    []byte // of the file when it was last looked at
+	text    []byte // of the file at the last check
 	waiting bool
+	again   *time.Timer   // fires when the file is to be tried again
+	pause   time.Duration // before the next try
+	reason  string        // of the last refusal; "" after a success
 }
 
-// New makes a reloader for what is running. A file that isn't any more what
-// Running was read from is a changed one.
+// New returns a reloader for the current configuration. If the file has changed since Running
+// was read from it, it counts as changed.
 func New(cfg Config) *Reloader {
 	if cfg.Began == nil {
 		cfg.Began = func() {}
@@ -65,11 +99,19 @@ func New(cfg Config) *Reloader {
 	if cfg.Ended == nil {
 		cfg.Ended = func() {}
 	}
-	return &Reloader{cfg: cfg, text: cfg.Running.Text, waiting: cfg.Waiting}
+	if cfg.Refused == nil {
+		cfg.Refused = func(error) {}
+	}
+	if cfg.Applied == nil {
+		cfg.Applied = func(*config.Config) {}
+	}
+	cfg.FirstRetry, cfg.LastRetry = cmp.Or(cfg.FirstRetry, firstRetry), cmp.Or(cfg.LastRetry, lastRetry)
+	r := &Reloader{cfg: cfg, text: cfg.Running.Text, waiting: cfg.Waiting, again: time.NewTimer(time.Hour), pause: cfg.FirstRetry}
+	r.again.Stop()
+	return r
 }
 
-// Run works until ctx ends; demand asks for a reload whether the file changed
-// or not.
+// Run works until ctx ends. demand requests a reload even if the file has not changed.
 func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 	folder := r.watch()
 	var events chan fsnotify.Event
@@ -78,11 +120,12 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 	if folder != nil {
 		defer folder.close()
 		events, failures, due = folder.watcher.Events, folder.watcher.Errors, folder.timer.C
-		folder.event(time.Now()) // it may have changed before it was watched
+		folder.event(time.Now()) // the file may have changed before it was watched
 	}
 	revisions := r.revisions()
 	defer func() { revisions.close() }()
-	if r.waiting { // it may have been settled before it was watched
+	defer r.again.Stop()
+	if r.waiting { // the revision may have been decided before it was watched
 		r.take()
 	}
 	for {
@@ -94,12 +137,14 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 		case <-events:
 			folder.event(time.Now())
 		case err := <-failures:
-			r.cfg.Logger.Warn("changes of the configuration file may be missed; SIGHUP reloads it", "error", err)
+			r.cfg.Logger.Warn("rdmad may miss changes of the configuration file; SIGHUP reloads it", "error", err)
 			folder.event(time.Now())
 		case <-due:
 			folder.due()
 			events, failures = folder.watcher.Events, folder.watcher.Errors
 			r.onChange()
+		case <-r.again.C:
+			r.load()
 		case <-revisions.entries():
 			if r.waiting {
 				r.take()
@@ -118,70 +163,86 @@ func (r *Reloader) watch() *files {
 	}
 	folder, err := watchFolder(r.cfg.Running.File)
 	if err != nil {
-		r.cfg.Logger.Warn("changes of the configuration file are not seen; SIGHUP reloads it", "error", err)
+		r.cfg.Logger.Warn("rdmad does not notice changes of the configuration file; SIGHUP reloads it", "error", err)
 		return nil
 	}
 	return folder
 }
 
 func (r *Reloader) onDemand() {
-	r.cfg.Began() // whoever asked waits for the end, even if nothing can be done
+	r.cfg.Began() // the caller waits for the end, even if there is nothing to reload
 	defer r.cfg.Ended()
 	if r.cfg.Running.File == "" {
 		r.cfg.Logger.Warn("nothing to reload: rdmad was started without --config")
 		return
 	}
-	r.text, _ = os.ReadFile(r.cfg.Running.File) // Load says what is wrong with it
-	r.load()
+	r.text, _ = os.ReadFile(r.cfg.Running.File) // Load reports what is wrong with it
+	r.fresh()
 }
 
-// onChange takes the file if it is another one; its folder may have seen
-// other changes.
+// onChange reloads the file if its text has changed. Its folder may have other changes.
 func (r *Reloader) onChange() {
 	text, err := os.ReadFile(r.cfg.Running.File)
 	if err == nil && bytes.Equal(text, r.text) {
 		return
 	}
 	if err != nil && r.text == nil {
-		return // told already
+		return // reported already
 	}
 	r.text = text
 	r.take()
 }
 
-// take is load, with those told who want to know.
+// take calls fresh between Began and Ended.
 func (r *Reloader) take() {
 	r.cfg.Began()
 	defer r.cfg.Ended()
+	r.fresh()
+}
+
+// fresh loads the file, and reports its errors even if they are those of the last time.
+func (r *Reloader) fresh() {
+	r.reason, r.pause = "", r.cfg.FirstRetry
 	r.load()
 }
 
-// load loads the file and makes it the running configuration, or says why
-// not.
+// load loads the file and makes it the running configuration, or reports why not.
 func (r *Reloader) load() {
 	r.waiting = false
+	r.again.Stop()
 	next, err := r.cfg.Load()
 	if err != nil {
 		r.refuse(err)
 		return
 	}
+	ready, err := r.cfg.Prepare(next)
+	if err != nil {
+		r.refuse(r.withSettings(next, err))
+		return
+	}
 	_, _, err = r.cfg.Settings.Reload(next.Layer())
+	if err != nil {
+		ready.Discard()
+	}
 	var pending *desired.PendingError
 	switch {
 	case errors.As(err, &pending):
 		r.waiting = true
+		r.cfg.Refused(pending)
 		r.cfg.Logger.Warn("configuration not reloaded yet", "file", next.File, "reason", pending.Error())
 		return
 	case err != nil:
+		r.waiting = desired.Waits(err)
 		r.refuse(next.Blame(err))
 		return
 	}
+	ready.Commit()
 	old := r.cfg.Running
 	restart := unchangeable(old, next)
-	r.cfg.Apply(old, next)
-	// What waits for a restart is still what it was.
-	next.Control, next.Metrics, next.State, next.Providers = old.Control, old.Metrics, old.State, old.Providers
-	r.cfg.Running = next
+	// Parts that need a restart keep their old values.
+	next.Control, next.Metrics, next.State, next.Providers, next.Tracing, next.Fleet, next.Console = old.Control, old.Metrics, old.State, old.Providers, old.Tracing, old.Fleet, old.Console
+	r.cfg.Running, r.reason = next, ""
+	r.cfg.Applied(next)
 	r.cfg.Logger.Info("configuration reloaded", "file", next.File)
 	if len(restart) > 0 {
 		r.cfg.Logger.Warn("parts of the configuration need a restart to be in force",
@@ -189,18 +250,42 @@ func (r *Reloader) load() {
 	}
 }
 
-func (r *Reloader) refuse(err error) {
-	r.cfg.Logger.Error("configuration not reloaded, everything stays as it is", "error", config.OneLine(err))
+// withSettings adds the errors of a file's settings to those of the rest. If only the rest can
+// heal by itself, the whole can't.
+func (r *Reloader) withSettings(next *config.Config, err error) error {
+	wrong := r.cfg.Settings.CheckReload(next.Layer())
+	if wrong == nil || errors.As(wrong, new(*desired.PendingError)) {
+		return err
+	}
+	r.waiting = desired.Waits(wrong)
+	if outside, ok := errors.AsType[*OutsideError](err); ok {
+		err = outside.Err
+	}
+	return errors.Join(err, next.Blame(wrong))
 }
 
-// unchangeable names the parts that differ and can't follow a running rdmad.
+// refuse reports an error, unless it was the error of the last try. It has the file tried again
+// if the cause may go away.
+func (r *Reloader) refuse(err error) {
+	if text := config.OneLine(err); text != r.reason {
+		r.reason = text
+		r.cfg.Refused(err)
+		r.cfg.Logger.Error("configuration not reloaded; nothing changed", "error", text)
+	}
+	if errors.As(err, new(*OutsideError)) {
+		r.again.Reset(r.pause)
+		r.pause = min(2*r.pause, r.cfg.LastRetry)
+	}
+}
+
+// unchangeable returns the names of the changed parts that need a restart.
 func unchangeable(old, next *config.Config) (parts []string) {
 	for _, p := range []struct {
 		name      string
 		old, next any
 	}{
 		{"control", old.Control, next.Control}, {"metrics", old.Metrics, next.Metrics}, {"state", old.State, next.State},
-		{"providers", old.Providers, next.Providers},
+		{"providers", old.Providers, next.Providers}, {"tracing", old.Tracing, next.Tracing}, {"fleet", old.Fleet, next.Fleet}, {"console", old.Console, next.Console},
 	} {
 		if !reflect.DeepEqual(p.old, p.next) {
 			parts = append(parts, p.name)

@@ -2,11 +2,13 @@ package reload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,11 +33,66 @@ type rig struct {
 	lines  chan string // of the log
 	demand chan os.Signal
 	plane  *planetest.Plane
+
+	mu      sync.Mutex
+	tick    sync.Cond // at each Prepare
+	err     error     // of Prepare
+	tries   int       // of Prepare
+	running int       // services
+
+	discarded int
+}
+
+// ready is a version of the file that can be committed.
+type ready struct {
+	r *rig
+	c *config.Config
+}
+
+func (r *rig) prepare(c *config.Config) (Prepared, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tries++
+	r.tick.Broadcast()
+	return ready{r, c}, r.err
+}
+
+// tried waits until the file was prepared n times.
+func (r *rig) tried(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.tries < n {
+		r.tick.Wait()
+	}
+}
+
+// prepares makes Prepare return an error from now on.
+func (r *rig) prepares(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (p ready) Commit() {
+	p.r.lines <- fmt.Sprintf("services %d -> %d", p.r.running, len(p.c.Services))
+	p.r.running = len(p.c.Services)
+}
+
+func (p ready) Discard() {
+	p.r.mu.Lock()
+	defer p.r.mu.Unlock()
+	p.r.discarded++
 }
 
 // Reload implements Settings.
 func (r *rig) Reload(f settings.FileLayer) (desired.Result, bool, error) {
 	return r.store.Reload(f, desired.Options{})
+}
+
+// CheckReload implements Settings.
+func (r *rig) CheckReload(f settings.FileLayer) error {
+	_, _, err := r.store.Reload(f, desired.Options{DryRun: true})
+	return err
 }
 
 // WatchRevisions implements Settings.
@@ -61,6 +118,7 @@ func startChanged(t *testing.T, text, now string) *rig {
 		t: t, file: filepath.Join(t.TempDir(), "rdmad.yaml"), plane: &planetest.Plane{},
 		lines: make(chan string, 100), demand: make(chan os.Signal),
 	}
+	r.tick.L = &r.mu
 	initial := rpcrdma.DefaultSettings()
 	var err error
 	if r.store, err = desired.New(r.plane, slog.New(slog.DiscardHandler), &initial, nil); err != nil {
@@ -71,6 +129,7 @@ func startChanged(t *testing.T, text, now string) *rig {
 	if _, _, err := r.Reload(running.Layer()); err != nil {
 		t.Fatal(err)
 	}
+	r.running = len(running.Services)
 	r.write(now)
 	noTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
@@ -83,10 +142,9 @@ func startChanged(t *testing.T, text, now string) *rig {
 		Load: func() (*config.Config, error) {
 			return config.Load(r.file, config.Options{Providers: []string{"softiwarp"}})
 		},
-		Settings: r,
-		Apply: func(old, next *config.Config) {
-			r.lines <- fmt.Sprintf("services %d -> %d", len(old.Services), len(next.Services))
-		},
+		Settings:   r,
+		Prepare:    r.prepare,
+		FirstRetry: time.Millisecond, LastRetry: 4 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{ReplaceAttr: noTime})),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -123,7 +181,7 @@ func (r *rig) write(text string) {
 	}
 }
 
-// hup asks for a reload and returns once it has begun.
+// hup requests a reload and returns once it has begun.
 func (r *rig) hup() { r.demand <- syscall.SIGHUP }
 
 // log expects lines, of which each contains its part of want.
@@ -143,7 +201,7 @@ func (r *rig) log(want ...string) {
 
 const echo = "services: [{name: e, echo: {}}]\n"
 
-// sendMax is inline.send_max in force, with its origin.
+// sendMax returns the effective inline.send_max with its origin.
 func (r *rig) sendMax() string {
 	r.t.Helper()
 	v, err := r.store.Get(settings.Scope{})
@@ -214,7 +272,7 @@ func TestChangedFile(t *testing.T) {
 	}
 }
 
-// TestRefused: one line with the place, and everything stays.
+// TestRefused: the log has one line with the place, and nothing changes.
 func TestRefused(t *testing.T) {
 	r := start(t, echo)
 	c := settings.Change{}
@@ -237,7 +295,7 @@ func TestRefused(t *testing.T) {
 	if err := os.Remove(r.file); err != nil {
 		t.Fatal(err)
 	}
-	r.log("configuration not reloaded, everything stays as it is")
+	r.log("configuration not reloaded; nothing changed")
 	r.write("settings: {inline: {send_max: 2048}}\n")
 	r.log("services 1 -> 1", "configuration reloaded")
 	if got := r.sendMax(); got != "2048 config rdmad.yaml:1" {
@@ -245,25 +303,25 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRestartNeeded: what can't follow is named, again until rdmad is
-// restarted, and the rest is applied.
+// TestRestartNeeded: parts that need a restart are named at each reload until rdmad is
+// restarted. The rest is applied.
 func TestRestartNeeded(t *testing.T) {
 	r := start(t, echo)
-	r.write(echo + "control: {listen: \"127.0.0.1:1\"}\nstate: {path: other}\nproviders: {rdmacore: {busy_poll: 1ms}}\nsettings: {inline: {send_max: 2048}}\n")
-	r.log("services 1 -> 1", "configuration reloaded", `need a restart to be in force" file=FILE parts="control, state, providers"`)
-	if got := r.sendMax(); got != "2048 config rdmad.yaml:5" {
+	r.write(echo + "control: {listen: \"127.0.0.1:1\"}\nstate: {path: other}\nconsole: {listen: \"127.0.0.1:2\"}\nproviders: {rdmacore: {busy_poll: 1ms}}\nsettings: {inline: {send_max: 2048}}\ntracing: {otlp_endpoint: \"http://127.0.0.1:1\"}\n")
+	r.log("services 1 -> 1", "configuration reloaded", `need a restart to be in force" file=FILE parts="control, state, providers, tracing, console"`)
+	if got := r.sendMax(); got != "2048 config rdmad.yaml:6" {
 		t.Errorf("inline.send_max %s", got)
 	}
 	r.hup()
-	r.log("services 1 -> 1", "configuration reloaded", "control, state, providers")
+	r.log("services 1 -> 1", "configuration reloaded", "control, state, providers, tracing, console")
 	r.write(echo)
 	r.log("services 1 -> 1", "configuration reloaded")
 	r.hup()
 	r.log("services 1 -> 1", "configuration reloaded")
 }
 
-// TestWaitsForConfirm: a file that changes within a confirm window is taken
-// as soon as the window ends.
+// TestWaitsForConfirm: a file that changes within a confirm window is applied as soon as the
+// window ends.
 func TestWaitsForConfirm(t *testing.T) {
 	for name, end := range map[string]func(*desired.Store) error{
 		"confirmed": func(s *desired.Store) error { return s.Confirm(1) },
@@ -295,6 +353,46 @@ func TestWaitsForConfirm(t *testing.T) {
 	}
 }
 
+// TestTriedAgain: a file that needs something from outside is tried again until it can be had.
+// The log has one line for each reason, not for each try.
+func TestTriedAgain(t *testing.T) {
+	r := start(t, echo)
+	r.prepares(&OutsideError{errors.New("port in use")})
+	r.write("services: [{name: e, echo: {}}, {name: f, echo: {}}]\nsettings: {inline: {send_max: 2048}}\n")
+	r.log(`error="port in use"`)
+	r.tried(5)
+	if got := r.sendMax(); got != "4096 default" {
+		t.Errorf("inline.send_max %s", got)
+	}
+	r.prepares(&OutsideError{errors.New("no such directory")})
+	r.log(`error="no such directory"`)
+	r.prepares(nil)
+	r.log("services 1 -> 2", "configuration reloaded")
+	if got := r.sendMax(); got != "2048 config rdmad.yaml:2" {
+		t.Errorf("inline.send_max %s", got)
+	}
+}
+
+// TestEveryError: errors of the settings and of the rest are reported together. As the settings
+// stay wrong, the file is not tried again.
+func TestEveryError(t *testing.T) {
+	r := start(t, echo)
+	c := settings.Change{}
+	c.Set.Set(live.CreditsMin, 20)
+	if _, err := r.store.Set(c, desired.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r.prepares(&OutsideError{errors.New("port in use")})
+	r.write(echo + "settings: {credits: {max: 10}}\n")
+	r.log(`error="port in use; FILE:2: settings.credits.max: credits.min 20 (global) would be above credits.max 10 (config)"`)
+	if _, err := r.store.Set(settings.Change{Unset: settings.KeySet(0).With(live.CreditsMin)}, desired.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r.log(`error="port in use"`) // the stored settings have changed
+	r.prepares(nil)
+	r.log("services 1 -> 1", "configuration reloaded")
+}
+
 func TestWithoutAFile(t *testing.T) {
 	lines := make(chan string, 1)
 	r := &rig{t: t, lines: lines}
@@ -318,14 +416,14 @@ func TestWithoutAFile(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestChangedWhileStarting: rdmad takes its time between reading the file and
-// watching it.
+// TestChangedWhileStarting: the file changes between the time when rdmad reads it and the time
+// when rdmad watches it.
 func TestChangedWhileStarting(t *testing.T) {
 	r := startChanged(t, echo, "services: [{name: e, echo: {}}, {name: f, echo: {}}]\n")
 	r.log("services 1 -> 2", "configuration reloaded")
 }
 
-// TestFolderReplaced: by a rename, and by another one after it was gone.
+// TestFolderReplaced: the folder is replaced by a rename, and by a new one after its removal.
 func TestFolderReplaced(t *testing.T) {
 	r := start(t, echo)
 	folder := filepath.Dir(r.file)
@@ -363,7 +461,7 @@ func TestLinkToAFileElsewhere(t *testing.T) {
 	r.log("services 2 -> 1", "configuration reloaded")
 }
 
-// TestDemandWithoutFile finds nothing to do, and says when it has done it.
+// TestDemandWithoutFile: a reload without a file has no effect, and its end is reported.
 func TestDemandWithoutFile(t *testing.T) {
 	said := make(chan string, 2)
 	r := New(Config{
