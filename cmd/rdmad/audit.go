@@ -16,7 +16,7 @@ func (o *options) auditCommand() *cobra.Command {
 		Short: "Work on the audit log without a running rdmad",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("audit: what with it? say: audit verify")
+			return errors.New("audit needs a command: audit verify")
 		},
 	}
 	cmd.AddCommand(o.auditVerifyCommand())
@@ -26,12 +26,12 @@ func (o *options) auditCommand() *cobra.Command {
 func (o *options) auditVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [--config FILE]",
-		Short: "Check that the audit log is as it was written",
+		Short: "Check that nobody changed the audit log",
 		Long: `verify reads the audit log in the state directory, ./rdmad.state without a
 configuration, and checks that each entry follows the one before it. It changes
-nothing, and may be used while rdmad runs. When the oldest files or the newest
-entries are gone it can't see that by itself: compare the last entry and its
-hash with those that rdmad logged, or that verify printed before.
+nothing, and works while rdmad runs. It cannot detect missing oldest files or
+newest entries: compare the last entry and its hash with those that rdmad logged,
+or that verify printed before.
 
 Exit codes: 0 the log is as it was written, 1 it isn't, 2 it can't be read.`,
 		Args: cobra.NoArgs,
@@ -57,7 +57,7 @@ Exit codes: 0 the log is as it was written, 1 it isn't, 2 it can't be read.`,
 	return cmd
 }
 
-// printAudit writes what is as it was written, and where the rest is.
+// printAudit prints the result of a check of the audit log.
 func printAudit(w io.Writer, r audit.Report) error {
 	_, err := fmt.Fprintf(w, "entries checked: %d, files: %d\n", r.Entries, r.Files)
 	if err == nil && r.Entries > 0 {

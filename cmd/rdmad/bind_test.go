@@ -52,7 +52,7 @@ services: [{name: data, nfs: {path: srv}}]
 	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 2 {
 		t.Errorf("ended with %v, want exit code 2", err)
 	}
-	if want := "rdmad: service data: open srv: permission denied\n"; stderr.String() != want {
+	if want := "rdmad: c.yaml:4: services[0].nfs.path: open srv: permission denied\n"; stderr.String() != want {
 		t.Errorf("said %q, want %q", stderr.String(), want)
 	}
 }

@@ -17,23 +17,25 @@ func (o *options) checkCommand() *cobra.Command {
 	var offline bool
 	cmd := &cobra.Command{
 		Use:   "check --config FILE",
-		Short: "Check a configuration, show where each value comes from, and start nothing",
-		Long: `check reads a configuration as rdmad does, with what operators stored over it in
-the state directory. It prints every mistake with its line. If there is none, it
-shows every value and where it comes from: the built-in default, a line of the
+		Short: "Check a configuration, and print where each value comes from",
+		Long: `check reads a configuration as rdmad does, with the changes that operators stored
+in the state directory. It prints every mistake with its line. If there is none, it
+prints every value and where it comes from: the built-in default, a line of the
 file, an environment variable, a flag, or a stored change of a live setting.
 
 check also opens what the configuration names: exports must be directories that
-can be read, certificates must load, addresses must be free. --offline leaves this
+can be read, certificates must load, addresses must be free, the state directory must
+be writable or possible to make, with 32 MiB free. --offline leaves this
 out, for a check on another machine. While an rdmad uses the state directory,
-addresses in use are no mistake. It warns
-if the control group that it runs in allows less memory than limits.memory, and lists
-limits that need more open files than a process may have here. It changes nothing,
-and may be used while rdmad runs.`,
+addresses in use are no mistake.
+
+check warns if an export with require_mountpoint waits for its file system, and if its
+control group allows less memory than limits.memory. It lists limits that need more file descriptors than a process may have here. It changes
+nothing, and works while rdmad runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.config == "" {
-				return errors.New("check: which file? set --config FILE")
+				return errors.New("check needs --config FILE")
 			}
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output: %q is neither table nor json", output)
@@ -49,6 +51,9 @@ and may be used while rdmad runs.`,
 				if err := tryOpening(cmd.Context(), c); err != nil {
 					return err
 				}
+				for _, line := range unmounted(c) {
+					cmd.PrintErrln("rdmad: warning:", line)
+				}
 			}
 			report, err := provenance.Make(c, settingsFile(c.State.Path))
 			if err != nil {
@@ -62,7 +67,7 @@ and may be used while rdmad runs.`,
 			budget, err := divide(c)
 			var few *descriptors.TooFewError
 			switch {
-			case errors.As(err, &few): // the service may have more
+			case errors.As(err, &few): // the service may have a higher limit
 				report.Unreachable = append(report.Unreachable, few.Error())
 			case err != nil:
 				return err
@@ -75,7 +80,7 @@ and may be used while rdmad runs.`,
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
-	cmd.Flags().BoolVar(&offline, "offline", false, "don't open what the configuration names")
+	cmd.Flags().BoolVar(&offline, "offline", false, "do not open the exports, certificates and addresses of the configuration")
 	o.configFlags(cmd)
 	return cmd
 }

@@ -15,19 +15,19 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane/loglevel"
 	"github.com/rdmad/rdmad/dataplane/loglimit"
 )
 
-// options are the command line's.
+// options are the options of the command line.
 type options struct {
 	config    string
 	export    string
 	set       []string
-	logLevel  string
 	logFormat string
 	drain     time.Duration
 
-	// root is where the machine's files are.
+	// root is the root of the machine's file system.
 	root string
 }
 
@@ -35,7 +35,7 @@ func newCommand() *cobra.Command {
 	o := options{root: "/"}
 	root := &cobra.Command{
 		Use:   "rdmad",
-		Short: "Serve RPC-over-RDMA: NFS and other ONC RPC services, on machines with and without RDMA hardware",
+		Short: "Serve NFS and other ONC RPC services over RDMA, with or without RDMA hardware",
 		Long: `rdmad serves RPC-over-RDMA connections. Without a configuration it exports
 ./export by NFSv3 over soft-iWARP on 127.0.0.1:20049, with MOUNT and NFS over TCP
 on 127.0.0.1:20048, the control plane (rdmactl) on 127.0.0.1:20050 and metrics on
@@ -46,7 +46,8 @@ variables, then flags; the last one wins. The variable of the key limits.memory 
 RDMAD_LIMITS_MEMORY, that of --log-level is RDMAD_LOG_LEVEL. "rdmad check" shows
 where each value comes from.
 
-SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`,
+At SIGTERM or SIGINT rdmad finishes the calls in flight, then ends. At a second
+signal it ends at once.`,
 		Example: `  rdmad --export /srv/data
   rdmad --config /etc/rdmad.yaml
   rdmad --config /etc/rdmad.yaml --set limits.memory=2GiB --set metrics.listen=127.0.0.1:9000`,
@@ -55,8 +56,12 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 
 		PersistentPreRunE: fromEnvironment,
 		SilenceUsage:      true,
-		RunE: func(*cobra.Command, []string) error {
-			log, err := newLog(o.logLevel, o.logFormat)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			level, err := newLevel(cmd.Flags().Lookup(logLevelFlag))
+			if err != nil {
+				return err
+			}
+			log, err := newLog(level, o.logFormat)
 			if err != nil {
 				return err
 			}
@@ -67,17 +72,19 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 			if err != nil {
 				return err
 			}
-			slog.SetDefault(slog.New(log)) // packages without a logger of their own
+			slog.SetDefault(slog.New(log)) // for packages without a logger of their own
 			defer log.Flush()
 			for _, name := range c.Unknown {
 				slog.Info("an environment variable names no key of the configuration", "variable", name)
 			}
-			return serve(c, o.load, o.drain, slog.Default())
+			return serve(c, o.load, o.drain, slog.Default(), level)
 		},
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.Version = versionLine()
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	f := root.Flags()
-	f.StringVar(&o.logLevel, "log-level", "info", "least severe lines logged: debug, info, warn or error")
+	f.String(logLevelFlag, loglevel.Name(slog.LevelInfo), "least severe lines logged: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "how long calls in flight may take to finish when rdmad ends")
 	o.configFlags(root)
@@ -87,12 +94,15 @@ SIGTERM and SIGINT let calls in flight finish first; a second one ends at once.`
 
 func (o *options) configFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE`: YAML, or TOML or JSON by its name")
-	cmd.Flags().StringVar(&o.export, "export", "", "`DIR` that the nfs service exports (default ./export), made if missing")
-	cmd.Flags().StringArrayVar(&o.set, "set", nil, "set a key of the configuration over file and environment, as `KEY=VALUE`; may be repeated")
+	cmd.Flags().StringVar(&o.export, "export", "", "`DIR` that the nfs service exports; without it and a configuration, ./export, which is made if missing")
+	cmd.Flags().StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` of the configuration; overrides file and environment; may be repeated")
 }
 
-// fromEnvironment sets the flags that are not given from the environment:
-// RDMAD_LOG_LEVEL is --log-level.
+// variableOf is the annotation of a flag with the environment variable that set it.
+const variableOf = "variable"
+
+// fromEnvironment sets flags that are not given from the environment: RDMAD_LOG_LEVEL sets
+// --log-level.
 func fromEnvironment(cmd *cobra.Command, _ []string) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := config.Variable(strings.ReplaceAll(f.Name, "-", "_"))
@@ -103,13 +113,16 @@ func fromEnvironment(cmd *cobra.Command, _ []string) (err error) {
 		if bad := cmd.Flags().Set(f.Name, text); bad != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", name, bad))
 		}
+		f.Annotations = map[string][]string{variableOf: {name}}
 	})
 	return err
 }
 
-// load reads the configuration, or makes the one in force without a file.
+// load reads the configuration. Without a file it returns the default one.
 func (o *options) load() (*config.Config, error) {
-	return config.Load(o.config, config.Options{Providers: providers.Names(), Absent: providers.Absent(), Set: o.set, Export: o.export})
+	return config.Load(o.config, config.Options{
+		Providers: providers.Names(), Absent: providers.Absent(), Set: o.set, Export: o.export, Stored: storedListeners,
+	})
 }
 
 func versionCommand() *cobra.Command {
@@ -124,13 +137,28 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// newLog logs to standard error, and holds floods of lines back.
-func newLog(level, format string) (*loglimit.Handler, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil || strings.ContainsAny(level, "+-") {
-		return nil, fmt.Errorf("--log-level: %q is none of debug, info, warn, error", level)
+// logLevelFlag is the name of the flag with the log level.
+const logLevelFlag = "log-level"
+
+// newLevel returns the log level that a flag or its environment variable gives.
+func newLevel(f *pflag.Flag) (*loglevel.Level, error) {
+	l, ok := loglevel.Parse(f.Value.String())
+	if !ok {
+		return nil, fmt.Errorf("--%s: %q is not one of %s", f.Name, f.Value, strings.Join(loglevel.Names(), ", "))
 	}
-	o := &slog.HandlerOptions{Level: l, ReplaceAttr: addressAsText}
+	s := loglevel.Setting{Level: l, Origin: loglevel.Default}
+	if f.Changed {
+		s.Origin = "--" + f.Name
+	}
+	if v := f.Annotations[variableOf]; v != nil {
+		s.Origin = v[0]
+	}
+	return loglevel.New(s), nil
+}
+
+// newLog returns a handler that logs to standard error and limits floods of lines.
+func newLog(level slog.Leveler, format string) (*loglimit.Handler, error) {
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: addressAsText}
 	switch format {
 	case "text":
 		return loglimit.New(slog.NewTextHandler(os.Stderr, o)), nil
@@ -140,8 +168,7 @@ func newLog(level, format string) (*loglimit.Handler, error) {
 	return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
 }
 
-// addressAsText writes the net package's addresses as everybody else does,
-// not as the fields of a structure.
+// addressAsText logs addresses of package net as text, not as structures.
 func addressAsText(_ []string, a slog.Attr) slog.Attr {
 	if addr, ok := a.Value.Any().(net.Addr); ok {
 		a.Value = slog.StringValue(addr.String())

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -19,8 +23,8 @@ import (
 func TestConnector(t *testing.T) {
 	r := startHere(t, t.TempDir(), "")
 	defer r.end()
-	with := fmt.Sprintf("connectors: [{name: out, listen: \"127.0.0.1:0\", provider: softiwarp, target: %q}]\n", r.listener("steady").Address)
-	if err := r.reconfigure(t.Context(), r.parse(with), time.Second); err != nil {
+	with := fmt.Sprintf("connectors: [{name: out, listen: \"127.0.0.1:0\", provider: softiwarp, target: %q}]\n", r.listener("steady").Live.Address)
+	if err := reconfigure(r.daemon, r.parse(with), time.Second); err != nil {
 		t.Fatal(err)
 	}
 	c, err := rpctcp.Dial(t.Context(), r.data.Connectors()[0].Address.String(), rpctcp.ClientConfig{})
@@ -28,19 +32,24 @@ func TestConnector(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	load := fleetLoad(r.counters())
 	args := xdr.AppendOpaque(nil, make([]byte, 100_000))
 	got, err := c.Call(t.Context(), echo.Program, echo.Version, echo.ProcEcho, args, nil)
 	if err != nil || !bytes.Equal(got, args) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
-	var listeners []string
+	served := map[string]bool{}
 	for _, i := range r.data.Connections() {
-		listeners = append(listeners, i.Listener)
+		served[i.Listener] = served[i.Listener] || i.Stats.Calls > 0
 	}
-	if len(listeners) != 2 {
-		t.Errorf("connections of %q, want one of out and one of steady", listeners)
+	// The probe of the connector's target may be there as well.
+	if want := map[string]bool{"out": true, "steady": true}; !maps.Equal(served, want) {
+		t.Errorf("connections with calls: %v, want %v", served, want)
 	}
-	if err := r.reconfigure(t.Context(), r.parse(""), time.Second); err != nil {
+	if l := load(time.Now()); l.Calls == 0 || l.P99 == 0 || l.Connections < 2 {
+		t.Errorf("load for the fleet: %+v", l)
+	}
+	if err := reconfigure(r.daemon, r.parse(""), time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Call(t.Context(), echo.Program, echo.Version, echo.ProcNull, nil, nil); err == nil || len(r.data.Connectors()) != 0 {
@@ -53,17 +62,17 @@ func TestConnector(t *testing.T) {
 func TestConnectorsComeBack(t *testing.T) {
 	dir := t.TempDir()
 	r := startHere(t, dir, "")
-	target := r.listener("steady").Address.String()
-	added, err := r.connect.AddConnector(t.Context(), manager.ConnectorSpec{Name: "out", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: target})
+	target := r.listener("steady").Live.Address.String()
+	added, err := r.manager.Connectors.Add(t.Context(), spec.Connector{Name: "out", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: target})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.connect.AddConnector(t.Context(), manager.ConnectorSpec{Name: "steady", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: target}); !errors.Is(err, dataplane.ErrExists) {
+	if _, err := r.manager.Connectors.Add(t.Context(), spec.Connector{Name: "steady", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: target}); !errors.Is(err, dataplane.ErrExists) {
 		t.Errorf("with the name of a listener: %v", err)
 	}
 	call := func() {
 		t.Helper()
-		c, err := rpctcp.Dial(t.Context(), added.Address.String(), rpctcp.ClientConfig{})
+		c, err := rpctcp.Dial(t.Context(), added.Live.Address.String(), rpctcp.ClientConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,10 +83,18 @@ func TestConnectorsComeBack(t *testing.T) {
 	}
 	call()
 	r.end()
+	// An earlier rdmad had a file for connectors alone.
+	one, old := filepath.Join(dir, "state", "listeners.json"), filepath.Join(dir, "state", "connectors.json")
+	if err := os.Rename(one, old); err != nil {
+		t.Fatal(err)
+	}
 	r = startHere(t, dir, fmt.Sprintf("  - {name: again, provider: softiwarp, address: %q, service: test}\n", target))
 	defer r.end()
-	if all := r.connect.Connectors(); len(all) != 1 || all[0].Origin != manager.FromOperator || all[0].Address != added.Address {
+	if all := r.manager.Connectors.List(); len(all) != 1 || all[0].Origin != manager.FromOperator || all[0].Live.Address != added.Live.Address {
 		t.Fatalf("%+v", all)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old file was not taken over: %v", err)
 	}
 	call()
 }

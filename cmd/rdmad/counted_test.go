@@ -1,39 +1,42 @@
 package main
 
 import (
-	"context"
 	"errors"
+	"log/slog"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
-
-// refusing is a manager that adds nothing.
-type refusing struct{ manager.API }
-
-var errRefused = errors.New("refused")
-
-func (refusing) AddListener(context.Context, manager.ListenerSpec) (manager.ListenerInfo, error) {
-	return manager.ListenerInfo{}, errRefused
-}
 
 // TestTooFewToAdd: without descriptors for a listener it is not added, and the error
 // says what to raise.
 func TestTooFewToAdd(t *testing.T) {
 	p := testPlaces(t, 152)
-	c := &counter{places: p, there: func() int { return 2 }, change: func() {}}
-	_, err := countedManager{refusing{}, c}.AddListener(t.Context(), manager.ListenerSpec{})
-	if few, ok := errors.AsType[*descriptors.TooFewError](err); !ok || few.Least != 160 || few.Served != 3 {
-		t.Error(err)
+	var counted []int
+	data := dataplane.New(dataplane.Config{})
+	defer data.Shutdown(t.Context())
+	m := manager.New(manager.Config{
+		Dataplane: data, Providers: []string{"softiwarp"}, Room: func(n int) error { return p.mayServe(n + 2) },
+		Counted: func(n int) { counted = append(counted, n) }, Logger: slog.New(slog.DiscardHandler),
+	})
+	defer m.Close()
+	add := func() error {
+		_, err := m.Listeners.Add(t.Context(), spec.Listener{Name: "a", Provider: "softiwarp", Address: "127.0.0.1:0", Service: "none"})
+		return err
+	}
+	if few, ok := errors.AsType[*descriptors.TooFewError](add()); !ok || few.Least != 160 || few.Served != 3 {
+		t.Error(add())
 	}
 	p.budget.Limit = 160
-	if _, err := (countedManager{refusing{}, c}).AddListener(t.Context(), manager.ListenerSpec{}); !errors.Is(err, errRefused) || p.served != 2 {
-		t.Errorf("with enough: %v, %d", err, p.served)
+	if err := add(); !errors.Is(err, dataplane.ErrNotFound) || p.served != 2 || len(counted) != 0 {
+		t.Errorf("with enough, and without its service: %v, %d, counted %v", err, p.served, counted)
 	}
 }
 
@@ -59,8 +62,7 @@ func TestAdditionsAreCounted(t *testing.T) {
 	r := startHere(t, dir, "")
 	own := func() int { return ownDescriptors(t, r) }
 	before := own()
-	m := countedManager{r.manager, r.counter}
-	if _, err := m.AddService(t.Context(), manager.ServiceSpec{Name: "second", Echo: &manager.EchoSpec{}}); err != nil {
+	if _, err := r.manager.Services.Add(t.Context(), spec.Service{Name: "second", Echo: &spec.Echo{}}); err != nil {
 		t.Fatal(err)
 	}
 	control, err := grpc.NewClient(r.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -73,14 +75,13 @@ func TestAdditionsAreCounted(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s := countedConnectors{r.connect, r.counter}
-	if _, err := s.AddConnector(t.Context(), manager.ConnectorSpec{Name: "out", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: "127.0.0.1:1"}); err != nil {
+	if _, err := r.manager.Connectors.Add(t.Context(), spec.Connector{Name: "out", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: "127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}
 	if own() != before+24 {
 		t.Errorf("%d, %d before", own(), before)
 	}
-	if err := r.reconfigure(t.Context(), r.parse(""), 0); err != nil || own() != before+24 {
+	if err := reconfigure(r.daemon, r.parse(""), 0); err != nil || own() != before+24 {
 		t.Errorf("after a reload: %d, %v", own(), err)
 	}
 	r.end()
@@ -89,14 +90,13 @@ func TestAdditionsAreCounted(t *testing.T) {
 	if own() != before+24 {
 		t.Errorf("after a restart: %d", own())
 	}
-	m, s = countedManager{r.manager, r.counter}, countedConnectors{r.connect, r.counter}
-	if _, err := s.RemoveConnector("out", 0); err != nil || own() != before+16 {
+	if _, err := r.manager.Connectors.Remove("out", 0); err != nil || own() != before+16 {
 		t.Errorf("without the connector: %d, %v", own(), err)
 	}
-	if _, err := m.RemoveListener("added", 0); err != nil || own() != before+8 {
+	if _, err := r.manager.Listeners.Remove("added", 0); err != nil || own() != before+8 {
 		t.Errorf("without the listener: %d, %v", own(), err)
 	}
-	if err := m.RemoveService("second", 0); err != nil || own() != before {
+	if err := r.removeService("second"); err != nil || own() != before {
 		t.Errorf("without the service: %d, %v", own(), err)
 	}
 }

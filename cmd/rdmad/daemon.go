@@ -20,24 +20,26 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/notify"
 	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/loglevel"
+	"github.com/rdmad/rdmad/controlplane/telemetry"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/budget"
-	"github.com/rdmad/rdmad/dataplane/connector"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/metrics"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
-// closeTimeout is how long what remains after the drain may take to end.
+// closeTimeout bounds the time for closing everything that remains after the drain.
 const closeTimeout = 2 * time.Second
 
-// daemon is a rdmad: first bound, then running.
+// daemon is one rdmad. It is first bound, then runs.
 type daemon struct {
 	log       *slog.Logger
 	notify    *notify.Notifier
@@ -48,50 +50,53 @@ type daemon struct {
 	tuning    tuning.Settings // of provider rdmacore
 	memory    *procmem.Process
 	services  services
+	limits    spec.Limits  // of the file at the start
+	changed   spec.Changes // by operators, before the last stop
 	manager   *manager.Manager
-	connect   *connector.Set
 	data      *dataplane.Dataplane
 	control   *controlplane.Controlplane
 	metrics   *metrics.Server
 	metricsOn net.Listener // nil without metrics
 	registrar *rpcbind.Registrar
 	places    *places
-	counter   *counter
+	health    *health
+	fleet     *membership // nil outside of a fleet
 
-	fileWaits bool // the configuration file's settings aren't in force yet
+	fileWaits bool // the configuration file's settings are not applied yet
 
+	ready    atomic.Bool
 	stopping atomic.Bool
 	running  sync.WaitGroup
-	failed   chan error // one for each server
+	failed   chan error // has room for one error of each server
 }
 
-// serve runs a daemon until a signal ends it; load reads the configuration
-// again. An error before anything is served means that nothing was started;
-// after that it is a *servingError.
-func serve(c *config.Config, load func() (*config.Config, error), drain time.Duration, log *slog.Logger) error {
+// serve runs a daemon until a signal ends it. load reads the configuration again. If serving
+// had begun, an error is a *servingError. Any other error means that nothing was started.
+func serve(c *config.Config, load func() (*config.Config, error), drain time.Duration, log *slog.Logger, level *loglevel.Level) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	d, err := bind(ctx, c, log)
+	d, err := bind(ctx, c, log, level)
 	if err != nil {
 		d.close()
 		return err
 	}
 	d.start()
 	d.running.Go(func() { d.notify.Watch(ctx, d.works) })
+	d.running.Go(func() { d.health.report(ctx, d.notify.Status) })
 	stopReloading := d.reload(c, load, drain, hangup)
 	err = d.wait(ctx)
 	stopReloading()
-	cancel() // the next signal ends the process the way signals do
+	cancel() // the next signal ends the process at once
 	d.stop(drain)
 	return err
 }
 
-// bind takes every address, directory and file that the configuration names.
-// On an error the caller closes what there is of the daemon.
-func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, error) {
+// bind opens every address, directory and file that the configuration names. After an error
+// the caller closes the parts of the daemon that exist.
+func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglevel.Level) (*daemon, error) {
 	d := &daemon{
 		log:       log,
 		notify:    notify.New(log),
@@ -99,27 +104,41 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 		providers: make(providers.Set),
 		tuning:    c.Providers.Rdmacore,
 		memory:    procmem.New(log, dataplane.DefaultMemory, dataplane.MinMemory),
-		failed:    make(chan error, 2),
+		failed:    make(chan error, 3),
 	}
 	initial, given := c.Settings.Initial()
 	var err error
+	if d.changed, err = storedChanges(c.State.Path); err != nil {
+		return d, err
+	}
+	d.limits = c.Limits
+	if c, err = withLimits(c, d.changed.Limits); err != nil {
+		return d, err
+	}
 	if d.places, err = newPlaces(c, log); err != nil {
 		return d, err
 	}
-	d.memory.Configured(int64(c.Limits.Memory))
+	d.memory.Configured(int64(d.limits.Memory))
 	d.data = dataplane.New(dataplane.Config{
 		Logger: log, Limits: c.Limits.Limits, TCP: c.Limits.TCP(), Memory: int64(c.Limits.Memory), Registered: d.applyMemory,
-		Descriptors: d.places.descriptors(),
+		Descriptors: d.places.descriptors(), SlowCall: c.SlowCall,
 	})
 	d.places.data = d.data
 	d.shareTraces()
 	if err := d.makeManager(); err != nil {
 		return d, err
 	}
-	d.registry.MustRegister(metrics.New(d.data), metrics.NewTCP(d.services.tcpStats), metrics.NewForward(d.services.forwardStats), metrics.NewConnectors(d.data),
-		metrics.NewMemory(d.memory.Usage),
+	d.health = newHealth(d, c)
+	d.registry.MustRegister(metrics.New(d.data.Stats), metrics.NewConditions(d.health.known), metrics.NewTCP(d.services.tcpStats), metrics.NewForward(d.services.forwardStats), metrics.NewProcedures(d.services.procedures), metrics.NewClients(d.data.Clients()), metrics.NewConnectors(d.data.Connectors),
+		metrics.NewMemory(d.memory.Usage), d.health.reloads, metrics.NewCertificates(d.health.expiry),
 		metrics.NewPorts(map[string]*connlimit.Table{"control": d.places.clients.Clients, "metrics": d.places.scrapers}),
 		metrics.BuildInfo(versionString()), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if d.fleet, err = newMembership(c.Fleet, d.health.known); err != nil {
+		return d, err
+	}
+	if d.fleet != nil {
+		d.registry.MustRegister(metrics.NewFleet(d.fleet.measure))
+	}
 	sockets, err := notify.Sockets()
 	if err != nil {
 		return d, err
@@ -128,48 +147,55 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger) (*daemon, err
 	access.Places = d.places.clients
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
 		Dataplane:   controlplane.Live(d.data),
-		Manager:     countedManager{d.manager, d.counter},
-		Connectors:  countedConnectors{d.connect, d.counter},
+		Manager:     d.manager.API,
+		Conditions:  d.health.known,
 		Initial:     initial,
 		Configured:  given,
 		Listen:      c.Control.Listen,
 		Access:      access,
+		Console:     c.Console.Address(),
 		Sockets:     sockets,
 		Version:     versionString(),
 		Providers:   providers.Inventory(),
 		Devices:     providers.Devices,
 		Memory:      d.memory.Usage,
 		Descriptors: d.places.divided,
-		Ports:       d.places,
+		Fleet:       d.fleet.api(),
 		Logger:      log,
+		LogLevel:    level,
+		TracesTo:    c.Tracing.OTLPEndpoint,
 		Registerer:  d.registry,
 	}); err != nil {
 		return d, err
 	}
-	d.data.ApplySettings(dataplane.Update{Resolve: d.control.Resolver()})
-	if err := d.bindMetrics(ctx, c.Metrics.Listen); err != nil {
+	d.data.ApplySettings(dataplane.Update{Resolve: d.control.Resolver()}, nil)
+	if err := d.bindMetrics(ctx, &c.Metrics); err != nil {
 		return d, err
 	}
-	if err := d.manager.Configure(ctx, c.Services, c.Listeners); err != nil {
-		return d, startError(err)
-	}
-	if err := d.connect.Configure(ctx, c.Connectors); err != nil {
+	if err := d.manager.Configure(ctx, &c.All); err != nil {
 		return d, startError(err)
 	}
 	return d, d.open(ctx, c)
 }
 
-// startError reports an address in the form of all errors at the start.
+// startError formats the errors of addresses like all errors at the start.
 func startError(err error) error {
-	var a *manager.AddressError
-	if errors.As(err, &a) {
-		return bindError(a.What, a.Address, a.Err)
+	var all manager.ChangeErrors
+	if !errors.As(err, &all) {
+		return err
 	}
-	return err
+	errs := make([]error, len(all))
+	for i, one := range all {
+		errs[i] = one.Err
+		if a, ok := errors.AsType[*manager.AddressError](one.Err); ok {
+			errs[i] = bindError(a.What, a.Address, a.Err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
-// applyMemory puts a limit of the process's memory in force. It returns the part
-// for registered memory.
+// applyMemory applies a limit of the process's memory. It returns the part for registered
+// memory, in bytes.
 func (d *daemon) applyMemory(limit int64) (registered int64) {
 	registered = d.memory.Apply(limit)
 	d.services.shareMemory()
@@ -177,24 +203,24 @@ func (d *daemon) applyMemory(limit int64) (registered int64) {
 	return registered
 }
 
-// shareTraces has traces and captures follow the limit of the process's memory.
+// shareTraces adapts traces and captures to the limit of the process's memory.
 func (d *daemon) shareTraces() {
-	if d.data != nil { // it is being made with the first limit
+	if d.data != nil { // nil while the data plane is being made with the first limit
 		limit := d.memory.Limit()
 		d.data.Tracing().SetMemory(limit.Traces())
 	}
 }
 
-// makeManager makes what services and listeners are added to.
+// makeManager makes the manager of services, listeners and connectors.
 func (d *daemon) makeManager() (err error) {
 	d.services = services{
 		log:    d.log,
 		state:  func(name string) string { return d.state.service(name) },
 		failed: d.fail,
 		memory: d.memory.Limit, unpooled: budget.New(0),
-		places: d.data.TCPPlaces(),
-		files:  d.places.files,
-		all:    make(map[*service]struct{}),
+		places: d.data.TCPPlaces(), clients: d.data.Clients(), slow: d.data.TCPSlowCalls,
+		files: d.places.files,
+		all:   make(map[string]*service),
 	}
 	if d.registrar, err = rpcbind.New(rpcbind.Config{Logger: d.log}); err != nil {
 		return err
@@ -204,57 +230,37 @@ func (d *daemon) makeManager() (err error) {
 		Provider:  d.provider,
 		Providers: providers.Names(),
 		Kinds:     d.services.kinds(),
+		Bindings:  ulb.NewRegistry(nfs.Bindings()...),
 		Registrar: d.registrar,
-		Logger:    d.log,
+		Changed:   d.changed,
+		Limits:    d.limits,
+		Bounds:    bounds{d},
+		Room:      d.places.mayServe,
+		Counted: func(n int) {
+			d.places.serve(n)
+			d.services.shareFiles()
+			d.health.follow()
+		},
+		Logger: d.log,
 	})
-	d.connect = connector.NewSet(connector.SetConfig{
-		Dataplane: d.data, Provider: d.provider, Providers: providers.Names(), Bindings: ulb.NewRegistry(nfs.Bindings()...), Logger: d.log,
-	})
-	d.counter = &counter{places: d.places, change: d.services.shareFiles, there: func() int {
-		return len(d.manager.Services()) + len(d.manager.Listeners()) + len(d.connect.Connectors())
-	}}
 	return nil
 }
 
-// provider gives the provider of a name, made at first use.
+// provider returns the provider of a name and makes it at first use.
 func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
 	return d.providers.Open(name, providers.Options{Logger: d.log, Rdmacore: d.tuning, Handshakes: d.places.handshakes()})
 }
 
-// reconfigure makes the services, listeners and limits of the file's new
-// version those that run; c was checked. Listeners that go, or come back
-// changed, are drained for as long as drain says. What can be done is done;
-// the error, of a line for each, names what can't.
-func (d *daemon) reconfigure(ctx context.Context, c *config.Config, drain time.Duration) error {
-	defer d.counter.count()
-	return errors.Join(
-		d.places.configure(c),
-		d.manager.SetLimits(c.Limits.Limits),
-		d.setMemory(int64(c.Limits.Memory)),
-		d.data.SetTCPLimits(c.Limits.TCP()),
-		d.manager.Reload(ctx, c.Services, c.Listeners, drain),
-		d.connect.Reload(ctx, c.Connectors, drain),
-	)
-}
-
-// setMemory puts the configuration's memory limit in force.
-func (d *daemon) setMemory(limit int64) error {
-	d.memory.Configured(limit)
-	return d.data.SetMemory(limit)
-}
-
-// open takes the directories and files, once all addresses are bound, and
-// brings back what operators added.
+// open opens the directories and files, once all addresses are bound, and restores what
+// operators added.
 func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
-	for _, s := range c.Services { // before there is a state directory
-		if s.NFS == nil {
-			continue
-		}
-		if err := openExport(s.NFS.Path); err != nil {
-			return fmt.Errorf("service %s: %w", s.Name, err)
-		}
+	if err := makeDefaultExport(c); err != nil {
+		return err
+	}
+	if missing := missingExports(c, d.changed.Services); len(missing) > 0 { // before the state directory is made
+		return missing
 	}
 	if d.state, err = openState(c.State.Path); err != nil {
 		return err
@@ -262,48 +268,81 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 	if err := d.control.OpenAudit(d.state.path); err != nil {
 		return err
 	}
-	if d.fileWaits, err = d.control.OpenSettings(d.state.settings(), c.Layer()); err != nil {
+	waits, err := d.control.OpenSettings(d.state.settings(), c.Layer())
+	if err != nil {
 		return err
 	}
+	if d.fileWaits = waits != nil; d.fileWaits {
+		err := c.Blame(waits)
+		d.control.RecordReload(c.File, err)
+		d.log.Error("the live settings of the configuration file are not in force, those before are, until the stored settings change",
+			"file", c.File, "error", config.OneLine(err), "remedy", "rdmactl settings get shows what is set; set KEY=unset takes it away")
+	}
+	d.leaveFleet(c)
 	if err := d.manager.Open(); err != nil {
 		return err
 	}
-	if err := d.manager.Restore(ctx, manager.NewFile(d.state.listeners())); err != nil {
+	added := manager.NewFile(d.state.listeners())
+	if err := added.TakeOver(d.state.connectors()); err != nil {
 		return err
 	}
-	defer d.counter.count()
-	return d.connect.Restore(ctx, manager.NewConnectorFile(d.state.connectors()))
+	return d.manager.Restore(ctx, added)
 }
 
-func (d *daemon) bindMetrics(ctx context.Context, address string) (err error) {
-	d.metrics = metrics.NewServer(d.registry, func() bool { return !d.stopping.Load() }, d.places.scrapers, d.log)
-	if address != "" {
-		d.metricsOn, err = listenTCP(ctx, "metrics.listen", address)
+func (d *daemon) bindMetrics(ctx context.Context, c *config.Metrics) (err error) {
+	if err := metrics.CheckWebConfig(c.WebConfig); err != nil {
+		return fmt.Errorf("metrics.web_config: %w", err)
+	}
+	d.metrics = metrics.NewServer(d.registry, metrics.Health{Conditions: d.health.known, Phase: d.phase}, d.places.scrapers, c.WebConfig, d.log)
+	if c.Listen != "" {
+		d.metricsOn, err = listenTCP(ctx, "metrics.listen", c.Listen)
 	}
 	return err
 }
 
-// start serves on everything that is bound, says so, and returns.
+// start begins to serve on all bound addresses, reports that, and returns.
 func (d *daemon) start() {
 	d.serve("control plane", d.control.Serve)
 	d.log.Info("listening", "what", "control plane", "address", d.control.Addr())
+	if address := d.control.ConsoleAddr(); address != "" {
+		d.serve("console", d.control.ServeConsole)
+		d.log.Info("listening", "what", "console", "address", address)
+	}
 	if d.metricsOn != nil {
 		d.serve("metrics", func() error { return d.metrics.Serve(d.metricsOn) })
 		d.log.Info("listening", "what", "metrics", "address", d.metricsOn.Addr().String())
 	}
-	d.manager.Start()
 	for _, l := range d.data.Listeners() {
 		d.log.Info("listening", "what", "listener", "listener", l.Name, "provider", l.Provider,
 			"service", l.Service, "address", l.Address.String())
 	}
 	d.data.Start()
-	d.connect.Start()
+	d.manager.Start()
 	d.registrar.Start()
+	d.health.start()
+	d.fleet.start(d.control, d.counters(), d.log)
+	d.ready.Store(true)
 	d.log.Info("ready", "version", versionString())
 	d.notify.Ready()
 }
 
-// serve runs a server; its end before stop is a failure of the daemon.
+// counters are those of the load.
+func (d *daemon) counters() telemetry.Counters {
+	return telemetry.Counters{Services: d.services.procedures, Listeners: d.data.Stats, Connectors: d.data.Connectors}
+}
+
+// phase returns why rdmad does not serve now, or "" while it does.
+func (d *daemon) phase() string {
+	switch {
+	case d.stopping.Load():
+		return "stopping"
+	case !d.ready.Load():
+		return "starting"
+	}
+	return ""
+}
+
+// serve runs a server. If the server ends before stop, the daemon fails.
 func (d *daemon) serve(what string, f func() error) {
 	d.running.Go(func() {
 		err := f()
@@ -314,19 +353,18 @@ func (d *daemon) serve(what string, f func() error) {
 	})
 }
 
-// fail ends the daemon, unless it is ending.
+// fail ends the daemon, unless it is already ending.
 func (d *daemon) fail(err error) {
 	if d.stopping.Load() {
 		return
 	}
 	select {
 	case d.failed <- err:
-	default: // others were first
+	default: // another error came first
 	}
 }
 
-// wait returns nil when ctx ends, by a signal, and a *servingError when a
-// server fails.
+// wait returns nil when a signal ends ctx, and a *servingError when a server fails.
 func (d *daemon) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -338,22 +376,22 @@ func (d *daemon) wait(ctx context.Context) error {
 	}
 }
 
-// stop lets calls in flight finish for as long as drain says, then ends
-// everything. Operators can watch until the last connection is down.
+// stop lets calls in flight finish for at most drain, then ends everything. The control plane
+// answers until the last connection is down.
 func (d *daemon) stop(drain time.Duration) {
 	d.stopping.Store(true)
 	d.notify.Stopping()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
-	tcp, connectors := make(chan error, 1), make(chan error, 1)
+	tcp := make(chan error, 1)
 	go func() { tcp <- d.manager.Shutdown(ctx) }()
-	go func() { connectors <- d.connect.Shutdown(ctx) }()
 	unregistered := make(chan struct{})
 	go func() {
 		defer close(unregistered)
+		d.fleet.close()
 		d.unregister()
 	}()
-	for _, err := range []error{d.data.Shutdown(ctx), <-tcp, <-connectors} {
+	for _, err := range []error{d.data.Shutdown(ctx), <-tcp} {
 		if err != nil {
 			d.log.Warn("not everything was finished in time", "error", err)
 		}
@@ -364,8 +402,7 @@ func (d *daemon) stop(drain time.Duration) {
 	d.log.Info("stopped")
 }
 
-// unregister removes the registrations at rpcbind, so that no client comes any
-// more.
+// unregister removes the registrations from rpcbind, so that no new clients come.
 func (d *daemon) unregister() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -374,13 +411,17 @@ func (d *daemon) unregister() {
 	}
 }
 
-// close ends whatever of a daemon is there, in the order of dependence.
+// close closes the existing parts of a daemon, in the order of their dependencies.
 func (d *daemon) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	d.stopping.Store(true)
-	if d.connect != nil {
-		if err := d.connect.Shutdown(ctx); err != nil {
+	d.fleet.close()
+	if d.health != nil {
+		d.health.close()
+	}
+	if d.manager != nil {
+		if err := d.manager.Shutdown(ctx); err != nil {
 			d.log.Warn("connections cut off", "error", err)
 		}
 	}
@@ -412,9 +453,9 @@ func (d *daemon) close() {
 	d.memory.Close()
 }
 
-// works says whether the control plane answers, and whether the locks that
-// accepting and ending connections need can be had: what the service manager's
-// watchdog is told of. It waits for neither disks nor peers.
+// works checks, for the service manager's watchdog, that the control plane answers and that
+// the locks for accepting and ending connections are free. It does not wait for disks or
+// peers.
 func (d *daemon) works(ctx context.Context) error {
 	d.data.Listeners()
 	d.data.Connections()

@@ -22,6 +22,7 @@ type operator struct {
 	settings    rdmadv1.SettingsServiceClient
 	connections rdmadv1.ConnectionServiceClient
 	diagnostics rdmadv1.DiagnosticsServiceClient
+	process     rdmadv1.ProcessServiceClient
 }
 
 func (r *rig) operator(p *process) *operator {
@@ -34,11 +35,11 @@ func (r *rig) operator(p *process) *operator {
 	return &operator{
 		t: r.t, settings: rdmadv1.NewSettingsServiceClient(conn),
 		connections: rdmadv1.NewConnectionServiceClient(conn), diagnostics: rdmadv1.NewDiagnosticsServiceClient(conn),
+		process: rdmadv1.NewProcessServiceClient(conn),
 	}
 }
 
-// set changes settings for everything and gives the effect on the one
-// connection that is up.
+// set changes settings for all connections and returns the effect on the only one that is up.
 func (o *operator) set(s *rdmadv1.Settings) *rdmadv1.Effect {
 	o.t.Helper()
 	o.connection()
@@ -49,7 +50,7 @@ func (o *operator) set(s *rdmadv1.Settings) *rdmadv1.Effect {
 	return res.GetEffects()[0]
 }
 
-// apply is set, for what is to be in force at once.
+// apply is set for settings that apply at once.
 func (o *operator) apply(s *rdmadv1.Settings) {
 	o.t.Helper()
 	if e := o.set(s); e.GetOutcome() != rdmadv1.Effect_APPLIED {
@@ -57,7 +58,7 @@ func (o *operator) apply(s *rdmadv1.Settings) {
 	}
 }
 
-// connection is the one that is up.
+// connection returns the only connection that is up.
 func (o *operator) connection() *rdmadv1.Connection {
 	o.t.Helper()
 	return o.await(func(all []*rdmadv1.Connection) *rdmadv1.Connection {
@@ -68,9 +69,8 @@ func (o *operator) connection() *rdmadv1.Connection {
 	})
 }
 
-// await waits for a connection among those that are up: a client without an
-// answer knows of its connection a moment before rdmad lists it, and of its end
-// a moment before rdmad does.
+// await waits for a connection in the list of those that are up. Without an answer, a client
+// notices its connection, and its end, a moment before rdmad does.
 func (o *operator) await(choose func([]*rdmadv1.Connection) *rdmadv1.Connection) *rdmadv1.Connection {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), startTimeout)
@@ -98,7 +98,7 @@ type wireView struct {
 	stream grpc.ServerStreamingClient[rdmadv1.TraceResponse]
 }
 
-// wire looks at all that happens after it returns.
+// wire observes everything that happens after it returns.
 func (o *operator) wire() *wireView {
 	o.t.Helper()
 	ctx, cancel := context.WithCancel(o.t.Context())
@@ -126,8 +126,8 @@ func (w *wireView) next() *rdmadv1.TraceResponse {
 	return e
 }
 
-// reply skips to the next reply and gives what rdmad did for it from the call
-// on, such as "WRITE 3000, SEND".
+// reply skips to the next reply and returns what rdmad did for it since the call, for example
+// "WRITE 3000, SEND".
 func (w *wireView) reply() (shape string, last *rdmadv1.TraceResponse) {
 	w.t.Helper()
 	var did []string

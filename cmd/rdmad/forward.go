@@ -5,19 +5,19 @@ import (
 	"net/netip"
 
 	"github.com/rdmad/rdmad/dataplane/forward"
-	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/perconn"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// forwardConfig is a forward service as package forward takes it.
-func forwardConfig(f *manager.ForwardSpec) forward.Config {
+// forwardConfig converts the specification of a forward service for package forward.
+func forwardConfig(f *spec.Forward) forward.Config {
 	return forward.Config{
 		Address: f.Address, DialTimeout: f.DialTimeout, CallTimeout: f.CallTimeout, CallbackTimeout: f.CallbackTimeout,
 		ReservedPort: f.ReservedPort, MaxRecord: int(f.MaxRecord),
 	}
 }
 
-func openForward(s *service, _ bool) error {
+func openForward(s *service) error {
 	c := forwardConfig(s.spec.Forward)
 	limit := s.memory()
 	s.unpooled.SetLimit(limit.Forward())
@@ -36,7 +36,7 @@ func (s *service) forwarder() *forward.Forwarder {
 	return s.forward
 }
 
-// OpenConn implements perconn.Opener, for those services that are one.
+// OpenConn implements perconn.Opener for services whose handler does.
 func (s *service) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Handler, error) {
 	if o, ok := s.Handler.(perconn.Opener); ok {
 		return o.OpenConn(ctx, peer)
@@ -44,12 +44,12 @@ func (s *service) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Ha
 	return nil, nil
 }
 
-// forwardStats are the counters of the services that forward, by service.
+// forwardStats returns the counters of the forward services, by service.
 func (s *services) forwardStats() map[string]forward.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[string]forward.Stats)
-	for sv := range s.all {
+	for _, sv := range s.all {
 		if f := sv.forwarder(); f != nil {
 			out[sv.spec.Name] = f.Stats()
 		}

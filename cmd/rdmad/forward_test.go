@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // TestForwardAtRuntime: a forward service is added in front of another of the
@@ -18,24 +19,24 @@ func TestForwardAtRuntime(t *testing.T) {
 	p := newProvider(t)
 	r := startHere(t, dir, "")
 	r.addDisk()
-	address := r.manager.Services()[0].TCP.String()
+	address := r.manager.Services.List()[0].Live.TCP.String()
 	var invalid *manager.InvalidError
-	bad := manager.ServiceSpec{Name: "up", Forward: &manager.ForwardSpec{Address: address, DialTimeout: time.Hour}}
-	if _, err := r.manager.AddService(t.Context(), bad); !errors.As(err, &invalid) || invalid.Field != "forward.dial_timeout" {
+	bad := spec.Service{Name: "up", Forward: &spec.Forward{Address: address, DialTimeout: time.Hour}}
+	if _, err := r.manager.Services.Add(t.Context(), bad); !errors.As(err, &invalid) || invalid.Field != "forward.dial_timeout" {
 		t.Errorf("dial_timeout of an hour: %v", err)
 	}
-	spec := manager.ServiceSpec{Name: "up", Forward: &manager.ForwardSpec{Address: address, CallTimeout: time.Minute}}
-	info, err := r.manager.AddService(t.Context(), spec)
+	want := spec.Service{Name: "up", Forward: &spec.Forward{Address: address, CallTimeout: time.Minute}}
+	info, err := r.manager.Services.Add(t.Context(), want)
 	if err != nil || info.Spec.Kind() != "forward" {
 		t.Fatalf("%+v, %v", info, err)
 	}
-	through := manager.ListenerSpec{Name: "up", Provider: "softiwarp", Address: "127.0.0.1:0", Service: "up"}
+	through := spec.Listener{Name: "up", Provider: "softiwarp", Address: "127.0.0.1:0", Service: "up"}
 	rpcbind := through
 	rpcbind.RPCBind = true
-	if _, err := r.manager.AddListener(t.Context(), rpcbind); err == nil || !strings.Contains(err.Error(), "rpcbind") {
+	if _, err := r.manager.Listeners.Add(t.Context(), rpcbind); err == nil || !strings.Contains(err.Error(), "rpcbind") {
 		t.Errorf("with rpcbind: %v", err)
 	}
-	if _, err := r.manager.AddListener(t.Context(), through); err != nil {
+	if _, err := r.manager.Listeners.Add(t.Context(), through); err != nil {
 		t.Fatal(err)
 	}
 	c := r.dial(p, "up")
@@ -55,8 +56,8 @@ func TestForwardAtRuntime(t *testing.T) {
 
 	r = startHere(t, dir, "")
 	defer r.end()
-	for _, s := range r.manager.Services() {
-		if s.Spec.Name == "up" && (s.State != manager.StateUp || *s.Spec.Forward != *spec.Forward) {
+	for _, s := range r.manager.Services.List() {
+		if s.Spec.Name == "up" && (s.State != manager.StateUp || *s.Spec.Forward != *want.Forward) {
 			t.Errorf("after a restart: %+v, %+v", s, *s.Spec.Forward)
 		}
 	}

@@ -1,5 +1,5 @@
-// Command rdmad serves RPC-over-RDMA connections and the control plane over
-// them. See README.md.
+// Command rdmad serves RPC-over-RDMA connections, and a control plane for them. See
+// README.md.
 //
 // Exit codes: 0 after an orderly end, 1 when something failed while serving or
 // audit verify or state check found damage, 2 when it could not start (standard
@@ -15,16 +15,17 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/configfile"
 )
 
-// version is set by the build.
+// version is set at build time.
 var version = ""
 
 func main() {
 	os.Exit(run(os.Args[1:]))
 }
 
-// run executes the command line and gives the exit code.
+// run executes the command line and returns the exit code.
 func run(args []string) int {
 	cmd := newCommand()
 	cmd.SetArgs(args)
@@ -32,7 +33,7 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
-	var mistakes config.Errors
+	var mistakes configfile.Errors
 	if !errors.As(err, &mistakes) {
 		fmt.Fprintln(os.Stderr, "rdmad:", config.OneLine(err))
 	}
@@ -45,13 +46,13 @@ func run(args []string) int {
 	return 2
 }
 
-// servingError is a failure after everything had been started.
+// servingError is a failure after everything was started.
 type servingError struct{ err error }
 
 func (e *servingError) Error() string { return e.err.Error() }
 func (e *servingError) Unwrap() error { return e.err }
 
-// versionString says what this binary is.
+// versionString returns the version of this binary.
 func versionString() string {
 	v := version
 	if v == "" {
@@ -63,7 +64,7 @@ func versionString() string {
 	return v
 }
 
-// platform is what the binary was built by and for.
+// platform returns the Go version and the platform of the binary.
 func platform() string {
 	return fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

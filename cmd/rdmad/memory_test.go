@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -241,26 +240,4 @@ func (p *process) resident(t *testing.T) (now, peak int64) {
 		}
 	}
 	return now, peak
-}
-
-// metric reads a metric.
-func (p *process) metric(t *testing.T, name string) float64 {
-	t.Helper()
-	res, err := http.Get("http://" + p.addresses["metrics"] + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	lines := bufio.NewScanner(res.Body)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,24 +15,29 @@ import (
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
-// opening is what "rdmad check" tries of a configuration: to read and to bind
-// what it names. Defaults are not tried. Nothing is left behind.
+// opening holds the state of "rdmad check" while it tries to read and bind what a configuration
+// names. It does not try defaults, and leaves nothing behind.
 type opening struct {
 	c         *config.Config
 	providers providers.Set
 	log       *slog.Logger
-	running   bool // an rdmad has the state directory, and probably the addresses
-	errs      config.Errors
+	running   bool // an rdmad uses the state directory, and probably the addresses
+	errs      configfile.Errors
 }
 
-// tryOpening gives what can't be had as config.Errors; nil for nothing.
+// tryOpening returns everything that fails as configfile.Errors, or nil.
 func tryOpening(ctx context.Context, c *config.Config) error {
 	o := &opening{c: c, providers: make(providers.Set), log: slog.New(slog.DiscardHandler), running: isRunning(c.State.Path)}
 	defer o.providers.Close(o.log)
+	o.state()
 	o.certificates()
+	o.note("metrics.web_config", metrics.CheckWebConfig(c.Metrics.WebConfig))
 	o.exports()
 	o.addresses(ctx)
 	if len(o.errs) == 0 {
@@ -53,23 +57,21 @@ func (o *opening) certificates() {
 		_, err := auth.LoadCertificates(auth.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}, o.log)
 		o.note("control.tls", err)
 	}
-}
-
-func (o *opening) exports() {
-	for i, s := range o.c.Services {
-		key := fmt.Sprintf("services[%d].nfs.path", i)
-		if s.NFS == nil || o.c.Origins.Of(key) == (config.Origin{}) {
-			continue
-		}
-		err := readExport(s.NFS.Path)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s does not exist; make the directory, or mount the file system that it is on", s.NFS.Path)
-		}
-		o.note(key, err)
+	if f := o.c.Fleet; f != nil {
+		_, err := fleetTLS(f.TLS)
+		o.note("fleet.tls", err)
+	}
+	if files := o.c.Console.Address().TLS; files != nil {
+		_, err := auth.LoadCertificates(*files, o.log)
+		o.note("console.tls", err)
 	}
 }
 
-// addresses binds each address that the configuration names for a moment.
+func (o *opening) exports() {
+	o.errs = append(o.errs, missingExports(o.c, nil)...)
+}
+
+// addresses briefly binds each address that the configuration names.
 func (o *opening) addresses(ctx context.Context) {
 	for _, one := range o.c.Addresses() {
 		if o.c.Origins.Of(one.Key) == (config.Origin{}) || strings.HasPrefix(one.Address, "unix:") {
@@ -85,8 +87,7 @@ func (o *opening) addresses(ctx context.Context) {
 
 func (o *opening) bind(ctx context.Context, a config.Address) error {
 	if a.Provider == "" {
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", a.Address)
+		l, err := tcpaddr.Listen(ctx, a.Address)
 		if err == nil {
 			err = l.Close()
 		}
@@ -103,11 +104,11 @@ func (o *opening) bind(ctx context.Context, a config.Address) error {
 	return err
 }
 
-// isRunning says whether the process that took a state directory last is there.
+// isRunning reports whether the process that last locked a state directory is running.
 func isRunning(state string) bool {
 	text, err := os.ReadFile(filepath.Join(state, "lock"))
 	if err != nil {
-		return errors.Is(err, fs.ErrPermission) // it can't be known
+		return errors.Is(err, fs.ErrPermission) // it can't be known, so assume that it runs
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	return err == nil && pid > 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)

@@ -13,15 +13,16 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// places are those of rdmad's own ports, and the descriptors of the process as
-// they are divided between these ports and everything else.
+// places holds the places of rdmad's own ports, and divides the descriptors of the process
+// between these ports and everything else.
 type places struct {
 	log      *slog.Logger
 	clients  *grpcapi.Places
 	scrapers *connlimit.Table
-	data     *dataplane.Dataplane // nil until there is one
+	data     *dataplane.Dataplane // nil until the data plane exists
 
 	mu     sync.Mutex
 	served int // listeners, services and connectors
@@ -29,14 +30,9 @@ type places struct {
 	budget descriptors.Budget
 }
 
-// portLimits are those of a configuration.
-func portLimits(c *config.Config) port.OwnLimits {
-	return port.OwnLimits{Control: c.Limits.Control, Metrics: c.Limits.Metrics}
-}
-
 func served(c *config.Config) int { return len(c.Listeners) + len(c.Services) + len(c.Connectors) }
 
-// wanted is what limits ask for.
+// wanted returns the descriptors that limits need.
 func wanted(served int, l dataplane.Limits, tcp dataplane.TCPLimits, p *port.OwnLimits) descriptors.Want {
 	return descriptors.Want{
 		Served: served, Connections: cmp.Or(l.Connections, dataplane.DefaultMaxConnections), TCP: tcp.WithDefaults().Connections,
@@ -50,7 +46,7 @@ func divide(c *config.Config) (descriptors.Budget, error) {
 	if err != nil {
 		return descriptors.Budget{}, err
 	}
-	ports := portLimits(c)
+	ports := c.Limits.Ports()
 	return descriptors.Divide(limit, wanted(served(c), c.Limits.Limits, c.Limits.TCP(), &ports))
 }
 
@@ -60,31 +56,31 @@ func newPlaces(c *config.Config, log *slog.Logger) (*places, error) {
 		log: log, clients: grpcapi.NewPlaces(grpcapi.DefaultClients()),
 		scrapers: connlimit.New(time.Now(), connlimit.Config{Name: "the metrics port"}),
 	}
-	return p, p.configure(c)
+	b, err := divide(c)
+	if err == nil {
+		p.configure(c, b)
+	}
+	return p, err
 }
 
-// configure puts the limits of a configuration in force, and says which can't be reached.
-func (p *places) configure(c *config.Config) error {
-	b, err := divide(c)
-	if err != nil {
-		return err
-	}
+// configure applies the limits of a configuration and its division, and logs those that can't
+// be reached.
+func (p *places) configure(c *config.Config, b descriptors.Budget) {
 	for _, text := range b.Unreachable {
-		p.log.Warn("a limit is out of reach", "reason", text)
+		p.log.Warn("a limit cannot be reached", "reason", text)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.served, p.limits, p.budget = served(c), portLimits(c), b
+	p.served, p.limits, p.budget = served(c), c.Limits.Ports(), b
 	p.apply()
-	return nil
 }
 
-// apply has all ports keep to the budget. mu is held.
+// apply applies the budget to all ports. The caller holds mu.
 func (p *places) apply() {
 	b := &p.budget
 	control := p.limits.Control.Over(grpcapi.DefaultClients())
 	lowered := control.Within(b.ControlClients())
-	lowered.PerKey = min(control.PerKey, max(lowered.Total/2, 1)) // an operator shares them with scripts of its own
+	lowered.PerKey = min(control.PerKey, max(lowered.Total/2, 1)) // an operator shares these places with its own scripts
 	p.clients.SetLimits(lowered)
 	p.scrapers.SetLimits(p.limits.Metrics.Over(metrics.DefaultScrapers()).Within(b.Scrapers()))
 	if p.data != nil {
@@ -92,28 +88,41 @@ func (p *places) apply() {
 	}
 }
 
-// PortLimits implements grpcapi.Ports.
+// PortLimits returns the limits of rdmad's own ports.
 func (p *places) PortLimits() port.OwnLimits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.limits
 }
 
-// SetPortLimits implements grpcapi.Ports.
-func (p *places) SetPortLimits(l port.OwnLimits) error {
+// mayLimit returns an error if there are too few descriptors with some limits.
+func (p *places) mayLimit(l *spec.Limits) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b, err := p.divide(&l)
-	if err != nil {
-		return err
-	}
-	p.limits, p.budget = l, b
-	p.apply()
-	return nil
+	_, err := p.divideWith(l)
+	return err
 }
 
-// divide divides the descriptors for the limits that are in force, but for l.
-// mu is held.
+func (p *places) divideWith(l *spec.Limits) (descriptors.Budget, error) {
+	ports := l.Ports()
+	return descriptors.Divide(p.budget.Limit, wanted(p.served, l.Limits, l.TCP(), &ports))
+}
+
+// limit divides the descriptors for limits that were checked, and applies those of the ports.
+func (p *places) limit(l *spec.Limits) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, err := p.divideWith(l)
+	if err != nil {
+		p.log.Warn("descriptors are not divided anew", "error", err)
+		return
+	}
+	p.limits, p.budget = l.Ports(), b
+	p.apply()
+}
+
+// divide divides the descriptors for the current limits, with l in place of the port limits.
+// The caller holds mu.
 func (p *places) divide(l *port.OwnLimits) (descriptors.Budget, error) {
 	return p.divideFor(p.served, l)
 }
@@ -122,8 +131,8 @@ func (p *places) divideFor(served int, l *port.OwnLimits) (descriptors.Budget, e
 	return descriptors.Divide(p.budget.Limit, wanted(served, p.data.Limits(), p.data.TCPLimits(), l))
 }
 
-// mayServe fails if there are too few descriptors for so many listeners, services and
-// connectors.
+// mayServe returns an error if there are too few descriptors for this number of listeners,
+// services and connectors.
 func (p *places) mayServe(served int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +140,7 @@ func (p *places) mayServe(served int) error {
 	return err
 }
 
-// serve divides the descriptors for so many listeners, services and connectors.
+// serve divides the descriptors for this number of listeners, services and connectors.
 func (p *places) serve(served int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +148,7 @@ func (p *places) serve(served int) {
 		return
 	}
 	b, err := p.divideFor(served, &p.limits)
-	if err != nil { // of an earlier start, with more descriptors
+	if err != nil { // an earlier start had more descriptors
 		p.log.Warn("descriptors are not divided anew", "error", err)
 		return
 	}
@@ -147,7 +156,7 @@ func (p *places) serve(served int) {
 	p.apply()
 }
 
-// divided is the division in force, with the limits that can't be reached now.
+// divided returns the current division, with the limits that can't be reached now.
 func (p *places) divided() descriptors.Budget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,21 +166,21 @@ func (p *places) divided() descriptors.Budget {
 	return p.budget
 }
 
-// descriptors are those of connections.
+// descriptors returns the descriptors for connections.
 func (p *places) descriptors() dataplane.Descriptors {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return dataplane.Descriptors{Connections: p.budget.Connections(), TCP: p.budget.TCP}
 }
 
-// handshakes is how many descriptors connections being made may have.
+// handshakes returns the number of descriptors for connections that are being made.
 func (p *places) handshakes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.budget.Handshakes()
 }
 
-// files is how many descriptors the files of exports may have.
+// files returns the number of descriptors for the files of exports.
 func (p *places) files() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

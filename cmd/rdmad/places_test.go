@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/procmem"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // testPlaces are the places of a process that may open so many files, with the
@@ -29,20 +30,20 @@ func testPlaces(t *testing.T, files int) *places {
 		}
 	})
 	p.budget.Limit = files
-	if err := p.SetPortLimits(p.PortLimits()); err != nil {
-		t.Fatal(err)
-	}
+	p.limit(new(spec.Limits))
 	return p
 }
 
-// TestPortLimitsAreLive: limits are in force when they are set, as far as there are
-// descriptors, and none is taken from others.
+// TestPortLimitsAreLive: limits apply when they are set, bounded by the descriptors, and none
+// is taken from other uses.
 func TestPortLimitsAreLive(t *testing.T) {
 	p := testPlaces(t, 65536)
 	want := port.OwnLimits{
 		Control: port.Limits{Connections: 512, Reserved: 7, Idle: time.Hour}, Metrics: port.Limits{Connections: 12},
 	}
-	if err := p.SetPortLimits(want); err != nil || p.PortLimits() != want {
+	l := spec.Limits{Control: want.Control, Metrics: want.Metrics}
+	err := p.mayLimit(&l)
+	if p.limit(&l); err != nil || p.PortLimits() != want {
 		t.Errorf("%+v, %v", p.PortLimits(), err)
 	}
 	if l := p.clients.Clients.Limits(); l.Total != 512 || l.PerKey != 64 || l.Reserved != 7 || l.Idle != time.Hour {
@@ -80,7 +81,7 @@ func TestExportsShareDescriptors(t *testing.T) {
 	var of []int
 	s := &services{
 		log: slog.New(slog.DiscardHandler), state: func(string) string { return "" }, files: func() int { return 100 },
-		memory: func() procmem.Limit { return procmem.Limit{} }, all: make(map[*service]struct{}),
+		memory: func() procmem.Limit { return procmem.Limit{} }, all: make(map[string]*service),
 	}
 	var opened []manager.Service
 	for _, name := range []string{"a", "b"} {
@@ -88,13 +89,14 @@ func TestExportsShareDescriptors(t *testing.T) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		sv, err := s.make(t.Context(), &manager.ServiceSpec{Name: name, NFS: &manager.NFSSpec{Path: dir}}, "", s.openNFS)
+		sv, err := s.make(t.Context(), &spec.Service{Name: name, NFS: &spec.NFS{Export: spec.Export{Path: dir}}}, "", s.openNFS)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := sv.Open(false); err != nil {
+		if err := sv.Open(); err != nil {
 			t.Fatal(err)
 		}
+		sv.Start()
 		opened = append(opened, sv)
 		of = append(of, opened[0].(*service).nfs.MaxOpenFiles())
 	}

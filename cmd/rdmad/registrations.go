@@ -5,18 +5,18 @@ import (
 	"net/netip"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
-	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/nfs"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// mountVersion goes with version 3 of NFS (RFC 1813 §5).
+// mountVersion is the version of MOUNT for NFS version 3 (RFC 1813 §5).
 const mountVersion = 3
 
-// registrations of a service that answers over RDMA at an address, and
-// perhaps on tcp. Clients of NFS over RDMA do MOUNT over TCP, so that it is
-// MOUNT alone that is registered there.
-func registrations(s *manager.ServiceSpec, tcp net.Listener, rdma netip.AddrPort) []rpcbind.Registration {
+// registrations returns the registrations of a service at an RDMA address and, if tcp is not
+// nil, on TCP. Only MOUNT is registered on TCP, because clients of NFS over RDMA use MOUNT over
+// TCP.
+func registrations(s *spec.Service, tcp net.Listener, rdma netip.AddrPort) []rpcbind.Registration {
 	over := rpcbind.Registration{Program: nfs.Program, Version: nfs.Version, Transport: rpcbind.RDMA, Address: rdma}
 	if s.Echo != nil {
 		over.Program, over.Version = echo.Program, echo.Version

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpcbind/rpcbindtest"
 )
 
-// TestRPCBind has the real rpcbind told of a rdmad while it serves, and a
-// rdmad serve where there is no rpcbind.
+// TestRPCBind: a rdmad registers with the real rpcbind while it serves, and a rdmad also serves
+// without rpcbind.
 func TestRPCBind(t *testing.T) {
 	host := rpcbindtest.Isolate(t)
 	if host == nil {
@@ -33,10 +33,11 @@ listeners:
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	makeDirectory(t, filepath.Join(dir, "srv"))
 	t.Run("absent", func(t *testing.T) {
 		p := startRDMAD(t, dir, config)
 		endRDMAD(t, p)
-		for _, want := range []string{"can't register with rpcbind, trying on", "/run/rpcbind.sock: connect: no such file or directory"} {
+		for _, want := range []string{"cannot register with rpcbind, retrying", "/run/rpcbind.sock: connect: no such file or directory"} {
 			if !strings.Contains(p.log(), want) {
 				t.Errorf("log lacks %q:\n%s", want, p.log())
 			}
@@ -79,7 +80,7 @@ func startRDMAD(t *testing.T, dir, config string) *process {
 	return p
 }
 
-// endRDMAD ends it by SIGTERM, in good order.
+// endRDMAD ends a rdmad by SIGTERM and checks that it ends in order.
 func endRDMAD(t *testing.T, p *process) {
 	t.Helper()
 	if err := p.signal("TERM"); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -33,7 +35,7 @@ type running struct {
 func startHere(t *testing.T, dir, more string) *running {
 	t.Helper()
 	r := &running{t: t, dir: dir}
-	d, err := bind(t.Context(), r.parse(more), slog.New(slog.DiscardHandler))
+	d, err := bind(t.Context(), r.parse(more), slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		d.close()
 		t.Fatal(err)
@@ -61,13 +63,31 @@ listeners:
 	return c
 }
 
+// reconfigure takes a new version of the file as a reload does, and waits until what was
+// replaced is gone.
+func reconfigure(d *daemon, c *config.Config, drain time.Duration) error {
+	p, err := d.prepare(context.Background(), c, drain)
+	if err != nil {
+		return err
+	}
+	p.Commit()
+	p.wait()
+	d.health.reloaded(c.File)
+	return nil
+}
+
 // end stops it in good order.
 func (r *running) end() { r.stop(time.Minute) }
 
+func (r *running) removeService(name string) error {
+	_, err := r.manager.Services.Remove(name, 0)
+	return err
+}
+
 func (r *running) listener(name string) manager.ListenerInfo {
 	r.t.Helper()
-	for _, l := range r.manager.Listeners() {
-		if l.Name == name {
+	for _, l := range r.manager.Listeners.List() {
+		if l.Spec.Name == name {
 			return l
 		}
 	}
@@ -78,13 +98,14 @@ func (r *running) listener(name string) manager.ListenerInfo {
 // addDisk adds an NFS service, over TCP as well, and a listener for it.
 func (r *running) addDisk() {
 	r.t.Helper()
-	_, err := r.manager.AddService(r.t.Context(), manager.ServiceSpec{
-		Name: "disk", NFS: &manager.NFSSpec{Path: filepath.Join(r.dir, "disk"), TCPListen: apart},
+	makeDirectory(r.t, filepath.Join(r.dir, "disk"))
+	_, err := r.manager.Services.Add(r.t.Context(), spec.Service{
+		Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: filepath.Join(r.dir, "disk")}, TCPListen: apart},
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	_, err = r.manager.AddListener(r.t.Context(), manager.ListenerSpec{
+	_, err = r.manager.Listeners.Add(r.t.Context(), spec.Listener{
 		Name: "disk", Provider: "softiwarp", Address: apart, Service: "disk",
 	})
 	if err != nil {
@@ -105,7 +126,7 @@ func (r *running) useDisk(p rdmacm.Provider, name string) (*rpcrdma.Client, net.
 	if _, err := c.Create(ctx, root, name); err != nil {
 		r.t.Fatal(err)
 	}
-	nc, err := net.Dial("tcp", r.manager.Services()[0].TCP.String()) // disk is the first by name
+	nc, err := net.Dial("tcp", r.manager.Services.List()[0].Live.TCP.String()) // disk is the first by name
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -114,7 +135,7 @@ func (r *running) useDisk(p rdmacm.Provider, name string) (*rpcrdma.Client, net.
 
 func (r *running) dial(p rdmacm.Provider, name string) *rpcrdma.Client {
 	r.t.Helper()
-	c, err := rpcrdma.Dial(r.t.Context(), p, r.listener(name).Address.String(), rpcrdma.DialConfig{})
+	c, err := rpcrdma.Dial(r.t.Context(), p, r.listener(name).Live.Address.String(), rpcrdma.DialConfig{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -125,10 +146,10 @@ func (r *running) dial(p rdmacm.Provider, name string) *rpcrdma.Client {
 // removeDisk takes away what addDisk added.
 func (r *running) removeDisk() {
 	r.t.Helper()
-	if _, err := r.manager.RemoveListener("disk", time.Minute); err != nil {
+	if _, err := r.manager.Listeners.Remove("disk", time.Minute); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := r.manager.RemoveService("disk", 0); err != nil {
+	if err := r.removeService("disk"); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -195,7 +216,7 @@ func TestExportsComeAndGo(t *testing.T) {
 			t.Error("an export that has nothing open?")
 		}
 		var used *manager.InUseError
-		if err := r.manager.RemoveService("disk", 0); !errors.As(err, &used) {
+		if err := r.removeService("disk"); !errors.As(err, &used) {
 			t.Errorf("removed in use: %v", err)
 		}
 		r.removeDisk()
@@ -210,8 +231,8 @@ func TestExportsComeAndGo(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("a call on the other listener: %v", err)
 	}
-	if l := r.listener("steady"); l.Connections != 1 || l.Accepted != 1 {
-		t.Errorf("the other listener: %+v", l.ListenerInfo)
+	if l := r.listener("steady"); l.Live.Connections != 1 || l.Live.Accepted != 1 {
+		t.Errorf("the other listener: %+v", l.Live)
 	}
 	// Sockets linger until their peers have closed.
 	after := before + 1
@@ -235,7 +256,7 @@ func TestAdditionsComeBack(t *testing.T) {
 	r.addDisk()
 	before := r.listener("disk")
 	deny := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
-	if _, _, err := r.manager.UpdateListener("disk", manager.ListenerUpdate{Deny: &deny, Limits: func(l *dataplane.Limits) { l.Connections = 3 }}); err != nil {
+	if _, _, err := r.manager.Listeners.Update(t.Context(), "disk", func(l *spec.Listener) { l.Deny, l.Limits.Connections = deny, 3 }, manager.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	rpc := r.dial(p, "disk")
@@ -247,11 +268,83 @@ func TestAdditionsComeBack(t *testing.T) {
 	r = startHere(t, dir, "")
 	defer r.end()
 	after := r.listener("disk")
-	if after.Address != before.Address || after.Limits.Connections != 3 || len(after.Access.Deny) != 1 || after.Origin != manager.FromOperator {
+	if after.Live.Address != before.Live.Address || after.Live.Limits.Connections != 3 || len(after.Live.Access.Deny) != 1 || after.Origin != manager.FromOperator {
 		t.Errorf("came back as %+v", after)
 	}
 	if _, err := nfsclient.New(r.dial(p, "disk"), 0, 0).Create(t.Context(), root, "late"); err != nil {
 		t.Errorf("a handle from before: %v", err)
+	}
+}
+
+// TestChangesComeBack: limits, and what was changed of the file's listeners, are in force from
+// the start. An element that can't be had so does not keep rdmad from starting.
+func TestChangesComeBack(t *testing.T) {
+	dir := t.TempDir()
+	const file = `connectors:
+  - {name: out, listen: "127.0.0.1:0", provider: softiwarp, target: "127.0.0.1:1"}
+limits: {memory: 64MiB, connections: 100}
+`
+	r := startHere(t, dir, file)
+	deny := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	_, _, err := r.manager.Listeners.Update(t.Context(), "steady", func(l *spec.Listener) { l.Deny = deny }, manager.UpdateOptions{})
+	if err == nil {
+		_, _, err = r.manager.Connectors.Update(t.Context(), "out", func(c *spec.Connector) { c.Target = "127.0.0.1:2" }, manager.UpdateOptions{})
+	}
+	if err == nil {
+		err = r.manager.Limits.Set(func(l *spec.Limits) { l.Memory, l.Control.Connections, l.TCPIdle = 128<<20, 40, time.Minute }, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, connections int) {
+		t.Helper()
+		l := r.data.Limits()
+		if l.Connections != connections || r.data.Memory() != 128<<20 || r.data.TCPLimits().Idle != time.Minute || r.places.PortLimits().Control.Connections != 40 {
+			t.Errorf("%s: limits %+v, %d, %+v, %+v", when, l, r.data.Memory(), r.data.TCPLimits(), r.places.PortLimits())
+		}
+		if m := r.memory.Limit(); m.Source != "operator" || m.Bytes != 128<<20 {
+			t.Errorf("%s: memory %+v", when, m)
+		}
+		if l := r.listener("steady"); len(l.Live.Access.Deny) != 1 || l.Origin != manager.FromFile {
+			t.Errorf("%s: %+v", when, l)
+		}
+		if c := r.manager.Connectors.List()[0]; c.Live.Target != "127.0.0.1:2" {
+			t.Errorf("%s: %+v", when, c)
+		}
+	}
+	check("set", 100)
+	if err := reconfigure(r.daemon, r.parse(strings.Replace(file, "100", "200", 1)), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	check("after a reload", 200)
+	r.end()
+	r = startHere(t, dir, file)
+	check("after a restart", 100)
+	r.end()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	store := manager.NewFile(filepath.Join(dir, "state", "listeners.json"))
+	all, err := store.Load()
+	if err == nil {
+		all.Changed.Listeners["steady"]["address"] = taken.Addr().String()
+		err = store.Save(all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = startHere(t, dir, file)
+	defer r.end()
+	if l := r.listener("steady"); l.State != manager.StateFailed || !strings.Contains(l.Failure, "in use") {
+		t.Errorf("with its address in use: %+v", l)
+	}
+	if err := r.manager.Limits.Set(func(*spec.Limits) {}, func(*spec.Field) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	if m := r.memory.Limit(); r.data.Memory() != 64<<20 || m.Source != "limits.memory" {
+		t.Errorf("unset: %d, %+v", r.data.Memory(), m)
 	}
 }
 
@@ -267,8 +360,8 @@ func TestMissingDirectoryIsNotMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = startHere(t, dir, "")
-	for _, s := range r.manager.Services() {
-		if s.Spec.Name == "disk" && (s.State != manager.StateFailed || !strings.Contains(s.Failure, "mounted")) {
+	for _, s := range r.manager.Services.List() {
+		if s.Spec.Name == "disk" && (s.State != manager.StateFailed || !strings.Contains(s.Failure, "mount the file system")) {
 			t.Errorf("came back as %+v", s)
 		}
 	}
@@ -297,7 +390,7 @@ func TestBadAdditionsKeepRdmadFromStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &running{t: t, dir: dir}
-	d, err := bind(t.Context(), r.parse(""), slog.New(slog.DiscardHandler))
+	d, err := bind(t.Context(), r.parse(""), slog.New(slog.DiscardHandler), nil)
 	d.close()
 	want := "services and listeners added before: " + file + ": has format 7, and this rdmad knows format 2; " +
 		"restore it, or move it away to start without what was added"
@@ -318,26 +411,46 @@ func TestFileChangesListeners(t *testing.T) {
 	if err := steady.Call(t.Context(), echoCall(nil)); err != nil {
 		t.Fatal(err)
 	}
-	err := r.reconfigure(t.Context(), r.parse(`  - {name: second, provider: softiwarp, address: "127.0.0.1:0", service: test, deny: ["127.0.0.0/8"]}
+	err := reconfigure(r.daemon, r.parse(`  - {name: second, provider: softiwarp, address: "127.0.0.1:0", service: test, deny: ["127.0.0.0/8"]}
 limits: {connections: 7, memory: 67108864}
 `), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := r.manager.Limits(); l.Connections != 7 || r.data.Memory() != 64<<20 {
+	if l := r.data.Limits(); l.Connections != 7 || r.data.Memory() != 64<<20 {
 		t.Errorf("limits %+v, memory %d", l, r.data.Memory())
 	}
-	if c, err := rpcrdma.Dial(t.Context(), p, r.listener("second").Address.String(), rpcrdma.DialConfig{}); err == nil {
+	if c, err := rpcrdma.Dial(t.Context(), p, r.listener("second").Live.Address.String(), rpcrdma.DialConfig{}); err == nil {
 		c.Close()
 		t.Error("who is denied came in")
 	}
-	if err := r.reconfigure(t.Context(), r.parse(""), time.Minute); err != nil {
+	if err := reconfigure(r.daemon, r.parse(""), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(r.manager.Listeners()); n != 1 || r.manager.Limits().Connections != dataplane.DefaultMaxConnections || r.data.Memory() != dataplane.DefaultMemory {
-		t.Errorf("%d listeners, limits %+v, memory %d", n, r.manager.Limits(), r.data.Memory())
+	if n := len(r.manager.Listeners.List()); n != 1 || r.data.Limits().Connections != dataplane.DefaultMaxConnections || r.data.Memory() != dataplane.DefaultMemory {
+		t.Errorf("%d listeners, limits %+v, memory %d", n, r.data.Limits(), r.data.Memory())
 	}
 	if err := steady.Call(t.Context(), echoCall(nil)); err != nil {
 		t.Errorf("the one that did not change: %v", err)
+	}
+}
+
+// TestFileChangesSlowCall: a new version of the file sets another limit of slow calls, or none.
+func TestFileChangesSlowCall(t *testing.T) {
+	r := startHere(t, t.TempDir(), "slow_call: 300ms\n")
+	defer r.end()
+	if got := r.data.SlowCalls().Limit; got != 300*time.Millisecond {
+		t.Errorf("at the start: %v", got)
+	}
+	for _, c := range []struct {
+		text string
+		want time.Duration
+	}{{"slow_call: 300ms\n", 300 * time.Millisecond}, {"slow_call: 2s\n", 2 * time.Second}, {"", 0}} {
+		if err := reconfigure(r.daemon, r.parse(c.text), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.data.SlowCalls().Limit; got != c.want {
+			t.Errorf("%q: %v", c.text, got)
+		}
 	}
 }

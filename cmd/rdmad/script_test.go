@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -187,14 +188,25 @@ func cmdGet(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: get CODE URL")
 	}
-	resp, err := http.Get(args[1])
+	status, body := getChecked(ts, args[1])
+	_, err := ts.Stdout().Write(body)
 	ts.Check(err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	ts.Check(err)
-	_, err = ts.Stdout().Write(body)
-	ts.Check(err)
-	if got := strconv.Itoa(resp.StatusCode); got != args[0] {
+	if got := strconv.Itoa(status); got != args[0] {
 		ts.Fatalf("status %s, want %s", got, args[0])
+	}
+}
+
+// getChecked gets a page. It gets the page again while that has a condition that rdmad has not
+// looked at yet, as it may just after the start.
+func getChecked(ts *testscript.TestScript, url string) (status int, body []byte) {
+	for {
+		resp, err := http.Get(url)
+		ts.Check(err)
+		body, err = io.ReadAll(resp.Body)
+		resp.Body.Close()
+		ts.Check(err)
+		if !bytes.Contains(body, []byte(" UNKNOWN NotChecked\n")) {
+			return resp.StatusCode, body
+		}
 	}
 }

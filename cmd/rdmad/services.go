@@ -2,60 +2,68 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 
 	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/dataplane/clients"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/forward"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/procedures"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/slow"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
-// service is what answers calls, over RDMA through listeners and perhaps over
-// TCP. It is a manager.Service.
+// service answers calls, over RDMA through listeners and possibly over TCP. It is a
+// manager.Service.
 type service struct {
-	oncrpc.Handler // from Open on
-	spec           manager.ServiceSpec
+	oncrpc.Handler // set by Open
+	spec           spec.Service
 	log            *slog.Logger
 	tcpOn          net.Listener // nil without TCP
-	open           func(s *service, again bool) error
+	open           func(s *service) error
 	places         *connlimit.Table
-	failed         func(error)    // told when serving over TCP ends unasked
-	closed         func(*service) // told at the end
+	clients        *clients.Table
+	slow           func(service string) func(client netip.AddrPort) slow.Calls // of calls over TCP
+	failed         func(error)                                                 // called when serving over TCP ends unexpectedly
+	started        func(*service)
+	closed         func(*service) // called at the end
+	calls          *procedures.Table
 	memory         func() procmem.Limit
-	unpooled       *budget.Budget // of all forward services
+	unpooled       *budget.Budget // shared by all forward services
 
-	nfs     *nfs.Server // nil for others, and before Open
+	nfs     *nfs.Server // nil for other services, and before Open
 	serving sync.WaitGroup
 
 	mu      sync.Mutex
 	tcp     *rpctcp.Server     // nil without TCP, and before Open
-	forward *forward.Forwarder // nil for others, and before Open
+	forward *forward.Forwarder // nil for other services, and before Open
 }
 
 // Open implements manager.Service.
-func (s *service) Open(again bool) error {
-	if err := s.open(s, again); err != nil {
+func (s *service) Open() error {
+	if err := s.open(s); err != nil {
 		return err
 	}
+	s.Handler = s.calls.Count(s.Handler)
 	if s.tcpOn == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	limit := s.memory()
-	s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Parent: s.places})
+	s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Parent: s.places, Clients: s.clients, SlowCalls: s.slow(s.spec.Name)})
 	return nil
 }
 
@@ -67,6 +75,7 @@ func (s *service) server() *rpctcp.Server {
 
 // Start implements manager.Service.
 func (s *service) Start() {
+	s.started(s)
 	tcp := s.server()
 	if tcp == nil {
 		return
@@ -86,6 +95,14 @@ func (s *service) TCP() netip.AddrPort {
 	}
 	a := s.tcpOn.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// Sockets implements manager.Service.
+func (s *service) Sockets() []net.Listener {
+	if s.tcpOn == nil {
+		return nil
+	}
+	return []net.Listener{s.tcpOn}
 }
 
 // Registrations implements manager.Service.
@@ -117,61 +134,78 @@ func (s *service) Close() error {
 	return nil
 }
 
-// services makes services, and knows those there are.
+// services makes services and keeps a list of them.
 type services struct {
 	log    *slog.Logger
-	state  func(name string) string // folder of one service's state; for Open
+	state  func(name string) string // folder of a service's state; used by Open
 	failed func(error)
 	memory func() procmem.Limit
-	// unpooled is the memory of forward for results without registered memory.
+	// unpooled bounds the memory of forward services for results without registered memory.
 	unpooled *budget.Budget
 	places   *connlimit.Table // of TCP connections
-	files    func() int       // how many descriptors the files of all exports may have
+	clients  *clients.Table
+	slow     func(service string) func(client netip.AddrPort) slow.Calls // of calls over TCP
+	files    func() int                                                  // number of descriptors for the files of all exports
 
 	mu  sync.Mutex
-	all map[*service]struct{}
-	// exports are of those that are open.
-	exports map[*service]*nfs.Server
+	all map[string]*service // the started ones that no other has replaced, by name
 }
 
-// kinds are the services of this build.
+// kinds returns the kinds of services in this build.
 func (s *services) kinds() map[string]manager.Maker {
 	return map[string]manager.Maker{
-		"nfs": func(ctx context.Context, spec *manager.ServiceSpec) (manager.Service, error) {
+		"nfs": func(ctx context.Context, spec *spec.Service) (manager.Service, error) {
 			return s.make(ctx, spec, spec.NFS.TCPListen, s.openNFS)
 		},
-		"echo": func(ctx context.Context, spec *manager.ServiceSpec) (manager.Service, error) {
+		"echo": func(ctx context.Context, spec *spec.Service) (manager.Service, error) {
 			return s.make(ctx, spec, "", openEcho)
 		},
-		"forward": func(ctx context.Context, spec *manager.ServiceSpec) (manager.Service, error) {
+		"forward": func(ctx context.Context, spec *spec.Service) (manager.Service, error) {
 			return s.make(ctx, spec, "", openForward)
 		},
 	}
 }
 
-// make binds a service.
-func (s *services) make(ctx context.Context, spec *manager.ServiceSpec, tcp string, open func(*service, bool) error) (manager.Service, error) {
-	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, places: s.places, failed: s.failed, closed: s.remove, memory: s.memory, unpooled: s.unpooled}
+// make makes a service and binds its address.
+func (s *services) make(ctx context.Context, spec *spec.Service, tcp string, open func(*service) error) (manager.Service, error) {
+	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, places: s.places, clients: s.clients, slow: s.slow, failed: s.failed, started: s.add, closed: s.remove, memory: s.memory, unpooled: s.unpooled}
 	if tcp != "" {
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", tcp)
+		l, err := tcpaddr.Listen(ctx, tcp)
 		if err != nil {
 			return nil, manager.NewAddressError("service "+spec.Name+": tcp_listen", tcp, err)
 		}
 		sv.tcpOn = l
 	}
+	sv.calls = s.counters(spec.Name)
+	return sv, nil
+}
+
+// add lists a service, in place of the one of its name.
+func (s *services) add(sv *service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all[sv] = struct{}{}
-	return sv, nil
+	s.all[sv.spec.Name] = sv
+	s.shareFilesLocked()
+}
+
+// counters returns the counters of a new service. A service that takes another's place
+// continues with its counters.
+func (s *services) counters(name string) *procedures.Table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sv := s.all[name]; sv != nil {
+		return sv.calls
+	}
+	return procedures.New()
 }
 
 func (s *services) remove(sv *service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.all, sv)
-	delete(s.exports, sv)
-	s.shareFilesLocked()
+	if s.all[sv.spec.Name] == sv {
+		delete(s.all, sv.spec.Name)
+		s.shareFilesLocked()
+	}
 }
 
 // shareFiles divides the descriptors of files between the exports.
@@ -182,16 +216,22 @@ func (s *services) shareFiles() {
 }
 
 func (s *services) shareFilesLocked() {
-	for _, export := range s.exports {
-		export.SetMaxOpenFiles(s.files() / len(s.exports))
+	var exports []*nfs.Server
+	for _, sv := range s.all {
+		if sv.nfs != nil {
+			exports = append(exports, sv.nfs)
+		}
+	}
+	for _, export := range exports {
+		export.SetMaxOpenFiles(s.files() / len(exports))
 	}
 }
 
-// shareMemory has the services on TCP follow the limit of the process's memory.
+// shareMemory adapts the services on TCP to the limit of the process's memory.
 func (s *services) shareMemory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for sv := range s.all {
+	for _, sv := range s.all {
 		limit := s.memory()
 		if tcp := sv.server(); tcp != nil {
 			tcp.SetMemoryLimit(int(limit.TCP()))
@@ -202,54 +242,28 @@ func (s *services) shareMemory() {
 	}
 }
 
-func openEcho(s *service, _ bool) error {
+func openEcho(s *service) error {
 	s.Handler = echo.New()
 	return nil
 }
 
-func (s *services) openNFS(sv *service, again bool) error {
-	n := sv.spec.NFS
-	if again {
-		if _, err := os.Stat(n.Path); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s is missing, and not made again, as what it held may be elsewhere: is its file system mounted?", n.Path)
-		}
-	}
-	if err := openExport(n.Path); err != nil {
-		return err
-	}
-	squash, err := nfs.ParseSquash(n.Squash)
-	if err != nil {
-		return err
-	}
-	sv.nfs, err = nfs.New(nfs.Config{
-		Path:     n.Path,
-		ReadOnly: n.ReadOnly,
-		Squash:   squash,
-
-		AsyncMetadata: n.AsyncMetadata,
-		StateDir:      s.state(sv.spec.Name),
-		Logger:        sv.log,
-	})
-	if err != nil {
-		return err
-	}
-	sv.Handler = sv.nfs
+// procedures returns the counters of the services by procedure, by service.
+func (s *services) procedures() map[string]*procedures.Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.exports == nil {
-		s.exports = make(map[*service]*nfs.Server)
+	out := make(map[string]*procedures.Table)
+	for _, sv := range s.all {
+		out[sv.spec.Name] = sv.calls
 	}
-	s.exports[sv] = sv.nfs
-	s.shareFilesLocked()
-	return nil
+	return out
 }
 
-// tcpStats are the counters of the services on TCP, by service.
+// tcpStats returns the counters of the services on TCP, by service.
 func (s *services) tcpStats() map[string]rpctcp.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[string]rpctcp.Stats)
-	for sv := range s.all {
+	for _, sv := range s.all {
 		if tcp := sv.server(); tcp != nil {
 			out[sv.spec.Name] = tcp.Stats()
 		}

@@ -22,12 +22,14 @@ type answer struct {
 	effects  int
 	refused  *rdmadv1.Effect // the first that isn't APPLIED, or names no connection
 	deadline *timestamppb.Timestamp
+
+	unchanged bool
 }
 
 // The fields of SetSettingsResponse and Effect.
 const (
-	answerRevision, answerEffect, answerDeadline = 1, 2, 3
-	effectConnection, effectOutcome              = 1, 2
+	answerRevision, answerEffect, answerDeadline, answerUnchanged = 1, 2, 3, 4
+	effectConnection, effectOutcome                               = 1, 2
 )
 
 var errAnswer = errors.New("not a SetSettingsResponse")
@@ -42,6 +44,8 @@ func (a *answer) read(b []byte) error {
 		case answerDeadline:
 			a.deadline = new(timestamppb.Timestamp)
 			return proto.Unmarshal(body, a.deadline)
+		case answerUnchanged:
+			a.unchanged = value != 0
 		default:
 			return errAnswer
 		}

@@ -38,6 +38,11 @@ type loadReport struct {
 		Dropped uint64 `json:"dropped"`
 		Skipped uint64 `json:"skipped"`
 	} `json:"stopped_readers"`
+	Consoles struct {
+		Open    int   `json:"open"`
+		Read    int64 `json:"bytes_read"`
+		Answers int64 `json:"answers"`
+	} `json:"consoles"`
 }
 
 type phaseTimes struct {
@@ -59,6 +64,7 @@ func (l *load) report() *loadReport {
 		Connections: len(l.clients), Seconds: loadTime.Seconds(), Ratio: map[string]float64{}, Median: map[string]float64{},
 	}
 	r.Stopped.Opened, r.Stopped.Dropped, r.Stopped.Skipped = l.stopped.opened, l.stopped.dropped.Load(), l.stopped.skipped.Load()
+	r.Consoles.Open, r.Consoles.Read, r.Consoles.Answers = *loadConsoles, l.open.read.Load(), l.open.answers.Load()
 	for p := range phases {
 		var s histogram.Snapshot
 		l.callers.latency[p].Snapshot(&s)
@@ -128,6 +134,7 @@ func (r *loadReport) String() string {
 	u := &r.Updates
 	fmt.Fprintf(&b, "%d connections; %d updates (%d confirmed, %d not begun in time), %.1f per second, %d effects; answered in p50 %.1f ms, p99 %.1f ms, at most %.1f ms; %d streams that nobody read, of which %d were dropped and %d missed events\n",
 		r.Connections, u.Made, u.Confirmed, u.Late, u.PerSecond, u.Effects, u.P50/1000, u.P99/1000, u.Max/1000, r.Stopped.Opened, r.Stopped.Dropped, r.Stopped.Skipped)
+	fmt.Fprintf(&b, "%d consoles read %.1f MB of streams and %d answers\n", r.Consoles.Open, float64(r.Consoles.Read)/1e6, r.Consoles.Answers)
 	return b.String()
 }
 

@@ -30,6 +30,7 @@ var (
 	loadSlice       = flag.Duration("load.slice", 500*time.Millisecond, "time before the next phase takes its turn")
 	loadCalls       = flag.Int("load.calls", 1000, "calls per second, on all connections together")
 	loadUpdates     = flag.Int("load.updates", 100, "settings updates per second")
+	loadConsoles    = flag.Int("load.consoles", 3, "web consoles that are open in the phase of that name")
 	loadNarrow      = flag.Bool("load.narrow", false, "updates at the scope of one connection alone: what they cost but for the work on all connections")
 	loadJSON        = flag.String("load.json", "", "file for the figures, as JSON")
 	loadProfile     = flag.String("load.profile", "", "file for a CPU profile of rdmad in the first slice with updates")
@@ -80,14 +81,17 @@ const (
 	quiet    phase = iota // nothing
 	updating              // settings change
 	stalled               // settings change, and clients of streams don't read
+	watched               // web consoles are open
 	phases
 )
 
-func (p phase) String() string { return [...]string{"quiet", "updates", "updates, stopped readers"}[p] }
+func (p phase) String() string {
+	return [...]string{"quiet", "updates", "updates, stopped readers", "consoles"}[p]
+}
 
 // order is how phases take turns: each is as often before another as after it,
 // so that what drifts on the machine hits all of them.
-var order = []phase{quiet, updating, stalled, stalled, updating, quiet}
+var order = []phase{quiet, updating, stalled, watched, watched, stalled, updating, quiet}
 
 // load is a rdmad with clients.
 type load struct {
@@ -98,16 +102,16 @@ type load struct {
 	callers callers
 	updates updates
 	stopped stoppedReaders
+	open    consoles
 	spent   [phases]costs
 
 	profiles int // begun and ended
 }
 
-// TestSettingsUnderLoad changes settings at all scopes, with and without
-// confirm windows, while many connections make calls, and with clients of the
-// streams that don't read. No call is lost, no connection ends, every answer
-// is well formed. The figures are for who asks for them (-v): nothing here
-// depends on time.
+// TestSettingsUnderLoad changes settings at all scopes, with and without confirm windows, while
+// many connections make calls, and with clients of the streams that don't read. No call is lost,
+// no connection ends, and every answer is well formed. The test prints figures with -v. No
+// result depends on time.
 func TestSettingsUnderLoad(t *testing.T) {
 	if *loadProfile != "" {
 		path, err := filepath.Abs(*loadProfile)
@@ -131,7 +135,11 @@ func TestSettingsUnderLoad(t *testing.T) {
 
 func startLoad(t testing.TB, r *rig) *load {
 	t.Helper()
-	l := &load{r: r, p: r.start()}
+	// All clients have one address.
+	peer := fmt.Sprintf("limits.connections_per_peer=%d", *loadConnections)
+	ports := fmt.Sprintf("limits.control.connections=%d", 64+8*(*loadConsoles))
+	each := fmt.Sprintf("limits.control.connections_per_peer=%d", 32+4*(*loadConsoles))
+	l := &load{r: r, p: r.start("--set", peer, "--set", ports, "--set", each, "--set", "console.listen=127.0.0.1:0")}
 	conn, err := grpc.NewClient(l.p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -183,27 +191,32 @@ func (l *load) dialAll(t testing.TB) {
 // run takes turns until each phase had its time.
 func (l *load) run(t *testing.T) {
 	l.callers.start(t, l.clients, *loadCalls)
-	l.updates.init(l.conn, l.ids(t))
+	ids := l.ids(t)
+	l.updates.init(l.conn, ids)
+	l.open.login(t, l.conn)
 	turns := max(int(*loadTime / *loadSlice), 1) * int(phases)
 	for i := range turns {
 		// What is between two phases counts for neither.
 		before := l.costs(t)
-		l.turn(t, order[i%len(order)])
+		l.turn(t, order[i%len(order)], ids[0])
 		l.spent[order[i%len(order)]].add(before, l.costs(t))
 	}
 	l.callers.stop()
 }
 
 // turn is one slice of a phase.
-func (l *load) turn(t *testing.T, p phase) {
+func (l *load) turn(t *testing.T, p phase, id string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var beside sync.WaitGroup
 	if p == stalled {
 		l.stopped.open(ctx, t, l.conn, &beside)
 	}
+	if p == watched {
+		l.open.open(ctx, t, id, &beside)
+	}
 	time.AfterFunc(*loadSlice, cancel)
-	if p != quiet {
+	if p == updating || p == stalled {
 		beside.Go(func() { l.updates.run(ctx, t, *loadUpdates) })
 	}
 	if p == updating {
@@ -226,7 +239,7 @@ func (l *load) profiled(t testing.TB) {
 	}
 }
 
-// connections is what rdmad says of its connections, by id.
+// connections returns rdmad's list of its connections, by id.
 func (l *load) connections(t testing.TB) map[string]*rdmadv1.Connection {
 	t.Helper()
 	all := make(map[string]*rdmadv1.Connection)
@@ -252,7 +265,7 @@ func (l *load) ids(t testing.TB) (ids []string) {
 	return ids
 }
 
-// check looks for what was lost.
+// check checks that nothing was lost.
 func (l *load) check(t *testing.T, before map[string]*rdmadv1.Connection) {
 	t.Helper()
 	after := l.connections(t)
@@ -280,6 +293,9 @@ func (l *load) check(t *testing.T, before map[string]*rdmadv1.Connection) {
 		if s := c.Stats(); s.Errors != 0 || s.BadReplies != 0 || s.BadXIDs != 0 {
 			t.Errorf("client %d counts %+v", i, s)
 		}
+	}
+	if *loadConsoles > 0 && (l.open.read.Load() == 0 || l.open.answers.Load() == 0) {
+		t.Error("no console read anything")
 	}
 	if made == 0 || l.updates.made.Load() == 0 || l.updates.confirmed.Load() == 0 && !*loadNarrow || l.stopped.opened == 0 {
 		t.Errorf("%v calls, %d updates, %d of them confirmed, %d stopped readers: nothing is shown",

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/dataplane/trace"
 )
 
@@ -13,7 +13,7 @@ import (
 func TestSharesFollowMemory(t *testing.T) {
 	r := startHere(t, t.TempDir(), "limits: {memory: 16777216}\n")
 	defer r.end()
-	if _, err := r.manager.AddService(t.Context(), manager.ServiceSpec{Name: "up", Forward: &manager.ForwardSpec{Address: "127.0.0.1:1"}}); err != nil {
+	if _, err := r.manager.Services.Add(t.Context(), spec.Service{Name: "up", Forward: &spec.Forward{Address: "127.0.0.1:1"}}); err != nil {
 		t.Fatal(err)
 	}
 	hub := r.data.Tracing()

@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// state is the directory of what survives a restart. A lock on a file in it
-// keeps a second rdmad out, and ends with the process however that ends.
+// state is the directory of the state that survives a restart. A lock on a file in it keeps
+// out a second rdmad. The lock always ends with the process.
 type state struct {
-	path string
-	lock *os.File
+	path   string
+	lock   *os.File
+	locked os.FileInfo // lock's
 }
 
 // openState makes the directory if it is missing, and locks it.
@@ -35,21 +36,26 @@ func openState(path string) (*state, error) {
 		}
 		return nil, fmt.Errorf("state.path: lock %s: %w", path, err)
 	}
-	// The number is for the message above only.
+	// The process id is only for the error message above.
 	if f.Truncate(0) == nil {
 		fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
-	return &state{path: path, lock: f}, nil
+	locked, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("state.path: %w", err)
+	}
+	return &state{path: path, lock: f, locked: locked}, nil
 }
 
-// inUseError refuses a state directory that another process has locked.
+// inUseError means that another process has locked the state directory.
 type inUseError struct{ path, holder string }
 
 func (e *inUseError) Error() string {
 	return fmt.Sprintf("state.path: %s is in use by another rdmad%s", e.path, e.holder)
 }
 
-// lockHolder names the process that wrote a lock file, when it says so.
+// lockHolder returns a text about the process that wrote a lock file, or "".
 func lockHolder(f *os.File) string {
 	b, err := io.ReadAll(io.LimitReader(f, 32))
 	pid := strings.TrimSpace(string(b))
@@ -59,21 +65,21 @@ func lockHolder(f *os.File) string {
 	return " (process " + pid + ")"
 }
 
-// service is the folder of one service's state.
+// service returns the folder of a service's state.
 func (s *state) service(name string) string {
 	return filepath.Join(s.path, "services", name)
 }
 
-// listeners is the file of the services and listeners that operators added.
+// listeners returns the file of the services, listeners and connectors that operators added.
 func (s *state) listeners() string { return filepath.Join(s.path, "listeners.json") }
 
-// connectors is the file of the connectors that operators added.
+// connectors returns the file in which an earlier rdmad kept connectors.
 func (s *state) connectors() string { return filepath.Join(s.path, "connectors.json") }
 
-// settings is the file of the live settings and their history.
+// settings returns the file of the live settings and their history.
 func (s *state) settings() string { return settingsFile(s.path) }
 
-// settingsFile is its path in a state directory.
+// settingsFile returns the path of that file in a state directory.
 func settingsFile(path string) string { return filepath.Join(path, "settings.db") }
 
 func (s *state) close() { s.lock.Close() }

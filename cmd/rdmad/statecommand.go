@@ -15,7 +15,7 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// offline are the flags of the commands on the state directory.
+// offline holds the flags of the commands on the state directory.
 type offline struct {
 	*options
 	output string
@@ -25,12 +25,12 @@ type offline struct {
 func (o *options) stateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Show, check and edit what rdmad stored, while it doesn't run",
+		Short: "Show, check and edit rdmad's stored state while it is stopped",
 		Long: `state works on the state directory, ./rdmad.state without a configuration. rdmad must
-not be running: beside a running one, use rdmactl settings, rdmad check and rdmad audit verify.`,
+not run. While it runs, use rdmactl settings, rdmad check and rdmad audit verify.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("state: what with it? say: state show, state check or state unset")
+			return errors.New("state needs a command: state show, state check or state unset")
 		},
 	}
 	s := &offline{options: o}
@@ -38,7 +38,7 @@ not be running: beside a running one, use rdmactl settings, rdmad check and rdma
 	return cmd
 }
 
-// command adds the flags that all of them have. run has the state for itself.
+// command adds the common flags. While run runs, no rdmad can use the state.
 func (o *offline) command(cmd *cobra.Command, run func(*cobra.Command, *state, []string) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.output != "table" && o.output != "json" {
@@ -66,15 +66,15 @@ func (o *offline) command(cmd *cobra.Command, run func(*cobra.Command, *state, [
 	return cmd
 }
 
-// complete completes a flag's value.
+// complete sets the completions of a flag's value.
 func complete(cmd *cobra.Command, flag string, values func() []string) {
-	// The only error is that there is no such flag.
+	// The only possible error is that the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// print writes v for scripts, or has table write it for people.
+// print writes v as JSON for scripts, or calls table to write it for people.
 func (o *offline) print(w io.Writer, v any, table func(io.Writer) error) error {
 	if o.output == "table" {
 		return table(w)
@@ -103,12 +103,12 @@ func (o *offline) showCommand() *cobra.Command {
 func (o *offline) checkCommand() *cobra.Command {
 	return o.command(&cobra.Command{
 		Use:   "check [--config FILE]",
-		Short: "Check that rdmad can start with what is stored",
-		Long: `check reads the files of settings, listeners and connectors in the state directory, and says
-of each whether it is whole and whether this rdmad takes what it holds. It changes nothing.
-For the audit log there is rdmad audit verify.
+		Short: "Check that rdmad can start with its stored state",
+		Long: `check reads the files of settings, listeners and connectors in the state directory. It reports
+for each whether it is complete, and whether this rdmad accepts its content. It changes nothing.
+For the audit log use rdmad audit verify.
 
-Exit codes: 0 all is well, 1 it isn't, 2 it can't be read.`,
+Exit codes: 0 no fault, 1 a fault, 2 the state cannot be read.`,
 		Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, s *state, _ []string) error {
 		r := s.check()
@@ -123,10 +123,10 @@ func (o *offline) unsetCommand() *cobra.Command {
 	var comment string
 	cmd := &cobra.Command{
 		Use:   "unset KEY... [--scope S] [--config FILE]",
-		Short: "Take stored settings away",
-		Long: `unset takes settings away at a scope, for one with which rdmad doesn't start or lets nobody
-in. A group stands for all its keys: credits. It makes a revision, which rdmactl settings rollback can
-take back. The value of the configuration file, or of a wider scope, is in force then.`,
+		Short: "Remove stored settings",
+		Long: `unset removes settings of a scope. Use it for settings with which rdmad does not start, or accepts no
+connection. The name of a group, such as credits, removes all its keys. unset makes a revision, which
+rdmactl settings rollback can undo. Then the value of the configuration file, or of a wider scope, is in force.`,
 		Example: `  rdmad state unset credits.max --config /etc/rdmad.yaml
   rdmad state unset inline extensions.v2 --scope peer/192.0.2.0/24`,
 		Args: cobra.MinimumNArgs(1),
@@ -166,7 +166,7 @@ take back. The value of the configuration file, or of a wider scope, is in force
 		})
 	})
 	cmd.Flags().StringVar(&o.scope, "scope", "global", "global, listener/NAME or peer/CIDR")
-	cmd.Flags().StringVar(&comment, "comment", "", "why, for the history")
+	cmd.Flags().StringVar(&comment, "comment", "", "reason of the change, for the history")
 	complete(cmd, "scope", func() []string { return []string{"global", "listener/", "peer/"} })
 	return cmd
 }

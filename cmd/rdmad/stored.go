@@ -22,7 +22,7 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// stored is the settings in a state directory.
+// stored holds the settings in a state directory.
 type stored struct {
 	Path     string           `json:"path"`
 	Revision uint32           `json:"revision"`
@@ -68,7 +68,7 @@ func (r *stored) table(w io.Writer) error {
 	return out.Flush()
 }
 
-// checkedState is what is wrong with the files of a state directory.
+// checkedState holds the problems of the files in a state directory.
 type checkedState struct {
 	Files []checkedFile `json:"files"`
 }
@@ -95,17 +95,17 @@ func (s *state) check() (r checkedState) {
 	add(s.settings(), err)
 	_, err = manager.NewFile(s.listeners()).Load()
 	add(s.listeners(), err)
-	_, err = manager.NewConnectorFile(s.connectors()).Load()
+	_, err = manager.NewFile(s.connectors()).Load()
 	add(s.connectors(), err)
 	return r
 }
 
-// suits says why rdmad would not start with stored settings; nil when it would.
+// suits returns why rdmad would not start with stored settings, or nil.
 func suits(c *statefile.Contents) error {
 	defaults := rpcrdma.DefaultSettings()
 	s, err := settings.NewState(live.Of(&defaults), 0)
 	if err == nil {
-		_, err = s.Restore(c.Revision, c.File, c.Layers)
+		_, err = s.Restore(c.Revision, c.File, c.Fleet, c.Layers)
 	}
 	return err
 }
@@ -122,12 +122,12 @@ func (r checkedState) table(w io.Writer) error {
 	return out.Flush()
 }
 
-// stateError is damage that was looked for and found.
+// stateError means that a check found damage.
 type stateError struct{ problem string }
 
 func (e *stateError) Error() string { return "state: " + e.problem }
 
-// problem is the first one, as an error.
+// problem returns the first problem as an error.
 func (r checkedState) problem() error {
 	for _, f := range r.Files {
 		if f.Problem != "" {
@@ -137,8 +137,8 @@ func (r checkedState) problem() error {
 	return nil
 }
 
-// unset makes e the next revision: without those keys that e unsets at its scope and that have a value there.
-// doubt is why rdmad would not start all the same.
+// unset makes e the next revision. It removes the keys that e unsets at its scope and that
+// have a value there. doubt is why rdmad would still not start.
 func (s *state) unset(e *history.Entry) (doubt, err error) {
 	f, c, err := statefile.Open(s.settings())
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *state) unset(e *history.Entry) (doubt, err error) {
 	e.Unset &= before.Values.Keys()
 	switch last := past.Find(c.Revision); {
 	case e.Unset == 0:
-		return nil, fmt.Errorf("%s is not set at %s: rdmad state show lists what is", asked, e.Scope)
+		return nil, fmt.Errorf("%s is not set at %s: rdmad state show lists the stored settings", asked, e.Scope)
 	case last != nil && last.Status == history.Pending:
 		return nil, &desired.PendingError{Revision: last.Revision, Deadline: last.Deadline}
 	case c.Revision == math.MaxUint32:
@@ -177,4 +177,23 @@ func (s *state) unset(e *history.Entry) (doubt, err error) {
 		delete(c.Layers, e.Scope)
 	}
 	return suits(c), nil
+}
+
+// storedListeners returns the names of the listeners and connectors that operators added, as
+// far as the state directory can be read.
+func storedListeners(path string) (names []string) {
+	s := state{path: path}
+	for _, file := range []string{s.listeners(), s.connectors()} { // the latter is an earlier rdmad's
+		saved, err := manager.NewFile(file).Load()
+		if err != nil {
+			continue
+		}
+		for _, l := range saved.Listeners {
+			names = append(names, l.Name)
+		}
+		for _, c := range saved.Connectors {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }

@@ -11,7 +11,7 @@ func TestTCPMemoryFollows(t *testing.T) {
 	want := func(memory int64) {
 		t.Helper()
 		servers := 0
-		for sv := range r.services.all {
+		for _, sv := range r.services.all {
 			if tcp := sv.server(); tcp != nil {
 				servers++
 				if got := tcp.MemoryLimit(); got != int(memory/16) {

@@ -8,11 +8,10 @@ import (
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
-// versionText is the version, then a line for each provider and two for each
-// device.
+// versionText returns the version, a line for each provider, and two lines for each device.
 func versionText() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rdmad %s (%s)\n", versionString(), platform())
+	fmt.Fprintf(&b, "rdmad %s\n", versionLine())
 	fmt.Fprintf(&b, "providers: %s\n", strings.Join(providers.Names(), ", "))
 	for _, p := range providers.Inventory() {
 		if !p.BuiltIn {
@@ -24,6 +23,9 @@ func versionText() string {
 	}
 	return b.String()
 }
+
+// versionLine returns what --version prints.
+func versionLine() string { return versionString() + " (" + platform() + ")" }
 
 func writeDevice(b *strings.Builder, d *inventory.Device) {
 	fmt.Fprintf(b, "device %s: %s", d.Name, d.Transport)

@@ -16,7 +16,7 @@ import (
 )
 
 // configuration lets the system choose all ports, so that the demonstration
-// gets in nobody's way.
+// uses no port of another program.
 const configuration = `control: {listen: "127.0.0.1:0"}
 metrics: {listen: "127.0.0.1:0"}
 services:
@@ -31,10 +31,11 @@ listeners:
 type daemon struct {
 	cmd       *exec.Cmd
 	addresses map[string]string // control plane, metrics, and listeners by name
+	reloads   chan string       // messages about the configuration
 	ended     chan struct{}
 }
 
-// build makes the binaries when none were given.
+// build makes the binaries if none were given.
 func (d *demo) build(ctx context.Context) error {
 	if d.bin != "" {
 		var err error
@@ -56,44 +57,54 @@ func (d *demo) build(ctx context.Context) error {
 // start runs rdmad and waits until it is ready.
 func (d *demo) start(ctx context.Context) error {
 	d.title("Start rdmad with an NFS and an echo service on soft-iWARP")
-	if err := os.WriteFile(filepath.Join(d.dir, "rdmad.yaml"), []byte(configuration), 0o600); err != nil {
+	if err := os.Mkdir(filepath.Join(d.dir, "export"), 0o755); err != nil {
 		return err
 	}
 	for line := range strings.Lines(configuration) {
 		d.say("  %s", strings.TrimSuffix(line, "\n"))
 	}
-	dm := &daemon{
-		cmd:       exec.CommandContext(ctx, filepath.Join(d.bin, "rdmad"), "--config", "rdmad.yaml", "--log-format", "json"),
-		addresses: map[string]string{},
-		ended:     make(chan struct{}),
-	}
-	dm.cmd.Dir = d.dir
-	dm.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	log, err := dm.cmd.StderrPipe()
-	if err != nil {
+	var err error
+	if d.daemon, err = d.launch(ctx, d.dir, configuration); err != nil {
 		return err
-	}
-	if err := dm.cmd.Start(); err != nil {
-		return err
-	}
-	d.daemon = dm
-	ready := make(chan error, 1)
-	go dm.follow(log, ready)
-	select {
-	case err := <-ready:
-		if err != nil {
-			return err
-		}
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 	for _, name := range []string{"nfs", "echo", "control plane", "metrics"} {
-		d.say("%-14s %s", name, dm.addresses[name])
+		d.say("%-14s %s", name, d.daemon.addresses[name])
 	}
 	return nil
 }
 
-// follow reads rdmad's log: where it listens, that it is ready, or why not.
+// launch runs an rdmad in a folder, and waits until it is ready.
+func (d *demo) launch(ctx context.Context, dir, configuration string) (*daemon, error) {
+	if err := os.WriteFile(filepath.Join(dir, "rdmad.yaml"), []byte(configuration), 0o600); err != nil {
+		return nil, err
+	}
+	dm := &daemon{
+		cmd:       exec.CommandContext(ctx, filepath.Join(d.bin, "rdmad"), "--config", "rdmad.yaml", "--log-format", "json"),
+		addresses: map[string]string{},
+		reloads:   make(chan string, 16),
+		ended:     make(chan struct{}),
+	}
+	dm.cmd.Dir = dir
+	dm.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := dm.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := dm.cmd.Start(); err != nil {
+		return nil, err
+	}
+	d.started = append(d.started, dm)
+	ready := make(chan error, 1)
+	go dm.follow(log, ready)
+	select {
+	case err := <-ready:
+		return dm, err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// follow reads rdmad's log to learn the addresses, and when rdmad is ready or why it failed.
 func (dm *daemon) follow(log io.Reader, ready chan<- error) {
 	defer close(dm.ended)
 	lines := bufio.NewScanner(log)
@@ -107,6 +118,11 @@ func (dm *daemon) follow(log io.Reader, ready chan<- error) {
 		switch {
 		case l.Msg == "ready":
 			ready <- nil
+		case strings.HasPrefix(l.Msg, "configuration "):
+			select {
+			case dm.reloads <- l.Msg:
+			default: // nobody waits
+			}
 		case l.Msg == "listening" && l.What == "listener":
 			dm.addresses[l.Listener] = l.Address
 		case l.Msg == "listening" && l.What != "service":
@@ -120,18 +136,27 @@ func (dm *daemon) follow(log io.Reader, ready chan<- error) {
 	}
 }
 
-// stop tells rdmad to end, and wants an orderly end.
+// stop ends each rdmad and checks that it ends in order.
 func (d *demo) stop(ctx context.Context) error {
 	d.title("Stop: SIGTERM lets calls in flight finish")
-	if err := d.daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	for _, dm := range d.started {
+		if err := d.finish(ctx, dm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) finish(ctx context.Context, dm *daemon) error {
+	if err := dm.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {
-	case <-d.daemon.ended:
+	case <-dm.ended:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	code := d.daemon.cmd.ProcessState.ExitCode()
+	code := dm.cmd.ProcessState.ExitCode()
 	d.say("rdmad ended with exit code %d", code)
 	if code != 0 {
 		return fmt.Errorf("exit code %d", code)
@@ -145,7 +170,7 @@ func (dm *daemon) kill() {
 	<-dm.ended
 }
 
-// rdmactl runs a command against the daemon and shows what it prints.
+// rdmactl runs a command of rdmactl against the daemon and shows the output.
 func (d *demo) rdmactl(ctx context.Context, args ...string) error {
 	d.say("$ rdmactl %s", strings.Join(args, " "))
 	out, err := d.ask(ctx, args...)
@@ -155,9 +180,10 @@ func (d *demo) rdmactl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// ask runs rdmactl and gives what it prints.
+// ask runs rdmactl and returns its output.
 func (d *demo) ask(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, "rdmactl"), args...)
+	cmd.Dir = d.dir
 	cmd.Env = append(os.Environ(), "RDMACTL_ADDR="+d.daemon.addresses["control plane"])
 	out, err := cmd.Output()
 	var exit *exec.ExitError

@@ -37,10 +37,23 @@ func inTemp(t *testing.T) {
 func TestDemo(t *testing.T) {
 	inTemp(t)
 	var out bytes.Buffer
-	if err := run(t.Context(), "", &out); err != nil {
+	if err := run(t.Context(), "", &out, (*demo).one); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, want := range []string{"every byte right", "read back, the same", "$ rdmactl connections list", "APPLIED", "exit code 0", "Done in"} {
+	for _, want := range []string{"every byte right", "read back, the same", "$ rdmactl connections list", "APPLIED", "DEGRADED  reload", "none lost", "exit code 0", "Done in"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("nothing says %q in:\n%s", want, out.String())
+		}
+	}
+}
+
+func TestFleetDemo(t *testing.T) {
+	inTemp(t)
+	var out bytes.Buffer
+	if err := run(t.Context(), "", &out, (*demo).fleet); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, want := range []string{"small@1", "DONE", "ROLLED_BACK", "no such listener", "none failed", "Done in"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("nothing says %q in:\n%s", want, out.String())
 		}
@@ -59,7 +72,7 @@ func TestDemoCleansUpAfterFailure(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			if err := run(t.Context(), bin, &out); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			if err := run(t.Context(), bin, &out, (*demo).one); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 				t.Errorf("error %v, want %s", err, c.want)
 			}
 			if strings.Contains(out.String(), "Done") {
@@ -84,7 +97,7 @@ func TestDemoCanBeInterrupted(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	if err := run(ctx, bin, started); !errors.Is(err, stop) {
+	if err := run(ctx, bin, started, (*demo).one); !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
 	}
 }

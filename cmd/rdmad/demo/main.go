@@ -1,7 +1,8 @@
-// Command demo shows rdmad at work: it starts one in a temporary folder, calls
-// its services over RPC-over-RDMA on soft-iWARP, writes and reads a file by
-// NFS, and changes a live setting while calls are in flight. It ends what it
-// started and removes what it made, also when something fails.
+// Command demo demonstrates rdmad. It starts an rdmad in a temporary folder, calls its
+// services over RPC-over-RDMA on soft-iWARP, writes and reads a file by NFS, and changes a
+// live setting while calls are in flight, and a configuration that rdmad refuses until it can
+// be had. It ends everything that it started and removes
+// everything that it made, even when something fails.
 package main
 
 import (
@@ -13,17 +14,24 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 )
 
-// limit is how long the whole may take before it counts as hung.
+// limit is how long the demonstration may take before it counts as hung.
 const limit = time.Minute
 
 func main() {
 	bin := flag.String("bin", "", "`folder` with rdmad and rdmactl; built when not given")
+	many := flag.Bool("fleet", false, "show a fleet of five rdmads on etcd instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done in %v", limit))
-	err := run(ctx, *bin, os.Stdout)
+	steps := (*demo).one
+	if *many {
+		steps = (*demo).fleet
+	}
+	err := run(ctx, *bin, os.Stdout, steps)
 	cancel()
 	stop()
 	if err != nil {
@@ -35,14 +43,26 @@ func main() {
 // demo is a running demonstration.
 type demo struct {
 	out    io.Writer
-	bin    string // folder of the binaries
-	dir    string // temporary; all that is made is in it
-	daemon *daemon
-	steps  int
+	bin    string  // folder of the binaries
+	dir    string  // temporary; contains everything that is made
+	daemon *daemon // that rdmactl asks
+	// started are all daemons, and gateways those of the fleet with their traffic.
+	started  []*daemon
+	gateways []*gateway
+	etcd     *etcdtest.Cluster
+	steps    int
 }
 
-// run shows everything and cleans up.
-func run(ctx context.Context, bin string, out io.Writer) (err error) {
+// step is one step of the demonstration.
+type step func(context.Context) error
+
+// one are the steps of the demonstration of one rdmad.
+func (d *demo) one() []step {
+	return []step{d.build, d.start, d.echo, d.nfs, d.tune, d.reload, d.metrics, d.stop, d.summary}
+}
+
+// run runs all steps and cleans up.
+func run(ctx context.Context, bin string, out io.Writer, steps func(*demo) []step) (err error) {
 	began := time.Now()
 	d := &demo{out: out, bin: bin}
 	if d.dir, err = os.MkdirTemp("", "rdmad-demo-"); err != nil {
@@ -52,9 +72,7 @@ func run(ctx context.Context, bin string, out io.Writer) (err error) {
 		if err == nil {
 			err = context.Cause(ctx)
 		}
-		if d.daemon != nil {
-			d.daemon.kill() // no effect after an orderly end
-		}
+		d.end()
 		if e := os.RemoveAll(d.dir); err == nil {
 			err = e
 		}
@@ -62,9 +80,7 @@ func run(ctx context.Context, bin string, out io.Writer) (err error) {
 			fmt.Fprintf(out, "\nDone in %.1f s: everything that was started has ended, %s is gone.\n", time.Since(began).Seconds(), d.dir)
 		}
 	}()
-	for _, step := range []func(context.Context) error{
-		d.build, d.start, d.echo, d.nfs, d.tune, d.metrics, d.stop,
-	} {
+	for _, step := range steps(d) {
 		if err := step(ctx); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
 				err = cause
@@ -72,8 +88,20 @@ func run(ctx context.Context, bin string, out io.Writer) (err error) {
 			return err
 		}
 	}
-	d.summary()
 	return nil
+}
+
+// end ends what still runs.
+func (d *demo) end() {
+	for _, g := range d.gateways {
+		g.end()
+	}
+	for _, dm := range d.started {
+		dm.kill() // no effect after an orderly end
+	}
+	if d.etcd != nil {
+		d.etcd.Close()
+	}
 }
 
 // title begins a step.

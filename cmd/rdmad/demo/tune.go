@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// smallRead is the size of the READs while settings change: their replies fit
-// inline at 4096 bytes, and don't at 1024.
+// smallRead is the size of the READs while settings change, in bytes. Their replies fit
+// inline with 4096 bytes, but not with 1024.
 const smallRead = 2 << 10
 
-// traffic is a connection on which READs go on until it is stopped.
+// traffic makes READs on a connection until it is stopped.
 type traffic struct {
 	s     *session
 	stop  context.CancelFunc
@@ -28,7 +28,7 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With an answer the connection is listed.
+	// After an answer the connection is listed.
 	if err := s.read(ctx, smallRead); err != nil {
 		s.close()
 		return nil, err
@@ -37,7 +37,7 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 	ctx, t.stop = context.WithCancel(ctx)
 	t.ended.Go(func() {
 		for ctx.Err() == nil && t.err == nil {
-			// A call begun is let finish, so that none is lost to the stop.
+			// A call that has begun is finished, so that the stop loses no call.
 			if t.err = s.read(context.WithoutCancel(ctx), smallRead); t.err == nil {
 				t.calls++
 			}
@@ -46,14 +46,14 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 	return t, nil
 }
 
-// end stops the calls. It may be called again.
+// end stops the calls. It may be called more than once.
 func (t *traffic) end() {
 	t.stop()
 	t.ended.Wait()
 	t.s.close()
 }
 
-// counters are what rdmactl says of the connection.
+// counters are the connection's counters from rdmactl.
 type counters struct {
 	Calls  uint64 `json:"calls"`
 	Sends  uint64 `json:"sends"`
@@ -61,8 +61,7 @@ type counters struct {
 	Errors uint64 `json:"errors"`
 }
 
-// tune changes inline.send_max while READs of 2 KiB go on, and shows what
-// that does to them.
+// tune changes inline.send_max during READs of 2 KiB and shows the effect.
 func (d *demo) tune(ctx context.Context) error {
 	d.title("Watch and tune the connection while READs of 2 KiB go on")
 	t, err := d.startTraffic(ctx)
@@ -99,8 +98,8 @@ func (d *demo) tune(ctx context.Context) error {
 	return nil
 }
 
-// during counts what a thousand calls and more cost, and checks that their
-// data moves by RDMA Write or does not.
+// during shows what about a thousand calls cost. It checks whether their data moves by RDMA
+// Write.
 func (d *demo) during(ctx context.Context, when string, writes bool) error {
 	before, err := d.counters(ctx)
 	if err != nil {
@@ -117,16 +116,16 @@ func (d *demo) during(ctx context.Context, when string, writes bool) error {
 	}
 	calls, moved := after.Calls-before.Calls, after.Writes-before.Writes
 	d.say("%s: %d calls, %d sends, %d RDMA Writes", when, calls, after.Sends-before.Sends, moved)
-	// The counters of one answer are not read at one instant: a call or two
-	// may be counted on one side only.
+	// The counters of one answer are not read at the same instant: one or two calls may
+	// be counted on one side only.
 	if wrong := writes && moved+2 < calls || !writes && moved > 2; wrong {
 		return fmt.Errorf("%s: %d of %d calls moved their data by RDMA Write", when, moved, calls)
 	}
 	return nil
 }
 
-// counters asks rdmactl for those of the connection made last; the one before
-// may still be going down.
+// counters returns the counters of the newest connection from rdmactl. The connection before
+// it may still be ending.
 func (d *demo) counters(ctx context.Context) (c counters, err error) {
 	out, err := d.ask(ctx, "connections", "list", "-o", "json")
 	if err != nil {
@@ -142,7 +141,7 @@ func (d *demo) counters(ctx context.Context) (c counters, err error) {
 	return answer.Connections[len(answer.Connections)-1], nil
 }
 
-// metrics shows some of what Prometheus scrapes.
+// metrics shows some of the metrics that Prometheus reads.
 func (d *demo) metrics(ctx context.Context) error {
 	d.title("What Prometheus sees")
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.daemon.addresses["metrics"]+"/metrics", nil)
@@ -168,12 +167,14 @@ func (d *demo) metrics(ctx context.Context) error {
 	return nil
 }
 
-// summary says what was shown.
-func (d *demo) summary() {
+// summary prints what was demonstrated.
+func (d *demo) summary(context.Context) error {
 	fmt.Fprint(d.out, `
 Shown:
    RPC-over-RDMA version 1 on soft-iWARP, without RDMA hardware: inline messages, RDMA Read, RDMA Write
    a file written and read back by NFSv3 over RDMA, the same on disk
    a live setting changed under load: data moved from inline to RDMA Write and back, no call lost
+   a reload that names a port in use: refused whole, then in force by itself, no call lost
 `)
+	return nil
 }

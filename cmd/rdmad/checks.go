@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdmad/rdmad/cmd/internal/providers"
+	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/descriptors"
+	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/procmem"
+	"github.com/rdmad/rdmad/dataplane/rpcbind"
+	"github.com/rdmad/rdmad/verbs/inventory"
+)
+
+// How often files and peers are checked, and how long a check may take.
+const (
+	filesEvery   = 15 * time.Second
+	filesTimeout = 5 * time.Second
+	peersEvery   = 30 * time.Second
+	peersTimeout = 8 * time.Second
+)
+
+// devices returns the RDMA devices of the machine. Tests replace it.
+var devices = providers.Devices
+
+// own returns the conditions known in memory, except listeners, services and connectors.
+func (h *health) own() (out []conditions.Finding) {
+	if s := h.d.registrar.State(); s.Entries > 0 {
+		f := conditions.Finding{Name: "rpcbind", Reason: conditions.RPCBindRegistered, Message: fmt.Sprintf("%d registrations", s.Entries)}
+		switch {
+		case !s.Asked:
+			f.Reason = conditions.RPCBindUnasked
+		case errors.As(s.Err, new(*rpcbind.TakenError)):
+			f.Reason, f.Message = conditions.RPCBindTaken, s.Err.Error()
+		case s.Err != nil:
+			f.Reason, f.Message = conditions.RPCBindAway, s.Err.Error()
+		}
+		out = append(out, f)
+	}
+	if h.started.Load() {
+		f := conditions.Finding{Name: "audit", Reason: conditions.AuditWritable}
+		if err := h.d.control.AuditProblem(); err != nil {
+			f.Reason, f.Message = conditions.AuditUnwritable, err.Error()
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// checks returns the checks of files and peers.
+func (h *health) checks() []conditions.Check {
+	list := slices.Concat(h.d.services.checks(), h.certificates(), h.devices(), h.process())
+	for name, c := range h.d.manager.Connecting() {
+		list = append(list, conditions.Check{
+			Kind: conditions.Target, Name: name, Of: c, Every: peersEvery, BackOff: true, Timeout: peersTimeout,
+			Before: conditions.TargetUnprobed, Overdue: conditions.TargetSilent,
+			Look: peer(c.Probe, conditions.TargetAnswers, conditions.TargetGone, conditions.TargetSilent),
+		})
+	}
+	state := h.d.state
+	return append(list, conditions.Check{
+		Kind: conditions.State, Name: "state", Every: filesEvery, Timeout: filesTimeout,
+		Before: conditions.StateUnchecked, Overdue: conditions.StateNoAnswer,
+		Look: func(context.Context) (*conditions.Reason, string) {
+			return conditions.StateDirectory(state.path, state.locked)
+		},
+	})
+}
+
+// process returns the checks of what the process may use.
+func (h *health) process() []conditions.Check {
+	return []conditions.Check{
+		{
+			Kind: conditions.Memory, Name: "memory", Every: filesEvery, BackOff: true, Timeout: filesTimeout,
+			Look: func(context.Context) (*conditions.Reason, string) {
+				u := h.d.memory.Usage()
+				return conditions.MemoryUse(u.Mapped, u.Go, max(u.Limit.Bytes, u.Mapped+procmem.MinGo))
+			},
+		},
+		{
+			Kind: conditions.Descriptors, Name: "descriptors", Every: filesEvery, BackOff: true, Timeout: filesTimeout,
+			Look: func(context.Context) (*conditions.Reason, string) {
+				limit, err := descriptors.Limit()
+				if err != nil {
+					return conditions.DescriptorsFree, err.Error()
+				}
+				return conditions.DescriptorUse(descriptors.Open(), limit)
+			},
+		},
+	}
+}
+
+// peer returns a check that probes a peer. probe reports whether there was a connection.
+func peer(probe func(context.Context) (bool, error), answers, gone, silent *conditions.Reason) func(context.Context) (*conditions.Reason, string) {
+	return func(ctx context.Context) (*conditions.Reason, string) {
+		connected, err := probe(ctx)
+		switch {
+		case err == nil:
+			return answers, ""
+		case connected:
+			return silent, err.Error()
+		}
+		return gone, err.Error()
+	}
+}
+
+// checks returns the checks of exports and upstreams.
+func (s *services) checks() (out []conditions.Check) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sv := range s.all {
+		if sv.nfs != nil {
+			out = append(out, exportChecks(sv, sv.nfs)...)
+		}
+	}
+	for _, sv := range s.all {
+		if f := sv.forwarder(); f != nil {
+			out = append(out, conditions.Check{
+				Kind: conditions.Upstream, Name: sv.spec.Name, Of: sv, Every: peersEvery, BackOff: true, Timeout: peersTimeout,
+				Before: conditions.UpstreamUnprobed, Overdue: conditions.UpstreamSilent,
+				Look: peer(f.Probe, conditions.UpstreamAnswers, conditions.UpstreamGone, conditions.UpstreamSilent),
+			})
+		}
+	}
+	return out
+}
+
+// certificates returns the checks of the TLS files of the control plane, the metrics and the console.
+func (h *health) certificates() (out []conditions.Check) {
+	if metrics.WebCertificate(h.web) != "" {
+		out = append(out, h.certificate("metrics.web_config", func() (*conditions.Reason, string, time.Time) {
+			return conditions.Certificates(metrics.WebCertificate(h.web), time.Now())
+		}))
+	}
+	if f := h.d.fleet; f != nil && f.cfg.TLS != nil {
+		for name, file := range map[string]string{"fleet.tls.cert": f.cfg.TLS.Cert, "fleet.tls.ca": f.cfg.TLS.CA} {
+			out = append(out, h.certificate(name, func() (*conditions.Reason, string, time.Time) {
+				return conditions.Certificates(file, time.Now())
+			}))
+		}
+	}
+	for section, files := range map[string]*auth.Files{"control": h.control.Access().TLS, "console": h.console.Address().TLS} {
+		if files == nil {
+			continue
+		}
+		for key, file := range map[string]string{"cert": files.Cert, "client_ca": files.ClientCA} {
+			if file != "" {
+				out = append(out, h.certificate(section+".tls."+key, func() (*conditions.Reason, string, time.Time) { return certificate(file, files) }))
+			}
+		}
+	}
+	return out
+}
+
+// certificate returns the check of one file. look returns when the certificate expires, too.
+func (h *health) certificate(name string, look func() (*conditions.Reason, string, time.Time)) conditions.Check {
+	return conditions.Check{
+		Kind: conditions.Certificate, Name: name, Every: filesEvery, Timeout: filesTimeout, Overdue: conditions.CertificateUnreadable,
+		Look: func(context.Context) (*conditions.Reason, string) {
+			reason, text, expires := look()
+			h.expire(name, expires)
+			return reason, text
+		},
+	}
+}
+
+// certificate checks one file, and whether it matches the others.
+func certificate(file string, files *auth.Files) (reason *conditions.Reason, text string, expires time.Time) {
+	reason, text, expires = conditions.Certificates(file, time.Now())
+	if file == files.Cert && reason.Status != conditions.Failed {
+		if _, err := auth.LoadCertificates(*files, slog.New(slog.DiscardHandler)); err != nil {
+			return conditions.CertificateUnreadable, err.Error(), expires
+		}
+	}
+	return reason, text, expires
+}
+
+// expire records when a certificate expires. The time is zero if it is not known.
+func (h *health) expire(name string, t time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.IsZero() {
+		delete(h.expires, name)
+	} else {
+		h.expires[name] = t
+	}
+}
+
+// expiry returns when the certificates expire, by name.
+func (h *health) expiry() map[string]time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.expires)
+}
+
+// devices returns the checks of RDMA devices, including devices that are gone, while a
+// provider that needs devices is in use.
+func (h *health) devices() (out []conditions.Check) {
+	h.d.opening.Lock()
+	_, software := h.d.providers[providers.Default]
+	inUse := len(h.d.providers)
+	h.d.opening.Unlock()
+	if inUse == 0 || inUse == 1 && software {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range devices() {
+		h.seen[d.Name] = true
+	}
+	for name := range h.seen {
+		out = append(out, conditions.Check{
+			Kind: conditions.Device, Name: name, Every: filesEvery, Timeout: filesTimeout, Overdue: conditions.DeviceProblem,
+			Look: func(context.Context) (*conditions.Reason, string) { return device(name, devices()) },
+		})
+	}
+	return out
+}
+
+// device returns the condition of one device.
+func device(name string, all []inventory.Device) (*conditions.Reason, string) {
+	i := slices.IndexFunc(all, func(d inventory.Device) bool { return d.Name == name })
+	if i < 0 {
+		return conditions.DeviceMissing, name + " is gone"
+	}
+	d := &all[i]
+	var ports []string
+	active := false
+	for _, p := range d.Ports {
+		active = active || p.State == "ACTIVE"
+		ports = append(ports, fmt.Sprintf("port %d is %s", p.Number, p.State))
+	}
+	switch {
+	case d.Problem != "":
+		return conditions.DeviceProblem, d.Problem
+	case !active:
+		return conditions.DeviceDown, strings.Join(ports, ", ")
+	}
+	return conditions.DeviceActive, strings.Join(ports, ", ")
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
+)
+
+// gatewayConfiguration is that of a node of the fleet. The last one has no listener bulk.
+const gatewayConfiguration = `control: {listen: "127.0.0.1:0"}
+metrics: {listen: ""}
+services: [{name: test, echo: {}}]
+listeners:
+  - {name: echo, provider: softiwarp, address: "127.0.0.1:0", service: test}
+%sfleet: {endpoints: [%q], node: gateway-%d, labels: {role: gateway}}
+`
+
+const bulkListener = `  - {name: bulk, provider: softiwarp, address: "127.0.0.1:0", service: test}
+`
+
+// gateways is how many rdmads the fleet has.
+const gateways = 5
+
+// fleet are the steps of the demonstration of a fleet.
+func (d *demo) fleet() []step {
+	return []step{d.build, d.startEtcd, d.startGateways, d.goodRollout, d.badRollout, d.calls, d.stop}
+}
+
+func (d *demo) startEtcd(ctx context.Context) (err error) {
+	d.title("Start etcd")
+	d.etcd, err = etcdtest.Launch(ctx, d.dir, etcdtest.Options{Members: 1})
+	if err == nil {
+		d.say("%s", d.etcd.Endpoints()[0])
+	}
+	return err
+}
+
+// gateway is an rdmad of the fleet with a client.
+type gateway struct {
+	*daemon
+	session *session
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	calls   int // valid after end, as is err
+	err     error
+}
+
+func (d *demo) startGateways(ctx context.Context) error {
+	d.title(fmt.Sprintf("Start %d rdmads, each with a client that calls over soft-iWARP", gateways))
+	for i := range gateways {
+		dir, listener := filepath.Join(d.dir, fmt.Sprintf("gateway-%d", i+1)), bulkListener
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		if i == gateways-1 {
+			listener = ""
+		}
+		dm, err := d.launch(ctx, dir, fmt.Sprintf(gatewayConfiguration, listener, d.etcd.Endpoints()[0], i+1))
+		if err != nil {
+			return err
+		}
+		d.daemon = dm
+		if err := d.join(ctx, dm); err != nil {
+			return err
+		}
+	}
+	if err := d.untilJoined(ctx); err != nil {
+		return err
+	}
+	return d.rdmactl(ctx, "fleet", "nodes")
+}
+
+// join gives an rdmad a client, which makes a call every few milliseconds.
+func (d *demo) join(ctx context.Context, dm *daemon) error {
+	s, err := d.dial(ctx, "echo", defaultChunk)
+	if err != nil {
+		return err
+	}
+	g := &gateway{daemon: dm, session: s}
+	calling, stop := context.WithCancel(ctx)
+	g.stop = stop
+	d.gateways = append(d.gateways, g)
+	g.running.Go(func() {
+		pace := time.NewTicker(5 * time.Millisecond)
+		defer pace.Stop()
+		for g.err == nil {
+			select {
+			case <-calling.Done():
+				return
+			case <-pace.C:
+			}
+			if g.err = s.read(context.WithoutCancel(ctx), smallRead); g.err == nil {
+				g.calls++
+			}
+		}
+	})
+	return nil
+}
+
+// end stops the client. It may be called more than once.
+func (g *gateway) end() {
+	g.stop()
+	g.running.Wait()
+	g.session.close()
+}
+
+// untilJoined waits until all nodes are up.
+func (d *demo) untilJoined(ctx context.Context) error {
+	for {
+		out, err := d.ask(ctx, "fleet", "nodes", "-o", "json")
+		var answer struct{ Nodes []struct{ State string } }
+		if err == nil && json.Unmarshal(out, &answer) == nil && len(answer.Nodes) == gateways {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// policy writes a policy's file.
+func (d *demo) policy(file, text string) error {
+	d.say("%s:  %s", file, text)
+	return os.WriteFile(filepath.Join(d.dir, file), []byte(text), 0o600)
+}
+
+func (d *demo) goodRollout(ctx context.Context) error {
+	d.title("A good rollout: a canary, then all")
+	err := d.policy("small.yaml", `{name: small, selector: {role: gateway}, settings: {inline: {send_max: 2KiB}}}`)
+	if err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"fleet", "apply", "-f", "small.yaml", "--canary", "1", "--waves", "100%", "--bake", "0s", "--max-p99", "0"},
+		{"fleet", "rollouts", "watch", "small@1"},
+		{"fleet", "nodes"},
+	} {
+		if err := d.rdmactl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return d.state(ctx, "small@1", "DONE")
+}
+
+func (d *demo) badRollout(ctx context.Context) error {
+	d.title("A bad one: the last gateway has no listener bulk. The others take it back")
+	err := d.policy("bulk.yaml", `{name: bulk, selector: {role: gateway}, scopes: {listener/bulk: {inline: {send_max: 8KiB}}}}`)
+	if err != nil {
+		return err
+	}
+	if err := d.rdmactl(ctx, "fleet", "apply", "-f", "bulk.yaml", "--canary", "0", "--waves", "100%", "--bake", "0s", "--max-p99", "0"); err != nil {
+		return err
+	}
+	_ = d.rdmactl(ctx, "fleet", "rollouts", "watch", "bulk@1") // it ends with 1 for a rollout that was taken back
+	if err := d.rdmactl(ctx, "fleet", "rollouts", "show", "bulk@1"); err != nil {
+		return err
+	}
+	return d.state(ctx, "bulk@1", "ROLLED_BACK")
+}
+
+// state checks a rollout's state.
+func (d *demo) state(ctx context.Context, id, want string) error {
+	out, err := d.ask(ctx, "fleet", "rollouts", "show", id, "-o", "json")
+	if err != nil {
+		return err
+	}
+	var answer struct{ State string }
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return err
+	}
+	if answer.State != want {
+		return fmt.Errorf("rollout %s is %s, not %s", id, answer.State, want)
+	}
+	return nil
+}
+
+func (d *demo) calls(context.Context) error {
+	d.title("The clients meanwhile")
+	sum := 0
+	for _, g := range d.gateways {
+		g.end()
+		if g.err != nil {
+			return g.err
+		}
+		sum += g.calls
+	}
+	d.say("%d calls, every one answered with the right bytes, none failed", sum)
+	return nil
+}

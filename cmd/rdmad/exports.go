@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane/configfile"
+	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/spec"
+)
+
+// missingExports returns a line for each directory of the configuration that can't be
+// exported. It does not look at the default directory, and at services that operators changed.
+func missingExports(c *config.Config, changed map[string]spec.Delta) (errs configfile.Errors) {
+	for i := range c.Services {
+		n := c.Services[i].NFS
+		if n == nil || changed[c.Services[i].Name] != nil {
+			continue
+		}
+		readExports(n, func(key string, err error) {
+			key = fmt.Sprintf("services[%d].%s", i, key)
+			if at := c.Origins.Of(key); err != nil && at != (config.Origin{}) {
+				errs = append(errs, &config.Error{Origin: at, Key: key, Msg: err.Error()})
+			}
+		})
+	}
+	return errs
+}
+
+// makeDefaultExport makes the directory that rdmad exports if the configuration names none.
+func makeDefaultExport(c *config.Config) error {
+	for i, s := range c.Services {
+		if s.NFS == nil || c.Origins.Of(fmt.Sprintf("services[%d].nfs.path", i)) != (config.Origin{}) || s.NFS.Path != config.DefaultExport {
+			continue
+		}
+		if err := os.Mkdir(s.NFS.Path, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // all users of the clients go through it
+			return fmt.Errorf("service %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// readExports makes sure that the directories of a service exist, can be read, and don't
+// overlap. It reports each with its key, and an error or nil.
+func readExports(n *spec.NFS, report func(key string, err error)) {
+	all, keys := n.All()
+	var good []string
+	for i := range all {
+		err := readExport(all[i].Path)
+		for _, other := range good {
+			if err == nil {
+				err = nfs.Overlap(all[i].Path, other)
+			}
+		}
+		if err == nil {
+			good = append(good, all[i].Path)
+		}
+		report(keys[i]+"path", err)
+	}
+}
+
+// unmounted returns a line for each export of the configuration that waits for its file
+// system.
+func unmounted(c *config.Config) (lines []string) {
+	for i := range c.Services {
+		if c.Services[i].NFS == nil {
+			continue
+		}
+		all, keys := c.Services[i].NFS.All()
+		for k, e := range all {
+			if mounted, err := nfs.IsMountpoint(e.Path); e.RequireMountpoint && err == nil && !mounted {
+				key := fmt.Sprintf("services[%d].%spath", i, keys[k])
+				lines = append(lines, (&config.Error{Origin: c.Origins.Of(key), Key: key, Msg: e.Path + " is not a mount point; clients wait until its file system is mounted"}).Error())
+			}
+		}
+	}
+	return lines
+}
+
+// readExport makes sure that a directory exists and can be read.
+func readExport(path string) error {
+	d, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s does not exist; make the directory, or mount the file system that it is on", path)
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	info, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", path)
+	}
+	if _, err := d.Readdirnames(1); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+func (s *services) openNFS(sv *service) error {
+	n := sv.spec.NFS
+	var missing error
+	readExports(n, func(_ string, err error) { missing = errors.Join(missing, err) })
+	if missing != nil {
+		return missing
+	}
+	c := nfs.Config{AsyncMetadata: n.AsyncMetadata, StateDir: s.state(sv.spec.Name), Logger: sv.log}
+	var err error
+	if c.Export, err = export(&n.Export); err != nil {
+		return err
+	}
+	for i := range n.Exports {
+		e, err := export(&n.Exports[i])
+		if err != nil {
+			return err
+		}
+		c.Exports = append(c.Exports, e)
+	}
+	if sv.nfs, err = nfs.New(c); err != nil {
+		return err
+	}
+	sv.Handler = sv.nfs
+	return nil
+}
+
+// export returns an export as the server takes it.
+func export(e *spec.Export) (out nfs.Export, err error) {
+	out = nfs.Export{Path: e.Path, RequireMountpoint: e.RequireMountpoint}
+	out.Options, err = exportOptions(e.ReadOnly, e.Squash, e.AnonUID, e.AnonGID)
+	for i := range e.Clients {
+		c := e.Clients[i].Of(e)
+		options, bad := exportOptions(c.ReadOnly, c.Squash, c.AnonUID, c.AnonGID)
+		out.Clients, err = append(out.Clients, nfs.Client{Networks: c.Networks, Options: options}), errors.Join(err, bad)
+	}
+	return out, err
+}
+
+func exportOptions(readOnly bool, squash string, uid, gid int) (nfs.Options, error) {
+	s, err := nfs.ParseSquash(squash)
+	return nfs.Options{ReadOnly: readOnly, Squash: s, AnonUID: uint32(uid), AnonGID: uint32(gid)}, err
+}
+
+// exportReasons are the reasons of conditions for what nfs.Server.Check finds.
+var exportReasons = map[nfs.ExportState]*conditions.Reason{
+	nfs.ExportServed:     conditions.ExportServed,
+	nfs.ExportMissing:    conditions.ExportMissing,
+	nfs.ExportNotMounted: conditions.ExportNotMounted,
+	nfs.ExportReplaced:   conditions.ExportReplaced,
+	nfs.ExportUnusable:   conditions.ExportUnusable,
+}
+
+// exportChecks returns the checks of a service's exports. The export of the service itself
+// has its name, the others have their paths too.
+func exportChecks(sv *service, server *nfs.Server) (out []conditions.Check) {
+	all, keys := sv.spec.NFS.All()
+	for i := range all {
+		name, path, write := sv.spec.Name, all[i].Path, !all[i].ReadOnly
+		if keys[i] != "nfs." {
+			name += ":" + path
+		}
+		out = append(out, conditions.Check{
+			Kind: conditions.Export, Name: name, Of: sv, Every: filesEvery, BackOff: true, Timeout: filesTimeout,
+			Before: conditions.ExportUnchecked, Overdue: conditions.ExportNoAnswer,
+			Look: func(context.Context) (*conditions.Reason, string) {
+				state, message := server.Check(i)
+				if state == nfs.ExportServed && write {
+					return conditions.ExportDirectory(path)
+				}
+				return exportReasons[state], message
+			},
+		})
+	}
+	return out
+}

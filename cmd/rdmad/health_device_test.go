@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rdmad/rdmad/cmd/internal/providers"
+	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/spec"
+	"github.com/rdmad/rdmad/verbs/inventory"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// failing is a provider whose listeners' device fails.
+type failing struct {
+	rdmacm.Provider
+	listener *failingListener // the last one
+}
+
+func (f *failing) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
+	l, err := f.Provider.Listen(ctx, address)
+	f.listener = &failingListener{Listener: l, changed: make(chan struct{})}
+	return f.listener, err
+}
+
+type failingListener struct {
+	rdmacm.Listener
+	mu      sync.Mutex
+	reason  error
+	changed chan struct{}
+}
+
+func (l *failingListener) Health() (changed <-chan struct{}, reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed, l.reason
+}
+
+func (l *failingListener) set(reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reason = reason
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// A listener's port goes down and its device disappears; both return.
+func TestListenerAndDeviceConditions(t *testing.T) {
+	p := admit(t, t.TempDir(), "services: [{name: test, echo: {}}]\n")
+	var mu sync.Mutex
+	port, there := "ACTIVE", true
+	set := func(state string, exists bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		port, there = state, exists
+	}
+	devices = func() []inventory.Device {
+		mu.Lock()
+		defer mu.Unlock()
+		if !there {
+			return nil
+		}
+		return []inventory.Device{{Name: "rxe0", Ports: []inventory.Port{{Number: 1, State: port}}}}
+	}
+	t.Cleanup(func() { devices = providers.Devices })
+	software, err := p.provider("softiwarp")
+	p.must(err)
+	adapter := &failing{Provider: software}
+	p.opening.Lock()
+	p.providers["softiwarp"], p.providers["adapter"] = adapter, software
+	p.opening.Unlock()
+	t.Cleanup(func() { delete(p.providers, "adapter") })
+	if _, err := p.manager.Listeners.Add(t.Context(), spec.Listener{Name: "nfs", Provider: "softiwarp", Address: apart, Service: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	p.health.follow()
+	p.expect("nfs", conditions.ListenerUp)
+	p.expect("rxe0", conditions.DeviceActive)
+	p.well()
+	adapter.listener.set(errors.New("port 1 of rxe0 is DOWN"))
+	set("DOWN", true)
+	p.expect("nfs", conditions.ListenerUnreachable)
+	p.expect("rxe0", conditions.DeviceDown)
+	if code, body := p.get("/readyz"); code != http.StatusServiceUnavailable || !strings.HasPrefix(body, "not ready\n") {
+		t.Errorf("/readyz answers %d %q", code, body)
+	}
+	set("", false)
+	p.expect("rxe0", conditions.DeviceMissing)
+	set("ACTIVE", true)
+	adapter.listener.set(nil)
+	p.expect("nfs", conditions.ListenerUp)
+	p.expect("rxe0", conditions.DeviceActive)
+	p.well()
+}
+
+// Devices as the kernel shows them.
+func TestDevice(t *testing.T) {
+	with := func(state, problem string) []inventory.Device {
+		return []inventory.Device{{Name: "rxe0", Problem: problem, Ports: []inventory.Port{{Number: 1, State: state}, {Number: 2, State: "DOWN"}}}}
+	}
+	for _, c := range []struct {
+		all  []inventory.Device
+		want *conditions.Reason
+	}{
+		{with("ACTIVE", ""), conditions.DeviceActive},
+		{with("DOWN", ""), conditions.DeviceDown},
+		{with("ACTIVE", "may not be opened"), conditions.DeviceProblem},
+		{nil, conditions.DeviceMissing},
+	} {
+		if got, text := device("rxe0", c.all); got != c.want || text == "" {
+			t.Errorf("got %s: %s, want %s", got.Name, text, c.want.Name)
+		}
+	}
+}

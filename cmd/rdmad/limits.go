@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
+)
+
+// bounds implements manager.Bounds.
+type bounds struct{ d *daemon }
+
+// CheckLimits implements manager.Bounds.
+func (b bounds) CheckLimits(l *spec.Limits) error { return b.d.places.mayLimit(l) }
+
+// ApplyLimits implements manager.Bounds.
+func (b bounds) ApplyLimits(l, file *spec.Limits) {
+	d := b.d
+	d.memory.Configured(int64(file.Memory))
+	if err := errors.Join(d.data.SetLimits(l.Limits), d.data.SetMemory(int64(l.Memory)), d.data.SetTCPLimits(l.TCP())); err != nil {
+		panic("limits that were checked: " + err.Error())
+	}
+	d.places.limit(l)
+}
+
+// storedChanges returns what operators changed of the file's elements and limits before the
+// last stop.
+func storedChanges(path string) (spec.Changes, error) {
+	s := state{path: path}
+	saved, err := manager.NewFile(s.listeners()).Load()
+	if errors.As(err, new(*fs.PathError)) {
+		return spec.Changes{}, nil // opening the state directory, or restoring, reports it
+	}
+	if err != nil {
+		return spec.Changes{}, fmt.Errorf("services and listeners added before: %w", err)
+	}
+	return saved.Changed, nil
+}
+
+// withLimits returns a configuration with the limits that operators changed.
+func withLimits(c *config.Config, changed spec.Delta) (*config.Config, error) {
+	out := *c
+	err := changed.Apply(&out.Limits)
+	if err == nil {
+		err = out.Limits.Check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("limits set before: %w; correct the file, or move %s away to start without what was changed", err, (&state{path: c.State.Path}).listeners())
+	}
+	return &out, nil
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/nfstest/hungfs"
+)
+
+// A client that writes over its quota gets NFS3ERR_DQUOT.
+func TestQuota(t *testing.T) {
+	dir := t.TempDir()
+	full := filepath.Join(dir, "full")
+	makeDirectory(t, full)
+	fs, err := hungfs.Mount(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := fs.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Run("served", func(t *testing.T) { // all is closed before the file system
+		p := admit(t, dir, `
+services: [{name: full, nfs: {path: DIR/full}}]
+listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: full}]
+`)
+		c := p.nfsClient(newProvider(t), "127.0.0.1", 0)
+		root, err := c.Mount(t.Context(), full)
+		p.must(err)
+		file, err := c.Create(t.Context(), root, hungfs.Name)
+		p.must(err)
+		for stable := range uint32(3) { // UNSTABLE, DATA_SYNC, FILE_SYNC
+			n, err := c.Write(t.Context(), file, 0, memory("data"), 4, stable)
+			p.want("write over the quota", err, errDQuot)
+			if n != 0 {
+				t.Errorf("%d bytes were written", n)
+			}
+		}
+	})
+}
+
+// memory is a buffer of a call.
+type memory []byte
+
+func (m memory) Bytes() []byte { return m }
+
+func (m memory) Release() {}

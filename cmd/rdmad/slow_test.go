@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+)
+
+// TestSlowCallsOverTCP: a slow call over TCP is logged with its service and its client.
+func TestSlowCallsOverTCP(t *testing.T) {
+	r := newRig(t)
+	file := filepath.Join(r.dir, "rdmad.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("{path: srv}"), []byte(`{path: srv, tcp_listen: "127.0.0.1:0"}`), 1)
+	if err := os.WriteFile(file, append(text, "slow_call: 1ms\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := r.start()
+	nc, err := net.Dial("tcp", p.addresses["tcp_data"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	msg := oncrpc.AppendCall(nil, &oncrpc.Call{XID: 7, Program: 100003, Version: 3})
+	record := append(oncrpc.AppendRecordMark(nil, len(msg), true), msg...)
+	for _, part := range [][]byte{record[:8], record[8:]} {
+		if _, err := nc.Write(part); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Millisecond) // a client that sends slowly
+	}
+	if _, err := nc.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, "TERM", 0)
+	for line := range strings.Lines(p.log()) {
+		if strings.Contains(line, `"msg":"slow call"`) && strings.Contains(line, `"server":"data"`) &&
+			strings.Contains(line, `"peer":"`+nc.LocalAddr().String()+`"`) && strings.Contains(line, `"call":"NFS NULL"`) {
+			return
+		}
+	}
+	t.Errorf("no such line:\n%s", p.log())
+}
