@@ -23,7 +23,10 @@ type snapshot struct {
 }
 
 // offline says that rdmad doesn't answer. It is asked again.
-type offline struct{ err error }
+type offline struct {
+	err error
+	at  time.Time
+}
 
 // retryAfter is how long to wait before rdmad is asked again.
 const retryAfter = time.Second
@@ -60,7 +63,7 @@ func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
 		if ctx.Err() != nil {
 			return
 		}
-		send(offline{err})
+		send(offline{err, time.Now()})
 		retry := time.NewTimer(retryAfter)
 		select {
 		case <-ctx.Done():

@@ -2,11 +2,11 @@ package top
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -47,7 +47,7 @@ func (m *model) header() []string {
 func (m *model) daemonLine() string {
 	l := newLine(m.width)
 	if m.away != nil {
-		return l.add(bad.Bold(true), "rdmad is away, trying again: ").add(bad, m.explain(m.away)).String()
+		return l.add(bad.Bold(true), "rdmad is away since "+m.awaySince.Local().Format(time.TimeOnly)+", trying again: ").add(bad, m.explain(m.away)).String()
 	}
 	s := m.status
 	l.add(title, "rdmad "+s.GetVersion()).add(plain, "  up "+span(time.Duration(s.GetUptimeSeconds()*float64(time.Second))))
@@ -101,26 +101,10 @@ func (m *model) listenerLine(s *rdmadv1.ListenerSample) string {
 	used, limit := s.GetMemoryUsed(), s.GetMemoryLimit()
 	l.add(plain, "  memory ")
 	if limit > 0 {
-		l.add(graph, padTo(bar(used, limit, meterWidth), meterWidth, false))
+		l.add(graph, padTo(terminal.Bar(used, limit, meterWidth), meterWidth, false))
 		l.add(plain, fmt.Sprintf(" %s of %s", size(used), size(limit)))
 	} else {
 		l.add(plain, size(used))
 	}
 	return l.String()
-}
-
-// eighths are the ends of bars, in eighths of a column.
-var eighths = []rune(" ▏▎▍▌▋▊▉")
-
-// bar shows n of most in so many columns. Whatever is there can be seen.
-func bar(n, most float64, width int) string {
-	if n <= 0 || most <= 0 {
-		return ""
-	}
-	parts := max(int(min(n/most, 1)*float64(width)*8+0.5), 1)
-	out := strings.Repeat("█", parts/8)
-	if rest := parts % 8; rest > 0 {
-		out += string(eighths[rest])
-	}
-	return out
 }

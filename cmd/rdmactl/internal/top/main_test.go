@@ -13,7 +13,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/rdmad/rdmad/cmd/rdmactl/internal/top/screen"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -175,8 +174,8 @@ func (v *viewer) keys(words ...string) {
 }
 
 // screen is what is to be seen.
-func (v *viewer) screen() *screen.Screen {
-	s := screen.New(v.width, v.height)
+func (v *viewer) screen() *Screen {
+	s := NewScreen(v.width, v.height)
 	content := v.View().Content
 	if n := strings.Count(content, "\n") + 1; n > v.height {
 		v.Errorf("%d lines in a terminal of %d", n, v.height)

@@ -3,6 +3,7 @@ package top
 import (
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -31,7 +32,8 @@ type model struct {
 	total     *rdmadv1.Rates
 	calls     history // of everything, per second
 	bytes     history
-	away      error           // why rdmad doesn't answer
+	away      error // why rdmad doesn't answer
+	awaySince time.Time
 	rows      map[string]*row // all connections
 	sampled   bool            // there are rates
 
@@ -85,6 +87,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.take(msg)
 		return m, m.loadPane()
 	case offline:
+		if m.away == nil {
+			m.awaySince = msg.at
+		}
 		m.away = msg.err
 	case detail:
 		m.paneLoaded(msg)

@@ -8,6 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -42,7 +43,9 @@ func (m *model) paneLines() []string {
 	}
 	width := (m.width - 3) / 2
 	left, right := m.paneBlocks(width)
-	return append(out, beside(stack(width, left), stack(width, right), width)...)
+	beside := lipgloss.JoinHorizontal(lipgloss.Top,
+		plain.Width(width+3).Render(strings.Join(stack(width, left), "\n")), strings.Join(stack(width, right), "\n"))
+	return append(out, strings.Split(beside, "\n")...)
 }
 
 func (m *model) paneBlocks(width int) (left, right []block) {
@@ -154,7 +157,7 @@ func sizes(width int, all []*rdmadv1.SizeCount) (out []string) {
 			continue
 		}
 		l := newLine(width).add(faint, fmt.Sprintf("from %8s ", size(s.GetFrom()))).add(plain, fmt.Sprintf("%9s ", whole(s.GetCount())))
-		out = append(out, l.add(graph, bar(s.GetCount(), most, max(width-l.used, 0))).String())
+		out = append(out, l.add(graph, terminal.Bar(s.GetCount(), most, max(width-l.used, 0))).String())
 	}
 	if len(out) == 0 {
 		out = []string{newLine(width).add(faint, "none").String()}
@@ -188,24 +191,6 @@ func stack(width int, blocks []block) (out []string) {
 	for _, b := range blocks {
 		out = append(out, "", newLine(width).add(bold, b.title).String())
 		out = append(out, b.lines...)
-	}
-	return out
-}
-
-// beside puts right beside left, which gets so many columns.
-func beside(left, right []string, width int) (out []string) {
-	for i := range max(len(left), len(right)) {
-		l, r := "", ""
-		if i < len(left) {
-			l = left[i]
-		}
-		if i < len(right) {
-			r = right[i]
-		}
-		if r != "" {
-			l += strings.Repeat(" ", width+3-lipgloss.Width(l)) + r
-		}
-		out = append(out, l)
 	}
 	return out
 }

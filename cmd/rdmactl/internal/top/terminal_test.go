@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,8 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/cli"
-	"github.com/rdmad/rdmad/cmd/rdmactl/internal/top/screen"
-	"github.com/rdmad/rdmad/cmd/rdmactl/internal/top/stage"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/top"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -60,21 +58,18 @@ type scene struct {
 	ctx     context.Context
 	program string // rdmad
 	dir     string
-	daemon  *stage.Daemon
-	*stage.Terminal
+	daemon  *daemon
+	*Terminal
 }
 
 // TestTop runs against a rdmad that is built once, however long that takes.
 func TestTop(t *testing.T) {
-	dir := t.TempDir()
-	if err := stage.Build(t.Context(), dir, "cmd/rdmad"); err != nil {
-		t.Fatal(err)
-	}
+	program := builtRdmad(t)
 	for name, play := range map[string]func(*scene){"walk": walk, "signals": signals} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			t.Cleanup(cancel)
-			s := &scene{T: t, ctx: ctx, dir: t.TempDir(), program: filepath.Join(dir, "rdmad")}
+			s := &scene{T: t, ctx: ctx, dir: t.TempDir(), program: program}
 			s.start("127.0.0.1:0")
 			play(s)
 		})
@@ -84,7 +79,7 @@ func TestTop(t *testing.T) {
 func (s *scene) start(control string) {
 	s.Helper()
 	var err error
-	s.daemon, err = stage.Start(s.ctx, s.program, s.dir, control)
+	s.daemon, err = startDaemon(s.ctx, s.program, s.dir, control)
 	s.check(err)
 	s.Cleanup(s.daemon.Kill)
 }
@@ -113,7 +108,7 @@ func (s *scene) top(columns, lines int, env []string, args ...string) {
 	cmd := rdmactl(append([]string{"top", "--addr", s.daemon.Control, "--interval", "100ms"}, args...)...)
 	cmd.Env = append(cmd.Env, env...)
 	var err error
-	s.Terminal, err = stage.Open(cmd, columns, lines)
+	s.Terminal, err = openTerminal(cmd, columns, lines)
 	s.check(err)
 	s.Cleanup(s.Kill)
 }
@@ -124,13 +119,13 @@ func (s *scene) press(keys string, texts ...string) {
 	if keys != "" {
 		s.check(s.Keys(keys))
 	}
-	s.until(func(sc *screen.Screen) bool {
+	s.until(func(sc *top.Screen) bool {
 		text := sc.String()
 		return !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) })
 	}, strings.Join(texts, ", "))
 }
 
-func (s *scene) until(ok func(*screen.Screen) bool, what string) {
+func (s *scene) until(ok func(*top.Screen) bool, what string) {
 	s.Helper()
 	if err := s.Until(s.ctx, ok); err != nil {
 		s.Fatalf("never shown: %s: %v", what, err)
@@ -142,7 +137,7 @@ func (s *scene) ends(code int) {
 	s.Helper()
 	got, err := s.Wait(s.ctx)
 	s.check(err)
-	s.Look(func(sc *screen.Screen) {
+	s.Look(func(sc *top.Screen) {
 		if got != code || sc.Alternate() || !sc.CursorShown() {
 			s.Errorf("exit code %d, want %d; alternate screen %v, cursor %v; the screen:\n%s", got, code, sc.Alternate(), sc.CursorShown(), sc)
 		}
@@ -150,7 +145,7 @@ func (s *scene) ends(code int) {
 }
 
 // rows are the ids of the connections on the screen, from the top.
-func rows(sc *screen.Screen) (ids []string) {
+func rows(sc *top.Screen) (ids []string) {
 	_, height := sc.Size()
 	table := false
 	for y := range height - 1 {
@@ -180,19 +175,19 @@ func walk(s *scene) {
 	s.load("backup", "--op", "null")
 	s.top(100, 30, nil, "--sort", "id")
 	s.press("", "rdmad devel", "2 connections", "ID▾", "nfs ", "backup ", "p99", "CALLS/S")
-	s.until(func(sc *screen.Screen) bool {
+	s.until(func(sc *top.Screen) bool {
 		return slices.Equal(rows(sc), []string{"1", "2"}) && strings.ContainsAny(sc.Line(1), "▇█")
 	}, "traffic of 1 and 2")
 
 	s.press("r", "ID▴")
-	s.until(func(sc *screen.Screen) bool { return slices.Equal(rows(sc), []string{"2", "1"}) }, "2 before 1")
+	s.until(func(sc *top.Screen) bool { return slices.Equal(rows(sc), []string{"2", "1"}) }, "2 before 1")
 	s.press("/nfs\r", `1 of 2 connections with "nfs"`)
 	s.press("\x1b", "2 connections")
 
-	s.until(func(sc *screen.Screen) bool { return len(rows(sc)) == 2 }, "all rows")
+	s.until(func(sc *top.Screen) bool { return len(rows(sc)) == 2 }, "all rows")
 	s.press("\r", "Connection ", "Negotiated", "Sizes of calls", "Settings in force", "inline send            4096 bytes")
 	var id string
-	s.Look(func(sc *screen.Screen) {
+	s.Look(func(sc *top.Screen) {
 		_, rest, _ := strings.Cut(sc.String(), "\nConnection ")
 		id, _, _ = strings.Cut(rest, " ")
 	})
@@ -220,7 +215,7 @@ func walk(s *scene) {
 
 	address := s.daemon.Control
 	s.daemon.Kill()
-	s.press("", "rdmad is away, trying again")
+	s.press("", "rdmad is away since ")
 	s.start(address)
 	s.press("", "rdmad devel", "0 connections", "No connections")
 	s.press("?", "change a setting")
@@ -244,7 +239,7 @@ func signals(s *scene) {
 		s.top(80, 24, c.env, c.args...)
 		s.press("", "0 connections", "calls/s", "? help")
 		coloured := false
-		s.Look(func(sc *screen.Screen) {
+		s.Look(func(sc *top.Screen) {
 			for x := range 80 {
 				coloured = coloured || sc.At(x, 0).Fg != ""
 			}
@@ -274,9 +269,9 @@ func TestTopUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{"json", []string{"-o", "json"}, "", 2, "rdmactl: top has no -o json: for files and scripts there are rdmactl connections watch"},
+		{"json", []string{"-o", "json"}, "", 2, "rdmactl: top has no -o json: for files and scripts use rdmactl connections watch"},
 		{"interval", []string{"--interval", "1ms"}, "", 2, "rdmactl: --interval must be from 100ms to 1h0m0s"},
-		{"sort", []string{"--sort", "luck"}, "", 2, `rdmactl: --sort "luck" is none of id, listener, peer, calls,`},
+		{"sort", []string{"--sort", "luck"}, "", 2, `rdmactl: --sort "luck" is not one of id, listener, peer, calls,`},
 		{"argument", []string{"now"}, "", 2, `one argument too many`},
 		{"dumb", nil, "TERM=dumb", 2, "rdmactl: top needs a terminal that can move its cursor, not TERM=dumb"},
 		{"no rdmad", []string{"--addr", nowhere}, "", 1, "rdmactl: rdmad is not reachable at " + nowhere},
@@ -284,7 +279,7 @@ func TestTopUsage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := rdmactl(append([]string{"top"}, c.args...)...)
 			cmd.Env = append(cmd.Env, c.env)
-			term, err := stage.Open(cmd, 200, 10)
+			term, err := openTerminal(cmd, 200, 10)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +288,7 @@ func TestTopUsage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			term.Look(func(sc *screen.Screen) {
+			term.Look(func(sc *top.Screen) {
 				if text := sc.String(); code != c.code || !strings.Contains(text, c.want) || sc.Alternate() {
 					t.Errorf("exit code %d, want %d; the screen:\n%s", code, c.code, text)
 				}
@@ -310,7 +305,7 @@ func TestTopNeedsATerminal(t *testing.T) {
 	if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
 		t.Errorf("got %v, want exit code 2", err)
 	}
-	want := "rdmactl: top needs a terminal: for files and scripts there are rdmactl connections watch and rdmactl connections list -o json\n"
+	want := "rdmactl: top needs a terminal: for files and scripts use rdmactl connections watch or rdmactl connections list -o json\n"
 	if stderr.String() != want {
 		t.Errorf("got %s, want %s", stderr.String(), want)
 	}

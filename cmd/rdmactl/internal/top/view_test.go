@@ -84,8 +84,10 @@ func TestAnySize(t *testing.T) {
 
 func TestAwayAndBack(t *testing.T) {
 	v := playing(t, 80, 24)
-	v.send(offline{errors.New("connection refused")})
-	v.sees("rdmad is away, trying again: connection refused", "192.0.2.7:1001")
+	since := time.Date(2026, 11, 20, 3, 4, 5, 0, time.Local)
+	v.send(offline{errors.New("connection refused"), since})
+	v.send(offline{errors.New("connection refused"), since.Add(time.Minute)})
+	v.sees("rdmad is away since 03:04:05, trying again: connection refused", "192.0.2.7:1001")
 	v.send(moment(13))
 	v.sees("rdmad v1.2.3", "192.0.2.7:1001")
 }

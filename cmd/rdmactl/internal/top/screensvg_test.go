@@ -1,4 +1,4 @@
-package screen
+package top
 
 import (
 	"encoding/xml"
@@ -70,7 +70,7 @@ func (s *Screen) svgRun(out *strings.Builder, from, to, y int, fg string) {
 			at++
 			continue
 		}
-		if top, w, h, ok := block(line[at].Text); ok {
+		if top, w, h, ok := blockPart(line[at].Text); ok {
 			rect(out, float64(at), float64(y)+top, w, h, fg)
 			at++
 			continue
@@ -78,7 +78,7 @@ func (s *Screen) svgRun(out *strings.Builder, from, to, y int, fg string) {
 		end := at
 		var text strings.Builder
 		for ; end < to && line[end].Text != " "; end++ {
-			if _, _, _, ok := block(line[end].Text); ok {
+			if _, _, _, ok := blockPart(line[end].Text); ok {
 				break
 			}
 			text.WriteString(line[end].Text)
@@ -94,9 +94,9 @@ func rect(out *strings.Builder, x, y, w, h float64, fill string) {
 		cellWidth*x, cellHeight*y, cellWidth*w, cellHeight*h, fill)
 }
 
-// block is the part of its cell that a block character fills (U+2581 to
+// blockPart is the part of its cell that a block character fills (U+2581 to
 // U+258F), in cells.
-func block(text string) (top, width, height float64, ok bool) {
+func blockPart(text string) (top, width, height float64, ok bool) {
 	r := []rune(text)
 	switch {
 	case len(r) != 1:

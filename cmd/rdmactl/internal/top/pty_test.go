@@ -1,4 +1,4 @@
-package stage
+package top_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/rdmad/rdmad/cmd/rdmactl/internal/top/screen"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/top"
 )
 
 // Terminal is a program that runs in a pseudo-terminal.
@@ -20,19 +20,19 @@ type Terminal struct {
 	over chan struct{} // closed when the program has ended
 
 	mu     sync.Mutex
-	screen *screen.Screen
+	screen *top.Screen
 	grew   chan struct{} // closed with the next output, and made anew
 }
 
-// Open starts a program in a terminal of so many columns and lines. Its
+// openTerminal starts a program in a terminal of so many columns and lines. Its
 // standard error goes there too, unless the command says otherwise.
-func Open(cmd *exec.Cmd, columns, lines int) (*Terminal, error) {
+func openTerminal(cmd *exec.Cmd, columns, lines int) (*Terminal, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	file, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(columns), Rows: uint16(lines)})
 	if err != nil {
 		return nil, err
 	}
-	t := &Terminal{cmd: cmd, file: file, over: make(chan struct{}), screen: screen.New(columns, lines), grew: make(chan struct{})}
+	t := &Terminal{cmd: cmd, file: file, over: make(chan struct{}), screen: top.NewScreen(columns, lines), grew: make(chan struct{})}
 	go t.read()
 	return t, nil
 }
@@ -74,14 +74,14 @@ func (t *Terminal) Resize(columns, lines int) error {
 func (t *Terminal) Signal(s os.Signal) error { return t.cmd.Process.Signal(s) }
 
 // Look gives the screen as it is to f, and nobody else meanwhile.
-func (t *Terminal) Look(f func(*screen.Screen)) {
+func (t *Terminal) Look(f func(*top.Screen)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f(t.screen)
 }
 
 // Until waits until the screen is as ok says.
-func (t *Terminal) Until(ctx context.Context, ok func(*screen.Screen) bool) error {
+func (t *Terminal) Until(ctx context.Context, ok func(*top.Screen) bool) error {
 	for {
 		t.mu.Lock()
 		done, grew, text := ok(t.screen), t.grew, t.screen.String()
@@ -93,7 +93,7 @@ func (t *Terminal) Until(ctx context.Context, ok func(*screen.Screen) bool) erro
 		case <-grew:
 		case <-t.over:
 			var last bool
-			t.Look(func(s *screen.Screen) { last, text = ok(s), s.String() })
+			t.Look(func(s *top.Screen) { last, text = ok(s), s.String() })
 			if last {
 				return nil
 			}

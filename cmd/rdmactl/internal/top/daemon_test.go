@@ -1,7 +1,4 @@
-// Package stage sets the scene for rdmactl top: a rdmad with traffic, and a
-// program in a pseudo-terminal. Tests and the documentation's pictures use
-// it.
-package stage
+package top_test
 
 import (
 	"bufio"
@@ -13,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"testing"
 )
 
 // configuration lets the system choose all ports but the control plane's.
@@ -25,9 +23,9 @@ listeners:
   - {name: backup, provider: softiwarp, address: "127.0.0.1:0", service: test}
 `
 
-// Daemon is a rdmad with two listeners, nfs and backup, whose calls an echo
+// daemon is a rdmad with two listeners, nfs and backup, whose calls an echo
 // service answers.
-type Daemon struct {
+type daemon struct {
 	// Control is the address of its control plane.
 	Control string
 	// Listeners are the addresses of its listeners by name.
@@ -37,14 +35,14 @@ type Daemon struct {
 	over chan struct{}
 }
 
-// Start runs a rdmad in a directory with its control plane at an address,
+// startDaemon runs a rdmad in a directory with its control plane at an address,
 // and waits until it is ready. It is killed when ctx ends.
-func Start(ctx context.Context, program, dir, control string) (*Daemon, error) {
+func startDaemon(ctx context.Context, program, dir, control string) (*daemon, error) {
 	file := filepath.Join(dir, "rdmad.yaml")
 	if err := os.WriteFile(file, fmt.Appendf(nil, configuration, control), 0o600); err != nil {
 		return nil, err
 	}
-	d := &Daemon{
+	d := &daemon{
 		Listeners: map[string]string{},
 		cmd:       exec.CommandContext(ctx, program, "--config", file, "--log-format", "json"),
 		over:      make(chan struct{}),
@@ -74,7 +72,7 @@ func Start(ctx context.Context, program, dir, control string) (*Daemon, error) {
 
 // follow reads its log to the end: where it listens, that it is ready, or
 // why not.
-func (d *Daemon) follow(log io.Reader, ready chan<- error) {
+func (d *daemon) follow(log io.Reader, ready chan<- error) {
 	defer close(d.over)
 	last := ""
 	for lines := bufio.NewScanner(log); lines.Scan(); {
@@ -100,21 +98,19 @@ func (d *Daemon) follow(log io.Reader, ready chan<- error) {
 }
 
 // Kill ends it, and loses what is in flight.
-func (d *Daemon) Kill() {
+func (d *daemon) Kill() {
 	_ = d.cmd.Process.Kill() // it may have ended
 	<-d.over
 }
 
-// Build makes programs of this module in a directory. They are named after
-// their packages.
-func Build(ctx context.Context, dir string, packages ...string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator))
-	for _, p := range packages {
-		cmd.Args = append(cmd.Args, "github.com/rdmad/rdmad/"+p)
-	}
+// builtRdmad is rdmad, built in a directory of the test.
+func builtRdmad(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "rdmad")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/rdmad/rdmad/cmd/rdmad")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	return nil
+	return program
 }

@@ -1,10 +1,4 @@
-// Package screen is a terminal without glass: it interprets what a program
-// writes to its terminal and keeps the screen that one would see. Tests read
-// it as text, the documentation's pictures are drawn from it.
-//
-// It knows the control sequences (ECMA-48 and xterm's) that full-screen
-// programs use, ignores others, and answers none.
-package screen
+package top
 
 import (
 	"strings"
@@ -27,8 +21,12 @@ type Style struct {
 	Bold, Faint, Italic, Underline, Reverse bool
 }
 
-// Screen is a screen with its cursor. The zero Screen is of no use; make one
-// with New. It is for one goroutine at a time.
+// Screen is a terminal without glass: it interprets what a program writes to its
+// terminal and keeps the screen that one would see. Tests read it as text, the
+// documentation's pictures are drawn from it. It knows the control sequences
+// (ECMA-48 and xterm's) that full-screen programs use, ignores others, and answers
+// none. The zero Screen is of no use; make one with NewScreen. It is for one
+// goroutine at a time.
 type Screen struct {
 	width, height int
 	cells         [][]Cell // of the screen in use
@@ -46,8 +44,8 @@ type Screen struct {
 	parser parser
 }
 
-// New makes an empty screen of so many columns and lines.
-func New(width, height int) *Screen {
+// NewScreen makes an empty screen of so many columns and lines.
+func NewScreen(width, height int) *Screen {
 	s := &Screen{width: width, height: height, bottom: height}
 	s.cells = blank(width, height)
 	s.other = blank(width, height)

@@ -1,4 +1,4 @@
-package screen
+package top
 
 import (
 	"encoding/xml"
@@ -34,7 +34,7 @@ func TestInterprets(t *testing.T) {
 		{"wide characters take two", "漢x\x1b[3GY", "漢Y\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			whole, split := New(8, 4), New(8, 4)
+			whole, split := NewScreen(8, 4), NewScreen(8, 4)
 			whole.Write([]byte(c.in))
 			for i := range len(c.in) {
 				split.Write([]byte{c.in[i]})
@@ -50,7 +50,7 @@ func TestInterprets(t *testing.T) {
 }
 
 func TestAlternateScreen(t *testing.T) {
-	s := New(8, 2)
+	s := NewScreen(8, 2)
 	s.Write([]byte("shell$ \x1b[?1049h\x1b[?25l\x1b[Hprogram"))
 	if !s.Alternate() || s.CursorShown() || s.Line(0) != "program" {
 		t.Errorf("alternate %v, cursor %v, %q", s.Alternate(), s.CursorShown(), s.Line(0))
@@ -77,7 +77,7 @@ func TestStyles(t *testing.T) {
 		{"31;1;", Style{Fg: palette[1], Bold: true}},
 		{"38;5", Style{}},
 	} {
-		s := New(4, 1)
+		s := NewScreen(4, 1)
 		s.Write([]byte("\x1b[" + c.sgr + "mx"))
 		if got := s.At(0, 0).Style; got != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.sgr, got, c.want)
@@ -86,7 +86,7 @@ func TestStyles(t *testing.T) {
 }
 
 func TestResizeKeepsWhatFits(t *testing.T) {
-	s := New(6, 3)
+	s := NewScreen(6, 3)
 	s.Write([]byte("abcdef\r\n12\r\nxyz"))
 	s.Resize(3, 2)
 	s.Write([]byte("!"))
@@ -96,7 +96,7 @@ func TestResizeKeepsWhatFits(t *testing.T) {
 }
 
 func TestSVGIsXML(t *testing.T) {
-	s := New(20, 3)
+	s := NewScreen(20, 3)
 	s.Write([]byte("<a & \"b\">\r\n\x1b[1;31mred\x1b[0m \x1b[7m▂█▌x\x1b[0m"))
 	svg := s.SVG("a < b")
 	texts, rects := 0, 0
@@ -130,7 +130,7 @@ func FuzzWrite(f *testing.F) {
 	f.Add([]byte("\x1b[2;3r\x1b[5L\x1b[99;99Hab\x1b[3b\x1b[?1049h"))
 	f.Add([]byte("漢\x1b[38;2;1m\x1b]0;x\x07\xff\x1b[1@\x1b[P"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := New(10, 4)
+		s := NewScreen(10, 4)
 		s.Write(data)
 		s.Resize(7, 2)
 		s.Write(data)
