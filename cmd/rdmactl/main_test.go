@@ -57,6 +57,8 @@ const patience = time.Minute
 //	called VAR N                wait until it has had N calls
 //	cut VAR                     end its connections
 //	watching N                  wait until so many traces and captures run
+//	browse                      begin a session of the console: see browse
+//	written FILE REGEXP         wait until a file has what matches
 //	observe ID WHAT             a connection does something; see observe
 //	cutfile FROM TO N           copy a file without its last N bytes
 func TestScripts(t *testing.T) {
@@ -78,8 +80,10 @@ func TestScripts(t *testing.T) {
 			"called":       called,
 			"cut":          cut,
 			"status":       exitStatus,
+			"browse":       browse,
 			"watching":     watching,
 			"observe":      observe,
+			"written":      written,
 
 			"strip":   strip,
 			"packets": packets,

@@ -30,6 +30,20 @@ func watching(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// written waits until a file has what a regular expression matches: written FILE REGEXP.
+func written(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile(args[1])
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		if data, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && want.Match(data) {
+			return
+		}
+		ts.Check(ctx.Err())
+		runtime.Gosched()
+	}
+}
+
 // observe lets a connection do something: observe ID WHAT. WHAT is null for a
 // NULL call and its reply, read for an NFS READ with a write chunk, garbage for
 // a message that is none.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -25,6 +26,7 @@ type world struct {
 	plane   *planetest.Plane
 	control *controlplane.Controlplane
 	served  chan error
+	console chan error // from the server of the console
 }
 
 // adapters are a build with provider rdmacore, and two devices.
@@ -51,7 +53,7 @@ func newWorld(dir string, options []string) (*world, error) {
 	plane.Listen("test", "127.0.0.1:20059")
 	plane.Connector(connector)
 	cfg := controlplane.Config{
-		Dataplane: plane, Manager: planetest.NewManager(plane), Connectors: planetest.NewConnectors(plane), Ports: new(planetest.Ports),
+		Dataplane: plane, Manager: planetest.NewManager(plane),
 		Listen: "127.0.0.1:0", Version: "v1.2.3",
 		Initial: initial(), Configured: []string{"credits.max"}, Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}},
 	}
@@ -68,10 +70,16 @@ func newWorld(dir string, options []string) (*world, error) {
 		case "viewer":
 			role := auth.Viewer
 			cfg.Access.Rules.Default = &role
+		case "fleet":
+			cfg.Fleet = &fakeFleet{}
 		case "audit":
 			audited = true
 		case "busy":
 			cfg.Access.Rate = auth.Rate{PerSecond: 0.001, Burst: 1}
+		case "slow":
+			plane.SetSlowCalls(slow)
+		case "console":
+			cfg.Console.Listen = "127.0.0.1:0"
 		case "file":
 			file = true
 		case "degraded":
@@ -86,13 +94,18 @@ func newWorld(dir string, options []string) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{plane: plane, control: c, served: make(chan error, 1)}
+	w := &world{plane: plane, control: c, served: make(chan error, 1), console: make(chan error, 1)}
 	served := w.served // control puts another world in w's place
 	if audited {
 		err = errors.Join(os.Mkdir(filepath.Join(dir, "audit"), 0o700), c.OpenAudit(filepath.Join(dir, "audit")))
 	}
 	if err == nil && file {
 		_, err = c.OpenSettings(filepath.Join(dir, "settings.db"), fileLayer())
+	}
+	if c.ConsoleAddr() != "" {
+		go func() { w.console <- c.ServeConsole() }()
+	} else {
+		w.console <- nil
 	}
 	go func() {
 		served <- c.Serve()
@@ -109,15 +122,38 @@ func newWorld(dir string, options []string) (*world, error) {
 
 func (w *world) end() error {
 	err := w.control.Shutdown(context.Background())
-	return errors.Join(err, <-w.served)
+	return errors.Join(err, <-w.served, <-w.console)
 }
+
+// slow are the slow calls of a plane with option slow.
+var slow = dataplane.SlowCalls{Limit: 500 * time.Millisecond, Total: 7, Calls: []dataplane.SlowCall{
+	{
+		ConnKey: dataplane.ConnKey{ID: "1", Listener: "nfs"}, PeerPort: netip.MustParseAddrPort("192.0.2.7:1001"), Server: "export",
+		SlowCall: rpcrdma.SlowCall{
+			XID: 4, Program: 100003, Version: 3, Procedure: 7, Arrived: planetest.Born, Took: 1600 * time.Millisecond,
+			Receive: 250 * time.Microsecond, Read: 99750 * time.Microsecond, Service: 1300 * time.Millisecond, Post: 50 * time.Millisecond, Completion: 150 * time.Millisecond,
+		},
+	},
+	{
+		ConnKey: dataplane.ConnKey{ID: "2", Listener: "test"}, PeerPort: netip.MustParseAddrPort("[2001:db8::8]:1002"),
+		SlowCall: rpcrdma.SlowCall{XID: 3, Program: 200000, Version: 1, Procedure: 2, Arrived: planetest.Born, Took: time.Minute, Service: time.Minute, Upstream: 59 * time.Second, Lost: true},
+		Server:   "upstream",
+	},
+	{
+		PeerPort: netip.MustParseAddrPort("192.0.2.9:1003"), Server: "export",
+		SlowCall: rpcrdma.SlowCall{XID: 2, Program: 100003, Version: 3, Procedure: 6, Arrived: planetest.Born, Took: 2 * time.Second, Service: time.Second, Completion: time.Second},
+	},
+}}
 
 // connector is the one there is.
 var connector = dataplane.ConnectorInfo{
-	Name: "out", Provider: "softiwarp", Target: "192.0.2.9:20049", Address: netip.MustParseAddrPort("127.0.0.1:22049"),
-	State: dataplane.StateUp, Connections: 2, Accepted: 7, Refused: 1, Since: planetest.Born,
-	Limits: dataplane.Limits{Connections: 100, Handshakes: 64},
-	Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}},
+	EndpointInfo: dataplane.EndpointInfo{
+		Name: "out", Provider: "softiwarp", Address: netip.MustParseAddrPort("127.0.0.1:22049"),
+		State: dataplane.StateUp, Connections: 2, Accepted: 7, Refused: 1, Since: planetest.Born,
+		Limits: dataplane.Limits{Connections: 100, Handshakes: 64},
+		Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}},
+	},
+	Target: "192.0.2.9:20049",
 	TCP: dataplane.ConnectorStats{
 		Calls: 12000, Replies: 11998, Failed: 1, Duplicates: 2, Callbacks: 5, Unanswered: 1, BytesReceived: 1 << 20, BytesSent: 1 << 33,
 	},
@@ -146,7 +182,7 @@ func initial() rpcrdma.Settings {
 // control ends the control plane and begins another: control OPTION…. Options
 // are unix (a Unix socket), tls (with what certificates makes), viewer (that
 // is all anybody may be), audit (an audit log), busy (one request is let in),
-// degraded (a listener is, and there are adapters) and file (settings from a
+// degraded (a listener is, and there are adapters), console (it is on) and file (settings from a
 // file, and stored).
 func control(ts *testscript.TestScript, _ bool, options []string) {
 	w, ok := ts.Value(worldKey{}).(*world)

@@ -16,16 +16,17 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-const adviseHelp = `Which thresholds would have saved RDMA operations and registrations, from the
-sizes of the messages so far on the connections of a scope that are up, and the
-command that sets them. --apply runs it, after a question; --yes answers that.
+const adviseHelp = `Print the thresholds that would have saved RDMA operations and registrations, and
+the command that sets them. The advice follows from the message sizes so far, on
+the scope's connections that are up. --apply runs the command after a question;
+--yes answers the question.
 
 ` + settingsHelp
 
 func newSettingsAdvise(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "advise",
-		Short: "Thresholds that would have saved RDMA operations, and how to set them",
+		Short: "Print thresholds that would have saved RDMA operations",
 		Long:  adviseHelp,
 		Example: `  rdmactl settings advise --scope listener/nfs
   rdmactl settings advise --apply --yes --confirm-within 5m`,
@@ -34,18 +35,23 @@ func newSettingsAdvise(a *app) *cobra.Command {
 	}
 	scope := a.scopeFlag(cmd)
 	apply := cmd.Flags().Bool("apply", false, "set them")
-	yes := cmd.Flags().Bool("yes", false, "with --apply: don't ask")
+	yes := cmd.Flags().Bool("yes", false, "with --apply: do not ask")
 	var c changeFlags
 	c.confirmFlag(cmd)
 	c.commentFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		for _, name := range []string{"yes", "confirm-within", "comment"} {
 			if cmd.Flags().Changed(name) && !*apply {
-				return usagef("--%s is for --apply", name)
+				return usagef("--%s needs --apply", name)
+			}
+		}
+		if *apply && !*yes {
+			if err := a.alone("--apply without --yes"); err != nil {
+				return err
 			}
 		}
 		if _, answers := terminalOf(cmd.InOrStdin()); *apply && !*yes && !answers {
-			return usagef("--apply asks, and there is no terminal to ask on: add --yes")
+			return usagef("--apply needs a terminal for its question: add --yes")
 		}
 		res, err := ask(cmd.Context(), a, rdmadv1.NewTelemetryServiceClient, rdmadv1.TelemetryServiceClient.AdviseSettings,
 			&rdmadv1.AdviseSettingsRequest{Scope: *scope})
@@ -115,10 +121,10 @@ func (a *app) applyAdvice(ctx context.Context, res *rdmadv1.AdviseSettingsRespon
 		fmt.Fprintf(a.stderr, "rdmactl %s? [y/N] ", terminal.OneLine(strings.Join(adviceCommand(res, req.GetScope()), " ")))
 		answer, err := bufio.NewReader(in).ReadString('\n')
 		if err != nil && answer == "" {
-			return fmt.Errorf("nothing is changed: %w", err)
+			return fmt.Errorf("nothing changed: %w", err)
 		}
 		if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
-			return fmt.Errorf("nothing is changed")
+			return fmt.Errorf("nothing changed")
 		}
 	}
 	return a.setSettings(ctx, req)

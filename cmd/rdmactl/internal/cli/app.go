@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -15,22 +14,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 )
 
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1 // rdmad refused, or is not reachable
-	exitUsage  = 2 // the command line makes no sense
-)
-
 const (
 	defaultAddr    = "127.0.0.1:20050"
-	packageSocket  = "/run/rdmad/control.sock" // where the Debian package's rdmad listens
+	packageSocket  = "/run/rdmad/control.sock" // where the packaged rdmad listens
 	defaultTimeout = 5 * time.Second
 )
 
@@ -40,18 +33,26 @@ type app struct {
 	stdout  io.Writer
 	stderr  io.Writer
 
-	addr    string
-	socket  string // what there may be elsewhere
+	where   whereFlags
+	global  *pflag.FlagSet // those of all commands
+	socket  string         // path of the packaged socket, which may exist
 	format  string
 	colour  string
 	timeout time.Duration
-	tls     tlsFlags
+	// one is set if the command runs for one of several contexts.
+	one bool
+
+	// addr and tls are those of the last request.
+	addr string
+	tls  tlsFlags
 
 	// allowed is the time that the last requests had.
 	allowed time.Duration
 	// silent is how long a request, or reading a file, may take before a terminal
 	// shows its progress. rdmactl looks at a pending request this often.
 	silent time.Duration
+	// retry is the time between two attempts to continue a stream.
+	retry time.Duration
 }
 
 // Main runs the process's command line and returns its exit code.
@@ -64,23 +65,28 @@ func Main(version string) int {
 // Run runs one command line and returns its exit code. Streams end when ctx
 // does.
 func Run(ctx context.Context, version string, args []string, stdout, stderr io.Writer) int {
-	a := &app{version: version, stdout: stdout, stderr: stderr, socket: packageSocket, silent: time.Second}
+	a := &app{version: version, stdout: stdout, stderr: stderr, socket: packageSocket, silent: time.Second, retry: time.Second}
+	return a.run(ctx, args)
+}
+
+// run runs a command line once, or once for each of several contexts.
+func (a *app) run(ctx context.Context, args []string) int {
+	err := a.execute(ctx, args)
+	if several, ok := errors.AsType[*severalError](err); ok {
+		return a.each(ctx, several, args)
+	}
+	if err != nil {
+		fmt.Fprintf(a.stderr, "rdmactl: %s\n", a.explain(err))
+	}
+	return exitCode(err)
+}
+
+func (a *app) execute(ctx context.Context, args []string) error {
 	root := newRoot(a)
 	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	var usage *usageError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "rdmactl: %v\n", err)
-		return exitUsage
-	default:
-		fmt.Fprintf(stderr, "rdmactl: %s\n", a.explain(err))
-		return exitFailed
-	}
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	return root.ExecuteContext(ctx)
 }
 
 // printer writes answers in the format asked for.
@@ -91,25 +97,24 @@ func (a *app) printer() *output.Printer {
 // check looks at the flags that all commands have.
 func (a *app) check() error {
 	if !output.KnownFormat(a.format) {
-		return usagef("--output %q is none of %s", a.format, strings.Join(output.Formats, ", "))
+		return usagef("--output %q is not one of %s", a.format, strings.Join(output.Formats, ", "))
 	}
 	if !slices.Contains(output.Colourings, a.colour) {
-		return usagef("--color %q is none of %s", a.colour, strings.Join(output.Colourings, ", "))
+		return usagef("--color %q is not one of %s", a.colour, strings.Join(output.Colourings, ", "))
 	}
 	if a.timeout <= 0 {
 		return usagef("--timeout must be longer than 0")
 	}
-	if strings.HasPrefix(a.addr, "unix:///") {
-		return a.tls.none()
-	}
-	if _, _, err := net.SplitHostPort(a.addr); err != nil {
-		return usagef("--addr %q is neither host:port nor unix:///path", a.addr)
-	}
-	return a.tls.check()
+	return a.where.check()
 }
 
 // dial prepares a connection to the daemon; the first call makes it.
 func (a *app) dial() (*grpc.ClientConn, error) {
+	where, err := a.locate()
+	if err != nil {
+		return nil, err
+	}
+	a.use(where)
 	target := a.addr
 	if !strings.HasPrefix(target, "unix:") {
 		target = "passthrough:///" + target

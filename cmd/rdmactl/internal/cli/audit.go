@@ -19,17 +19,17 @@ const auditPage = 1000
 func newAudit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Who changed what, or was refused, the newest first",
-		Long: `The audit log: every request that would change something, whether it was
-carried out or refused, and what rdmad did by itself; the newest first. JSON and
-YAML have the requests whole. It needs the role admin.`,
+		Short: "Print who changed what, newest first",
+		Long: `Print the audit log, newest first: all requests to change something, carried out
+or refused, and the changes that rdmad made by itself. JSON and YAML have the
+complete requests. You need the role admin.`,
 		Example: `  rdmactl audit --since 24h
   rdmactl audit --since 2026-11-20 --actor alice --limit 0 -o json`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	since := cmd.Flags().String("since", "", "only since then: a time such as 2026-11-20T09:30:00Z, a day, or how long ago, such as 24h")
-	actor := cmd.Flags().String("actor", "", "only of this actor, as status and the log name it")
+	since := cmd.Flags().String("since", "", "only entries since a time (2026-11-20T09:30:00Z), a day, or a duration before now (24h)")
+	actor := cmd.Flags().String("actor", "", "only entries of this actor, as named by status and the log")
 	limit := limitFlag(cmd, "entries")
 	must(cmd.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions))
 	must(cmd.RegisterFlagCompletionFunc("actor", cobra.NoFileCompletions))
@@ -57,7 +57,7 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("--since %q is no time: such as 2026-11-20T09:30:00Z, 2026-11-20 or 24h", s)
+	return time.Time{}, usagef("--since %q is not a time such as 2026-11-20T09:30:00Z, 2026-11-20 or 24h", s)
 }
 
 func (a *app) audit(ctx context.Context, req *rdmadv1.ListAuditRequest, limit uint32) error {

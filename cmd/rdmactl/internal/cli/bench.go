@@ -16,28 +16,28 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-const benchHelp = `Load an RPC-over-RDMA server over one connection, check every answer, and show
-rates, latencies and what a call costs.
+const benchHelp = `Load an RPC-over-RDMA server over one connection, check every answer, and print
+rates, latencies and the cost of a call.
 
-  null   NULL calls, of any server's program as ping finds it or --program says
-  echo   --size bytes there and back, in the RPC messages themselves
-  read   --size bytes from the server, by RDMA Write when they are large
-  write  --size bytes to the server, by RDMA Read when they are large
+  null   NULL calls to any server's program, found as by ping, or --program
+  echo   --size bytes to the server and back, in the RPC messages
+  read   --size bytes from the server, by RDMA Write if they are large
+  write  --size bytes to the server, by RDMA Read if they are large
 
-echo, read and write need a listener with rdmad's echo service. One call goes
-before the measurement. Interrupted, bench shows what it has so far.
+echo, read and write need a listener with rdmad's echo service. bench makes one
+call before it measures. If you interrupt it, it prints its results so far.
 
-bytes per second are of payload, one way. Per-op counts are this side's, but
-for RDMA Reads and Writes: the server makes them, and they follow from the
-chunks that its replies return. A server that splits a segment makes more.
-Round trips are changes of direction before the answer is there, halved: 1, and
-2 when the server must RDMA Read first. docs/library.md has more.
+Bytes per second count payload in one direction. Per-op counts are those of this
+end, except RDMA Reads and Writes: the server makes them, and bench derives them
+from the chunks in its replies. A server that splits a segment makes more.
+Round trips are the changes of direction before the answer, halved: 1, or 2 if
+the server must RDMA Read first. docs/library.md has details.
 
---set KEY=VALUE changes a setting of this end, as rdmactl settings set does with
-those of rdmad: sizes, chunks, extensions. An extension is used when both ends
-have it. --count ends the run after so many calls, if --duration does not.
+--set KEY=VALUE changes a setting of this end: sizes, chunks, extensions. It works
+as rdmactl settings set does for rdmad. An extension is used if both ends have
+it. --count ends the run after that many calls, if --duration does not end it first.
 
-It fails (exit code 1) when any answer was wrong or missing.`
+The exit code is 1 if an answer was wrong or missing.`
 
 const benchExamples = `  rdmactl bench 192.0.2.7:20049 --op null --depth 16
   rdmactl bench 192.0.2.7:20049 --op read --size 1048576 --depth 8 --duration 30s
@@ -64,9 +64,10 @@ func newBench(a *app) *cobra.Command {
 	b := &bencher{app: a}
 	cmd := &cobra.Command{
 		Use:               "bench HOST:PORT --op null|echo|read|write",
-		Short:             "How fast an RPC-over-RDMA server is, and what a call costs",
+		Short:             "Measure an RPC-over-RDMA server, and the cost of a call",
 		Long:              benchHelp,
 		Example:           benchExamples,
+		Annotations:       noContext,
 		Args:              exactly("HOST:PORT"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,12 +78,12 @@ func newBench(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	b.versionFlag(cmd, 1, "RPC-over-RDMA version: 1 or 2, nothing else is spoken")
+	b.versionFlag(cmd, 1, "RPC-over-RDMA version, 1 or 2; no other is offered")
 	b.flags(cmd)
-	f.StringVar(&b.op, "op", "", "what every call does: "+strings.Join(bench.Ops, ", "))
+	f.StringVar(&b.op, "op", "", "operation of each call: "+strings.Join(bench.Ops, ", "))
 	f.IntVar(&b.size, "size", 0, "bytes of payload per call (default 1024 for echo, 65536 for read and write)")
 	f.IntVar(&b.depth, "depth", 1, "calls in flight")
-	f.IntVar(&b.count, "count", 0, "how many calls at most (default as many as --duration has room for)")
+	f.IntVar(&b.count, "count", 0, "most calls to make (default: no limit within --duration)")
 	f.DurationVar(&b.duration, "duration", 10*time.Second, "how long")
 	f.StringArrayVar(&b.set, "set", nil, "`KEY=VALUE`, a setting of this end; may be given more than once")
 	must(cmd.RegisterFlagCompletionFunc("op", fixedValues(bench.Ops...)))
@@ -100,19 +101,19 @@ func (b *bencher) check(cmd *cobra.Command, address string) error {
 	}
 	switch {
 	case b.op == "":
-		return usagef("--op is needed: one of %s", strings.Join(bench.Ops, ", "))
+		return usagef("bench needs --op, one of %s", strings.Join(bench.Ops, ", "))
 	case !slices.Contains(bench.Ops, b.op):
-		return usagef("--op %q is none of %s", b.op, strings.Join(bench.Ops, ", "))
+		return usagef("--op %q is not one of %s", b.op, strings.Join(bench.Ops, ", "))
 	case op == bench.Null && given && b.size != 0:
-		return usagef("--size is not for --op null, whose calls carry nothing")
+		return usagef("--size does not work with --op null, whose calls have no data")
 	case op != bench.Null && cmd.Flags().Changed("program"):
-		return usagef("--program is for --op null: %s is a procedure of the echo program", b.op)
+		return usagef("--program needs --op null: %s is a procedure of the echo program", b.op)
 	case b.size < 0 || b.size > bench.MaxSize:
 		return usagef("--size must be 0 to %d", bench.MaxSize)
 	case b.depth < 1 || b.depth > bench.MaxDepth:
 		return usagef("--depth must be 1 to %d", bench.MaxDepth)
 	case b.size*b.depth > bench.MaxMemory:
-		return usagef("--size times --depth must not be over %d", bench.MaxMemory)
+		return usagef("--size times --depth must be at most %d", bench.MaxMemory)
 	case b.count < 0 || b.count == 0 && cmd.Flags().Changed("count"):
 		return usagef("--count must be 1 or more")
 	case b.duration <= 0:
@@ -141,7 +142,7 @@ func (b *bencher) configure(versionGiven bool) (err error) {
 		sets = sets || name == settings.ExtensionV2.String()
 	}
 	if sets && versionGiven {
-		return usagef("--rpc-version and --set %s say the same thing: give one of them", settings.ExtensionV2.String())
+		return usagef("--rpc-version and --set %s both choose the version: use only one", settings.ExtensionV2.String())
 	}
 	if !sets {
 		b.speak(&s)
@@ -178,9 +179,9 @@ func (b *bencher) run(ctx context.Context, t *target.Target) error {
 	}
 	switch {
 	case res.Lost:
-		return fmt.Errorf("%s ended the connection after %v, %d calls failed", t.Address, res.Elapsed.Round(time.Millisecond), res.Errors)
+		return fmt.Errorf("%s ended the connection after %v; %d calls failed", t.Address, res.Elapsed.Round(time.Millisecond), res.Errors)
 	case res.Errors > 0:
-		return fmt.Errorf("%d of %d calls failed, one of them because: %w", res.Errors, res.Ops+res.Errors, res.FirstError)
+		return fmt.Errorf("%d of %d calls failed, for example: %w", res.Errors, res.Ops+res.Errors, res.FirstError)
 	}
 	return nil
 }

@@ -28,9 +28,8 @@ func (a *app) call(ctx context.Context, f func(context.Context, *grpc.ClientConn
 	return a.callFor(ctx, a.timeout, nil, f)
 }
 
-// callFor runs requests within a time. When they take longer than a second, a
-// terminal shows what is waited for: what tell says, if it can, else that an
-// answer is.
+// callFor runs requests within a time. If they take longer than a second, a
+// terminal shows tell's text, or that an answer is awaited.
 func (a *app) callFor(ctx context.Context, most time.Duration, tell teller, f func(context.Context, *grpc.ClientConn) error) error {
 	a.allowed = most
 	conn, err := a.dial()
@@ -83,23 +82,24 @@ func (a *app) waiting(ctx context.Context, conn *grpc.ClientConn, tell teller) (
 	}
 }
 
-// follow shows a stream's messages until it ends or is interrupted, which is
-// how it is meant to end.
+// follow shows a stream's messages until it is interrupted, which is how it is meant
+// to end. It continues after a restart of rdmad.
 func follow[C, Q, E any](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
 	method func(C, context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[E], error), req Q, show func(*E) error,
 ) error {
-	conn, err := a.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	stream, err := method(client(conn), ctx, req)
-	for err == nil {
-		var e *E
-		if e, err = stream.Recv(); err == nil {
-			err = show(e)
+	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error {
+		stream, err := method(client(conn), ctx, req)
+		if err == nil {
+			begun()
 		}
-	}
+		for err == nil {
+			var e *E
+			if e, err = stream.Recv(); err == nil {
+				err = show(e)
+			}
+		}
+		return err
+	})
 	if ended(ctx, err) {
 		return nil
 	}

@@ -5,23 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-const captureHelp = `Write a pcapng file of what goes over connections, until interrupted. Like
-tcpdump, it overwrites FILE. The packets are made from what rdmad saw, on any
-provider, as iWARP carries them. Wireshark decodes them, and tshark -2 does:
-its second pass puts RDMA Writes back into replies.
+const captureHelp = `Write the messages and RDMA operations of connections to a pcapng file, until you
+interrupt it, also after a restart of rdmad. Like tcpdump, it overwrites FILE. rdmactl makes iWARP packets from
+the events that rdmad saw, on every provider. Wireshark decodes them. So does
+tshark -2: its second pass puts RDMA Writes back into replies.
 
-What is not read in time is dropped and counted; connections never wait. With
---snap 4096 messages are usually whole and bulk data is not there: readers
-then miss it in READ replies and WRITE calls.`
+rdmad drops and counts events that are not read in time; connections never wait.
+With --snap 4096 the file usually has complete messages without bulk data, so
+decoders miss the data of READ replies and WRITE calls.`
 
 // captureFlags are what to write, where to, and how much.
 type captureFlags struct {
@@ -36,9 +36,10 @@ func newCapture(a *app) *cobra.Command {
 	var f captureFlags
 	cmd := &cobra.Command{
 		Use:               "capture -w FILE",
-		Short:             "A pcapng file of what goes over connections",
+		Short:             "Write the traffic of connections to a pcapng file",
 		Long:              captureHelp,
 		Example:           "  rdmactl capture -w nfs.pcapng --duration 10s\n  rdmactl capture -w - --connection 3 | tshark -r -",
+		Annotations:       oneContext,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,10 +51,10 @@ func newCapture(a *app) *cobra.Command {
 	}
 	f.flags(a, cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "write", "w", "", "file to write, and to overwrite if it is there; - for standard output")
+	flags.StringVarP(&f.file, "write", "w", "", "file to write or overwrite; - for standard output")
 	flags.Uint32Var(&f.snap, "snap", 0, "bytes to keep of each message and RDMA operation; 0 for all")
-	flags.Uint64Var(&f.count, "count", 0, "stop after so many packets; 0 for never")
-	flags.DurationVar(&f.duration, "duration", 0, "stop after so long; 0 for never")
+	flags.Uint64Var(&f.count, "count", 0, "stop after this number of packets; 0 for never")
+	flags.DurationVar(&f.duration, "duration", 0, "stop after this time; 0 for never")
 	for _, name := range []string{"snap", "count", "duration"} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
@@ -68,12 +69,12 @@ func (f *captureFlags) check(a *app) error {
 	case f.file == "":
 		return usagef("capture needs -w FILE, or -w - for standard output")
 	case f.duration < 0:
-		return usagef("--duration must not be shorter than 0")
+		return usagef("--duration must not be negative")
 	case f.file == toStdout && a.format != output.FormatTable:
-		return usagef("-w - and -o %s both want standard output", a.format)
+		return usagef("-w - and -o %s both use standard output: change one of them", a.format)
 	}
 	if _, ok := terminalOf(a.stdout); ok && f.file == toStdout {
-		return usagef("a capture is no text for a terminal: use -w FILE, or a pipe such as | tshark -r -")
+		return usagef("a capture is binary, and standard output is a terminal: use -w FILE, or a pipe such as | tshark -r -")
 	}
 	return nil
 }
@@ -89,26 +90,30 @@ type captured struct {
 // capture writes what rdmad sends, piece by piece; every piece is whole
 // blocks, and an interruption falls between two of them.
 func (a *app) capture(ctx context.Context, f *captureFlags) error {
-	conn, err := a.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	req := &rdmadv1.CaptureRequest{Filter: f.message(), SnapLength: f.snap}
-	stream, err := rdmadv1.NewDiagnosticsServiceClient(conn).Capture(ctx, req)
 	w := &captureWriter{app: a, flags: f, progress: output.NewProgress(a.stderr)}
 	var timer *time.Timer
-	for err == nil && !w.enough() {
-		var piece *rdmadv1.CaptureResponse
-		if piece, err = stream.Recv(); err == nil {
-			err = w.write(piece)
+	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error {
+		w.before = w.done.Dropped
+		stream, err := rdmadv1.NewDiagnosticsServiceClient(conn).Capture(ctx, req)
+		for first := true; err == nil && !w.enough(); first = false {
+			var piece *rdmadv1.CaptureResponse
+			if piece, err = stream.Recv(); err == nil {
+				if first {
+					begun()
+				}
+				err = w.write(piece)
+			}
+			if timer == nil && f.duration > 0 { // from when rdmad captures
+				timer = time.AfterFunc(f.duration, cancel)
+			}
 		}
-		if timer == nil && f.duration > 0 { // from when rdmad captures
-			timer = time.AfterFunc(f.duration, cancel)
-			defer timer.Stop()
-		}
+		return err
+	})
+	if timer != nil {
+		timer.Stop()
 	}
 	if ended(ctx, err) || errors.Is(err, io.EOF) {
 		err = nil
@@ -116,12 +121,13 @@ func (a *app) capture(ctx context.Context, f *captureFlags) error {
 	return w.finish(err)
 }
 
-// captureWriter writes the file, and tells how far it is.
+// captureWriter writes the file, and shows its progress.
 type captureWriter struct {
 	app      *app
 	flags    *captureFlags
 	out      io.WriteCloser // nil before the first piece
 	done     captured
+	before   float64 // dropped before the last restart of rdmad
 	began    time.Time
 	drawn    time.Time
 	progress *output.Progress
@@ -150,7 +156,7 @@ func (w *captureWriter) write(piece *rdmadv1.CaptureResponse) error {
 		return fmt.Errorf("capture: %w", err)
 	}
 	w.done.Packets += packets
-	w.done.Dropped = piece.GetDropped()
+	w.done.Dropped = w.before + piece.GetDropped()
 	w.draw()
 	return nil
 }
@@ -161,15 +167,11 @@ type nopCloser struct{ io.Writer }
 func (nopCloser) Close() error { return nil }
 
 func (w *captureWriter) create() error {
-	if w.flags.file == toStdout {
-		w.out = nopCloser{w.app.stdout}
-		return nil
-	}
-	f, err := os.Create(w.flags.file)
+	out, err := w.app.create(w.flags.file)
 	if err != nil {
 		return fmt.Errorf("capture: %w", err)
 	}
-	w.out = f
+	w.out = out
 	return nil
 }
 
@@ -197,7 +199,7 @@ func (c *captured) String() string {
 	return fmt.Sprintf("%d packets, %d bytes, %.0f dropped", c.Packets, c.Bytes, c.Dropped)
 }
 
-// finish closes the file and tells what is in it.
+// finish closes the file and prints the counts of its content.
 func (w *captureWriter) finish(err error) error {
 	w.progress.End()
 	if w.out != nil {

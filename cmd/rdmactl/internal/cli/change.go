@@ -25,18 +25,18 @@ type changeFlags struct {
 
 // flags adds --dry-run and --revision, which all changes have.
 func (c *changeFlags) flags(a *app, cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "say what it would do, change nothing")
-	cmd.Flags().Uint32Var(&c.revision, "revision", 0, "only if the settings are still at this revision")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "print the effects, change nothing")
+	cmd.Flags().Uint32Var(&c.revision, "revision", 0, "refuse the change if the settings changed after this revision")
 	must(cmd.RegisterFlagCompletionFunc("revision", a.completeRevisionFlag))
 }
 
 func (c *changeFlags) confirmFlag(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&c.confirmWithin, "confirm-within", 0, "take it back by itself unless settings confirm comes in time")
+	cmd.Flags().DurationVar(&c.confirmWithin, "confirm-within", 0, "roll the change back after this time unless settings confirm comes first")
 	must(cmd.RegisterFlagCompletionFunc("confirm-within", cobra.NoFileCompletions))
 }
 
 func (c *changeFlags) commentFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.comment, "comment", "", "why, for the history")
+	cmd.Flags().StringVar(&c.comment, "comment", "", "reason of the change, for the history")
 	must(cmd.RegisterFlagCompletionFunc("comment", cobra.NoFileCompletions))
 }
 
@@ -79,14 +79,16 @@ const everything = "everything"
 func (a *app) made(res changed, scope string, dryRun bool, deadline *timestamppb.Timestamp, table *output.Table) error {
 	p := a.printer()
 	var err error
-	if dryRun {
-		err = p.Note("dry run: nothing is changed, %s stays at revision %d", scope, res.GetRevision())
+	if same, ok := res.(interface{ GetUnchanged() bool }); ok && same.GetUnchanged() {
+		err = p.Note("nothing changes: %s has these values already, at revision %d", scope, res.GetRevision())
+	} else if dryRun {
+		err = p.Note("dry run: nothing changed, %s stays at revision %d", scope, res.GetRevision())
 	} else {
 		err = p.Note("%s is at revision %d", scope, res.GetRevision())
 	}
 	if err == nil && deadline != nil {
 		err = p.Line(output.Cell{Colour: output.Yellow, Text: fmt.Sprintf(
-			"it is taken back at %s unless confirmed: rdmactl settings confirm", clock(deadline))})
+			"rdmad rolls this back at %s unless you run: rdmactl settings confirm", clock(deadline))})
 	}
 	if err != nil {
 		return err
@@ -114,7 +116,7 @@ func effectsTable(effects []*rdmadv1.Effect) *output.Table {
 func changesTable(changes []*rdmadv1.SettingChange, effects []*rdmadv1.Effect) *output.Table {
 	if len(changes) == 0 {
 		t := &output.Table{Columns: make([]output.Column, 1)}
-		t.Row("it is so already: no setting changes")
+		t.Row("no setting changes")
 		return t
 	}
 	t := &output.Table{Columns: []output.Column{{Name: "SCOPE", Min: 12}, {Name: "KEY"}, {Name: "BEFORE"}, {Name: "AFTER"}}}

@@ -17,21 +17,19 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 )
 
-const checkCaptureHelp = `Read a pcap or pcapng file and judge each RPC-over-RDMA connection in it by the
-rules of docs/referee.md: violations by rule, and what the connections did. FILE
-may be a capture of tcpdump, Wireshark, QEMU or rdmactl capture, with iWARP
-over TCP on any port; - is standard input, which may be a pipe that is still
-written to.
+const checkCaptureHelp = `Judge each RPC-over-RDMA connection in a pcap or pcapng file by the rules of
+docs/referee.md. Print the violations by rule, and a summary of each connection.
+FILE may be a capture of tcpdump, Wireshark, QEMU or rdmactl capture, with iWARP
+over TCP on any port. - is standard input, which may be a pipe.
 
-Packets that the capture lacks are no violations. The output says how often
-something was missing, and why a connection was given up or not followed.
+Packets missing from the capture are no violations. The output has the number of
+gaps, and the reason why a connection was given up or not followed.
 
---vantage says at which end the capture was taken. Without it, a message of one
+--vantage is the end at which the capture was taken. Without it, a message of one
 side may have been on its way when the other side sent its own, and the rules
 allow for that.
 
-Exit codes: 0 no violation, 1 violations, 2 FILE cannot be read, or not to its
-end.`
+Exit codes: 0 no violation, 1 violations, 2 FILE cannot be read to its end.`
 
 // vantages are where a capture may have been taken.
 var vantages = map[string]referee.Vantage{
@@ -44,11 +42,12 @@ func newCheckCapture(a *app) *cobra.Command {
 	var vantage string
 	cmd := &cobra.Command{
 		Use:   "check-capture FILE",
-		Short: "Violations of the protocol in a packet capture",
+		Short: "Find violations of the protocol in a packet capture",
 		Long:  checkCaptureHelp,
 		Example: "  rdmactl check-capture nfs.pcapng\n" +
 			"  tcpdump -i eth0 -s 0 -w - port 20049 | rdmactl check-capture -",
-		Args: exactly("FILE"),
+		Annotations: noContext,
+		Args:        exactly("FILE"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -57,12 +56,12 @@ func newCheckCapture(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(vantageNames, vantage) {
-				return usagef("--vantage %q is none of %s", vantage, strings.Join(vantageNames, ", "))
+				return usagef("--vantage %q is not one of %s", vantage, strings.Join(vantageNames, ", "))
 			}
 			return a.checkCapture(cmd.Context(), args[0], capture.Options{Vantage: vantages[vantage]})
 		},
 	}
-	cmd.Flags().StringVar(&vantage, "vantage", vantageNames[0], "where the capture was taken: anywhere, client or server")
+	cmd.Flags().StringVar(&vantage, "vantage", vantageNames[0], "end at which the capture was taken: anywhere, client or server")
 	must(cmd.RegisterFlagCompletionFunc("vantage", fixedValues(vantageNames...)))
 	return cmd
 }
@@ -260,7 +259,7 @@ func restTable(r *capture.Report) *output.Table {
 		name  string
 		count uint64
 	}{
-		{"packets that the capture says were dropped", r.Dropped},
+		{"packets that the capture reports as dropped", r.Dropped},
 		{"other TCP connections", r.OtherFlows},
 		{"connections that are not listed", r.NotListed},
 	} {

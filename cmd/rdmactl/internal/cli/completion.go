@@ -13,8 +13,7 @@ import (
 // completeWait bounds how long a shell waits for rdmad when completing.
 const completeWait = time.Second
 
-const completionHelp = `Print a script that completes commands, settings and the connections that are
-up. To load it:
+const completionHelp = `Print a script that completes commands, settings and connections. To load it:
 
   bash   source <(rdmactl completion bash)    (with the package bash-completion)
   zsh    rdmactl completion zsh > "${fpath[1]}/_rdmactl"
@@ -29,9 +28,10 @@ var shells = map[string]func(*cobra.Command) error{
 func newCompletion(*app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "completion SHELL",
-		Short:             "Completion for bash, zsh or fish",
+		Short:             "Print a completion script for bash, zsh or fish",
 		Long:              completionHelp,
 		Example:           "  rdmactl completion bash",
+		Annotations:       noContext,
 		Args:              exactly("SHELL"),
 		ValidArgsFunction: fixed("bash", "zsh", "fish"),
 		RunE: func(cmd *cobra.Command, args []string) error {

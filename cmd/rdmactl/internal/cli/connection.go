@@ -13,10 +13,10 @@ import (
 func newConnectionsShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "One connection, whole",
-		Long: `One connection, whole: what was negotiated, its counters, what its transport
-did under the names of a Linux client's mountstats, and the sizes of its
-messages.`,
+		Short: "Print everything about one connection",
+		Long: `Print everything about one connection: the negotiated values, its counters, its
+transport statistics with the names of a Linux client's mountstats, and the sizes
+of its messages.`,
 		Example:           "  rdmactl connections show 3",
 		Args:              exactly("ID"),
 		ValidArgsFunction: a.completeConnection,

@@ -13,7 +13,7 @@ import (
 )
 
 func newConnections(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "connections", Short: "The RPC-over-RDMA connections that are up"})
+	cmd := group(&cobra.Command{Use: "connections", Short: "Show, drain and close RPC-over-RDMA connections"})
 	cmd.AddCommand(newConnectionsList(a), newConnectionsShow(a), newConnectionsWatch(a), newConnectionsDrain(a), newConnectionsClose(a))
 	return cmd
 }
@@ -21,10 +21,10 @@ func newConnections(a *app) *cobra.Command {
 func newConnectionsList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "All connections, or those of a listener or of some peers",
-		Long: `All connections, or those of a listener or of some peers. With --fields a
-table has these columns, and JSON and YAML these fields alone; show has all of
-one connection.`,
+		Short: "List connections",
+		Long: `List all connections, or those of a listener or of some peers. --fields chooses
+the columns of the table, and the fields of JSON and YAML. connections show has
+all fields of one connection.`,
 		Example: `  rdmactl connections list --listener nfs
   rdmactl connections list --peer 192.0.2.0/24 --fields id,peer,calls,calls_in_progress`,
 		Args:              exactly(),
@@ -32,7 +32,7 @@ one connection.`,
 	}
 	listener := a.listenerFlag(cmd, "only connections of this listener")
 	peer := cmd.Flags().String("peer", "", "only peers within this address or CIDR")
-	fields := cmd.Flags().StringSlice("fields", nil, "these fields alone, by their names in JSON, with commas")
+	fields := cmd.Flags().StringSlice("fields", nil, "only these fields: names in JSON, separated by commas")
 	must(cmd.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions))
 	must(cmd.RegisterFlagCompletionFunc("fields", completeFields))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

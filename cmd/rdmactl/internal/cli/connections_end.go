@@ -13,18 +13,18 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// defaultDeadline is how long rdmad lets calls in flight take when it isn't
-// told.
+// defaultDeadline is how long rdmad lets calls in flight take if a request has
+// no deadline.
 const defaultDeadline = 30 * time.Second
 
 // deadlineFlag adds --deadline.
 func deadlineFlag(cmd *cobra.Command) *time.Duration {
-	d := cmd.Flags().Duration("deadline", 0, "how long calls in flight may take before they are cut (default 30s)")
+	d := cmd.Flags().Duration("deadline", 0, "disconnect after this time, with calls in flight (default 30s)")
 	must(cmd.RegisterFlagCompletionFunc("deadline", cobra.NoFileCompletions))
 	return d
 }
 
-// deadline is what a request says of it; nil for rdmad's default.
+// deadline is the deadline of a request; nil for rdmad's default.
 func deadline(cmd *cobra.Command, d time.Duration) *durationpb.Duration {
 	if !cmd.Flags().Changed("deadline") {
 		return nil
@@ -41,11 +41,11 @@ func (a *app) draining(d time.Duration) time.Duration {
 func newConnectionsDrain(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain ID",
-		Short: "End a connection when its calls are finished",
-		Long: `Let the calls in flight of a connection finish, take no new ones, and
-disconnect it. The peer makes those again on its next connection, which has
-the settings that waited for one. It returns when the connection is down.
-Interrupted, rdmad goes on draining.`,
+		Short: "End a connection after its calls are finished",
+		Long: `Finish the calls in flight of a connection, drop new ones, and disconnect it. The
+peer makes the dropped calls again on its next connection. Settings that were
+PENDING_RECONNECT are in force there. The command returns when the connection is
+down. If you interrupt it, rdmad still finishes the drain.`,
 		Example:           "  rdmactl connections drain 3 --deadline 10s",
 		Args:              exactly("ID"),
 		ValidArgsFunction: a.completeConnection,
@@ -67,9 +67,9 @@ func (a *app) drainConnection(ctx context.Context, req *rdmadv1.DrainConnectionR
 		return err
 	})
 	if err != nil {
-		return goesOn(ctx, err, "rdmad goes on draining the connection")
+		return goesOn(ctx, err, "rdmad still finishes the drain of the connection")
 	}
-	return a.said(res, "connection %s is drained%s", req.GetId(), map[bool]string{true: ", and was cut with calls in flight"}[res.GetCut()])
+	return a.said(res, "connection %s is drained%s", req.GetId(), map[bool]string{true: " and was cut with calls in flight"}[res.GetCut()])
 }
 
 func connectionDrains(ctx context.Context, conn *grpc.ClientConn, id string) string {
@@ -84,8 +84,8 @@ func newConnectionsClose(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "close ID",
 		Short: "End a connection at once",
-		Long: `Disconnect at once. Answers to calls in flight are lost to the peer, which
-makes them again; drain waits for them.`,
+		Long: `Disconnect at once. The peer gets no answers to its calls in flight, and makes
+them again. connections drain waits for them.`,
 		Example:           "  rdmactl connections close 3",
 		Args:              exactly("ID"),
 		ValidArgsFunction: a.completeConnection,

@@ -14,10 +14,11 @@ import (
 func newConnectionsWatch(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Connections that are up, then every change until interrupted",
-		Long: `Connections that are up, then a line for each that comes, ends or gets other
-settings, until interrupted.`,
+		Short: "Print connections, then every change, until you interrupt it",
+		Long: `Print the connections that are up. Then print a line when a connection comes up,
+ends or gets other settings, until you interrupt it.`,
 		Example:           "  rdmactl connections watch --listener nfs -o json",
+		Annotations:       streams,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 func newConnectors(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "connectors", Short: "Ways from TCP clients to RPC-over-RDMA servers"})
-	cmd.AddCommand(newConnectorsList(a), newConnectorsAdd(a), newConnectorsRemove(a))
+	cmd := group(&cobra.Command{Use: "connectors", Short: "Connect TCP clients to RPC-over-RDMA servers"})
+	cmd.AddCommand(newConnectorsList(a), newConnectorsAdd(a), newConnectorsUpdate(a), newConnectorsUnset(a), newConnectorsRemove(a))
 	return cmd
 }
 
@@ -21,10 +21,10 @@ func newConnectorsList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "All connectors",
-		Long: `All connectors: where TCP clients come in, and the RPC-over-RDMA server that they
-are connected to. Their connections are in "rdmactl connections list", their
-settings those of the scope listener/NAME. Access lists, limits, and why one
-failed, is in JSON and YAML.`,
+		Long: `List all connectors, with the address for TCP clients and the RPC-over-RDMA server.
+Their connections are in "rdmactl connections list", their settings in the scope
+listener/NAME. JSON and YAML also have access lists, limits, and why a connector
+failed.`,
 		Example:           "  rdmactl connectors list",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -68,7 +68,7 @@ func connectorsTable(all []*rdmadv1.Connector) *output.Table {
 		{Name: "SINCE", Drop: 5},
 	}}
 	for _, c := range all {
-		cells := texts(c.GetName(), c.GetAddress(), c.GetTarget(), c.GetProvider(), word(c.GetState().String()), c.GetSource(),
+		cells := texts(c.GetName(), c.GetAddress(), c.GetTarget(), c.GetProvider(), word(c.GetState().String()), from(c),
 			fmt.Sprint(c.GetConnections()), count(c.GetAccepted()), count(c.GetRefused()), count(c.GetCalls()),
 			count(c.GetFailed()), count(c.GetReverseCalls()), clock(c.GetSince()))
 		switch c.GetState() {

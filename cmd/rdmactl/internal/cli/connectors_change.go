@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -16,10 +17,10 @@ import (
 func newConnectorsAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --listen HOST:PORT --target HOST:PORT",
-		Short: "Let TCP clients in for another RPC-over-RDMA server",
-		Long: `Bind an address and accept TCP clients at once; the target is connected to for
-each of them. It is back after a restart, with the port that it got. Others
-notice nothing.`,
+		Short: "Add a connector: accept TCP clients for an RPC-over-RDMA server",
+		Long: `Bind an address and accept TCP clients at once. Each client gets a connection to
+the target. The connector is back after a restart, with the same port. Other
+connectors are not affected.`,
 		Example: `  rdmactl connectors add out --listen 127.0.0.1:22049 --target 192.0.2.7:20049
   rdmactl connectors add lab --listen 192.0.2.1:0 --target nas:20049 --allow 192.0.2.0/24 --max-connections 64`,
 		Args:              exactly("NAME"),
@@ -58,7 +59,48 @@ func connectorTable(c *rdmadv1.Connector) *output.Table {
 	} {
 		t.Row(row[0], row[1])
 	}
+	changedRow(t, c.GetChanged())
 	return t
+}
+
+func newConnectorsUpdate(a *app) *cobra.Command {
+	cmd := updateCommand(&cobra.Command{
+		Short: "Change a connector",
+		Long: `Change a connector. Values without a flag do not change. The change lasts until
+"rdmactl connectors unset", also over restarts and reloads. Existing clients stay if only
+access and limits change. With another address or target, new clients come to the new
+connector at once, and the old one's are drained. If the new connector can't be had,
+nothing changes.`,
+		Example: `  rdmactl connectors update out --target 192.0.2.8:20049
+  rdmactl connectors update out --max-connections 64 --deny 192.0.2.66`,
+		ValidArgsFunction: a.completeConnector,
+	})
+	req := &rdmadv1.UpdateConnectorRequest{}
+	given := specFlags(cmd, req, spec.Of[spec.Connector]())
+	wait := deadlineFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		paths, err := given()
+		if err != nil {
+			return err
+		}
+		req.Name, req.UpdateMask, req.Deadline = args[0], &fieldmaskpb.FieldMask{Paths: paths}, deadline(cmd, *wait)
+		return a.updateConnector(cmd.Context(), req)
+	}
+	return cmd
+}
+
+func newConnectorsUnset(a *app) *cobra.Command {
+	return newUnset("connector", a.completeConnector, func(ctx context.Context, name string, fields []string) error {
+		return a.updateConnector(ctx, &rdmadv1.UpdateConnectorRequest{Name: name, Unset: fields})
+	})
+}
+
+func (a *app) updateConnector(ctx context.Context, req *rdmadv1.UpdateConnectorRequest) error {
+	res, err := ask(ctx, a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.UpdateConnector, req)
+	if err != nil {
+		return err
+	}
+	return a.printer().Answer(res, func() *output.Table { return connectorTable(res.GetConnector()) })
 }
 
 func newConnectorsRemove(a *app) *cobra.Command {
@@ -66,10 +108,10 @@ func newConnectorsRemove(a *app) *cobra.Command {
 		what: "connector", whose: "clients",
 		cmd: cobra.Command{
 			Use:   "remove NAME",
-			Short: "Stop accepting, and drain a connector's clients",
-			Long: `Stop accepting and drain the connector's clients; it returns when the last is
-gone. Others notice nothing. Interrupted, rdmad goes on draining. Connectors of
-the configuration file are back at the next start.`,
+			Short: "Remove a connector, and drain its clients",
+			Long: `Stop accepting clients and drain the connector's clients. The command returns when
+the last one is gone. If you interrupt it, rdmad still drains them. Other connectors
+are not affected. Connectors of the configuration file are back at the next start.`,
 			Example:           "  rdmactl connectors remove lab --deadline 10s",
 			ValidArgsFunction: a.completeConnector,
 		},

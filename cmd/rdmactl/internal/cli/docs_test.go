@@ -1,13 +1,15 @@
 package cli
 
 import (
+	"flag"
+	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+
+	"github.com/rdmad/rdmad/cmd/internal/manual"
 )
 
 // TestEveryCommandIsDocumented: docs/rdmactl.md has each command under the
@@ -49,25 +51,63 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 	}
 }
 
-// TestManualPage: rdmactl(1) has the commands and the flags for all of them.
-func TestManualPage(t *testing.T) {
-	text, err := os.ReadFile("../../../../configs/debian/man/rdmactl.1")
-	if err != nil {
-		t.Fatal(err)
+var update = flag.Bool("update", false, "write the manual page and the reference")
+
+// sections are those of rdmactl(1) that are not about commands.
+const sections = `.SH ENVIRONMENT
+.TP
+.B RDMACTL_ADDR
+The address of the control plane, without \-\-addr and \-\-context.
+.TP
+.B RDMACTL_CONTEXT
+The value of \-\-context, without RDMACTL_ADDR.
+.TP
+.B RDMACTL_CONFIG
+The file of contexts.
+.TP
+.BR RDMACTL_TLS_CERT ", " RDMACTL_TLS_KEY ", " RDMACTL_TLS_CA ", " RDMACTL_TLS_SERVER_NAME
+The values of the flags for TLS. A context does not use them.
+.TP
+.B NO_COLOR
+No colours.
+.SH FILES
+.TP
+.I ~/.config/rdmactl/config.yaml
+The contexts.
+.TP
+.I /run/rdmad/control.sock
+The control socket of the packaged rdmad.
+.SH EXIT STATUS
+%s.SH SEE ALSO
+.BR rdmad (8),
+.BR rdmad.yaml (5)
+`
+
+// reference is the page of the documentation, before the commands.
+const reference = `# rdmactl reference
+
+All commands and flags of rdmactl. ` + "`make generate`" + ` writes this page and rdmactl(1) from the commands themselves. [rdmactl.md](rdmactl.md) has
+examples with their output.
+
+## Exit codes
+
+| code | meaning | details |
+|---|---|---|
+%s
+%s`
+
+// TestReference: the manual page and docs/rdmactl-reference.md are those of the
+// commands. With -update they are written.
+func TestReference(t *testing.T) {
+	for _, name := range []string{"CERT", "KEY", "CA", "SERVER_NAME"} {
+		t.Setenv("RDMACTL_TLS_"+name, "")
 	}
-	page := strings.ReplaceAll(string(text), `\-`, "-")
-	_, commands, _ := strings.Cut(page, "\n.SH COMMANDS\n")
-	commands, _, _ = strings.Cut(commands, "\n.SH ")
-	words := strings.FieldsFunc(commands, func(r rune) bool { return strings.ContainsRune(" \n\",", r) })
-	root := newRoot(&app{})
-	for _, c := range root.Commands() {
-		if !slices.Contains(words, c.Name()) {
-			t.Errorf("rdmactl(1) doesn't have %s", c.Name())
-		}
+	var status, table strings.Builder
+	for _, c := range exitCodes {
+		fmt.Fprintf(&status, ".TP\n.B %d\n%s.\n%s\n", c.code, c.short, strings.NewReplacer("`", "", "-", `\-`).Replace(c.detail))
+		fmt.Fprintf(&table, "| %d | %s | %s |\n", c.code, c.short, c.detail)
 	}
-	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if !strings.Contains(page, "--"+f.Name) {
-			t.Errorf("rdmactl(1) doesn't have --%s", f.Name)
-		}
-	})
+	p := manual.Program{Root: newRoot(&app{}), Section: 1, Sections: fmt.Sprintf(sections, status.String())}
+	manual.Check(t, "../../../../configs/debian/man/rdmactl.1", p.Man(), *update)
+	manual.Check(t, "../../../../docs/rdmactl-reference.md", fmt.Sprintf(reference, table.String(), p.Markdown()), *update)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
@@ -20,19 +19,19 @@ import (
 )
 
 const doctorHelp = `Find out why a mount from an RPC-over-RDMA server fails or is slow. Run it on the
-client. The server may be any, such as a kernel's.
+client. The server may be rdmad or a kernel's.
 
-Each line is one check with its result, the reason and the remedy:
+Each line has one check with its result, the reason and the remedy:
   OK       nothing to do
-  WARNING  it works, but slower or less safely than it could
+  WARNING  it works, but slower or less safely than possible
   FAILED   a mount fails
-  SKIPPED  a check before it failed, or there is nothing to look at
+  SKIPPED  an earlier check failed, or there is nothing to check
 
-Port 20049 is examined unless HOST names another. If all is well, the last line is the
-mount command. With --addr, which must name the server's rdmad, its clock, its
-settings and its advice are looked at as well.
+doctor checks port 20049 unless HOST names another. If all checks are OK, the last
+line is the mount command. With --addr, the address of the server's rdmad, it also
+checks rdmad's clock, settings and advice.
 
-The exit code is 1 when a check failed.`
+The exit code is 1 if a check failed.`
 
 const doctorExamples = `  rdmactl doctor nfs.example.net
   rdmactl doctor 192.0.2.7:20050 --export /srv/data
@@ -51,9 +50,10 @@ func newDoctor(a *app) *cobra.Command {
 	d := &doctorCommand{app: a, machine: doctor.ThisMachine()}
 	cmd := &cobra.Command{
 		Use:               "doctor HOST[:PORT]",
-		Short:             "Why a mount fails or is slow: each check with its result and the remedy",
+		Short:             "Find out why a mount fails or is slow",
 		Long:              doctorHelp,
 		Example:           doctorExamples,
+		Annotations:       oneContext,
 		Args:              exactly("HOST[:PORT]"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,12 +61,16 @@ func newDoctor(a *app) *cobra.Command {
 			if err := d.reach.check(cmd, net.JoinHostPort(host, port)); err != nil {
 				return err
 			}
-			return d.run(cmd.Context(), host, port, cmd.Flags().Changed("addr") || os.Getenv("RDMACTL_ADDR") != "")
+			where, err := a.locate()
+			if err != nil {
+				return err
+			}
+			return d.run(cmd.Context(), host, port, !where.assumed)
 		},
 	}
 	d.flags(cmd)
-	cmd.Flags().StringVar(&d.export, "export", "", "path to mount (default the first that the server lists)")
-	cmd.Flags().Uint16Var(&d.mountPort, "mount-port", 0, "TCP port of the MOUNT program (default what the server's rpcbind says, else 20048)")
+	cmd.Flags().StringVar(&d.export, "export", "", "path to mount (default: the first that the server lists)")
+	cmd.Flags().Uint16Var(&d.mountPort, "mount-port", 0, "TCP port of the MOUNT program (default: from the server's rpcbind, else 20048)")
 	must(cmd.RegisterFlagCompletionFunc("export", cobra.NoFileCompletions))
 	must(cmd.RegisterFlagCompletionFunc("mount-port", cobra.NoFileCompletions))
 	return cmd
@@ -81,7 +85,7 @@ func withPort(address string) (host, port string) {
 }
 
 // errUnhealthy makes the exit code 1; the report says why.
-var errUnhealthy = errors.New("a mount would fail: see the checks that FAILED")
+var errUnhealthy = errors.New("a mount would fail: see the FAILED checks")
 
 func (d *doctorCommand) run(ctx context.Context, host, port string, daemon bool) error {
 	cfg := &doctor.Config{
@@ -124,7 +128,7 @@ func (d *doctorCommand) show(f doctor.Finding) {
 	}
 }
 
-// ask gets what the control plane says of the listener on a port.
+// ask gets what the control plane knows about the listener on a port.
 func (d *doctorCommand) ask(ctx context.Context, port string) (*doctor.Daemon, error) {
 	out := new(doctor.Daemon)
 	err := d.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {

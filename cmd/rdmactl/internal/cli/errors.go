@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -27,6 +28,13 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Sprintf(f
 // explain says what went wrong and what to do, in one line unless several
 // fields of a request are wrong.
 func (a *app) explain(err error) string {
+	if mistakes, ok := errors.AsType[configfile.Errors](err); ok {
+		lines := make([]string, len(mistakes))
+		for i, one := range mistakes {
+			lines[i] = terminal.OneLine(one.Error())
+		}
+		return listed(lines)
+	}
 	st, ok := status.FromError(err)
 	if !ok {
 		return terminal.OneLine(err.Error())
@@ -42,16 +50,16 @@ func (a *app) explain(err error) string {
 	case codes.InvalidArgument:
 		return violations(st, text)
 	case codes.PermissionDenied:
-		return "permission denied: " + text + " (rdmactl status says who you are)"
+		return "permission denied: " + text + " (rdmactl status shows your identity and role)"
 	case codes.NotFound:
 		return text + hint(text)
 	case codes.Unimplemented:
 		if reason(st) == "" {
-			return fmt.Sprintf("rdmad at %s doesn't know this request: is it older than rdmactl? (%s)", a.addr, text)
+			return fmt.Sprintf("rdmad at %s does not know this request: is it older than rdmactl? (%s)", a.addr, text)
 		}
 	case codes.ResourceExhausted:
 		if reason(st) == rdmadv1.ErrorReason_ERROR_REASON_SLOW_READER.String() {
-			return "rdmad ended the stream because it was read too slowly: run the command again"
+			return "rdmad ended the stream because rdmactl read it too slowly: run the command again"
 		}
 	case codes.Internal, codes.Unknown:
 		return fmt.Sprintf("rdmad at %s failed: %s", a.addr, text)
@@ -65,7 +73,7 @@ func remedy(st *status.Status) string {
 	case rdmadv1.ErrorReason_ERROR_REASON_STALE_REVISION.String():
 		return fmt.Sprintf(" (rdmactl settings get, then --revision %s)", terminal.OneLine(meta["current_revision"]))
 	case rdmadv1.ErrorReason_ERROR_REASON_UNCONFIRMED.String():
-		back := "rdmactl settings history shows where to"
+		back := "rdmactl settings history lists revisions for a rollback"
 		if n, err := strconv.ParseUint(meta["revision"], 10, 32); err == nil && n > 0 {
 			back = fmt.Sprintf("rdmactl settings rollback %d", n-1)
 		}
@@ -73,7 +81,7 @@ func remedy(st *status.Status) string {
 	case rdmadv1.ErrorReason_ERROR_REASON_IN_USE.String():
 		return " (rdmactl listeners remove)"
 	case rdmadv1.ErrorReason_ERROR_REASON_SETTING_UNAVAILABLE.String():
-		return " (rdmactl extensions list shows what there is)"
+		return " (rdmactl extensions list has all extensions)"
 	}
 	return ""
 }
@@ -95,13 +103,18 @@ func violations(st *status.Status, text string) string {
 			lines = append(lines, line)
 		}
 	}
-	switch len(lines) {
-	case 0:
+	if len(lines) == 0 {
 		return text
-	case 1:
+	}
+	return listed(lines)
+}
+
+// listed are the lines of an error that may have several.
+func listed(lines []string) string {
+	if len(lines) == 1 {
 		return lines[0]
 	}
-	return fmt.Sprintf("%d things are wrong:\n  %s", len(lines), strings.Join(lines, "\n  "))
+	return fmt.Sprintf("%d errors:\n  %s", len(lines), strings.Join(lines, "\n  "))
 }
 
 // arguments are request fields by what the command line calls them, where
@@ -130,6 +143,8 @@ func argument(field string) string {
 		return "FILE: " + field
 	case arguments[name] != "":
 		return arguments[name]
+	case name == "clients" || name == "exports": // lists of groups of fields
+		return "--" + field
 	case slices.Contains(flagFields, name) && !strings.HasPrefix(rest, "."):
 		return "--" + strings.ReplaceAll(name, "_", "-")
 	}
@@ -139,7 +154,7 @@ func argument(field string) string {
 // flagFields are request fields that flags give.
 var flagFields = []string{
 	"scope", "listener", "peer", "deadline", "confirm_within", "comment", "address", "service", "provider", "allow", "deny",
-	"max_connections", "max_connections_per_peer", "max_handshakes", "max_memory", "idle", "max_tcp_connections", "max_tcp_connections_per_peer", "tcp_idle", "path", "squash", "tcp_listen", "actor", "since",
+	"max_connections", "max_connections_per_peer", "max_handshakes", "max_memory", "idle", "max_tcp_connections", "max_tcp_connections_per_peer", "tcp_idle", "path", "squash", "anonuid", "anongid", "tcp_listen", "actor", "since",
 	"dial_timeout", "call_timeout", "callback_timeout", "max_record", "listen", "target", "max_calls", "max_reply",
 }
 

@@ -12,7 +12,7 @@ import (
 func newExtensions(a *app) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "extensions",
-		Short: "Protocol extensions: the settings extensions.* under another view",
+		Short: "List, enable and disable protocol extensions",
 	})
 	cmd.AddCommand(newExtensionsList(a), newExtensionsEnable(a), newExtensionsDisable(a))
 	return cmd
@@ -21,9 +21,9 @@ func newExtensions(a *app) *cobra.Command {
 func newExtensionsList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "All extensions, as they are at a scope",
-		Long: `All extensions, as they are at a scope, and on how many connections each is in
-use now. What this rdmad doesn't have says why, in JSON and YAML.`,
+		Short: "List the extensions at a scope",
+		Long: `List all extensions with their state at a scope, and the number of connections
+that use each. JSON and YAML have the reason why this rdmad lacks one.`,
 		Example:           "  rdmactl extensions list --scope listener/nfs",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -66,8 +66,8 @@ func extensionsTable(all []*rdmadv1.Extension) *output.Table {
 func newExtensionsEnable(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "enable NAME…",
-		Short:   "Turn extensions on at a scope, all or none",
-		Long:    "Turn extensions on at a scope, all of them or none, and see what that did to\neach connection in it.\n\n" + settingsHelp,
+		Short:   "Turn extensions on at a scope",
+		Long:    "Turn extensions on at a scope, all of them or none, and print the effects on\neach connection in the scope.\n\n" + settingsHelp,
 		Example: "  rdmactl extensions enable read_replies --scope peer/192.0.2.0/24",
 	}
 	scope, c := a.extensionFlags(cmd)
@@ -87,9 +87,9 @@ func newExtensionsEnable(a *app) *cobra.Command {
 func newExtensionsDisable(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disable NAME…",
-		Short: "Turn extensions off at a scope, all or none",
-		Long: `Turn extensions off at a scope, all of them or none, and see what that did to
-each connection in it. What a peer already agreed to is finished first.
+		Short: "Turn extensions off at a scope",
+		Long: `Turn extensions off at a scope, all of them or none, and print the effects on each
+connection in the scope. rdmad first finishes what it agreed on with a peer.
 
 ` + settingsHelp,
 		Example: "  rdmactl extensions disable msgp ccp --dry-run",
@@ -127,7 +127,7 @@ func checkExtensions(cmd *cobra.Command, names []string) error {
 	seen := make(map[string]bool)
 	for _, name := range names {
 		if _, err := findKey(extensionPrefix + name); err != nil {
-			return usagef("there is no extension %q%s", name, orDidYouMean(name, extensionNames(), "; rdmactl extensions list shows them"))
+			return usagef("there is no extension %q%s", name, orDidYouMean(name, extensionNames(), "; rdmactl extensions list has all names"))
 		}
 		if seen[name] {
 			return usagef("%s is given twice", name)

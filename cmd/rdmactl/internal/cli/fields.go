@@ -27,7 +27,7 @@ var connectionFields = func() (names []string) {
 func checkFields(fields []string) error {
 	for i, f := range fields {
 		if !slices.Contains(connectionFields, f) {
-			return usagef("--fields: a connection has no field %q%s", f, orDidYouMean(f, connectionFields, "; rdmactl connections list -o json shows them"))
+			return usagef("--fields: a connection has no field %q%s", f, orDidYouMean(f, connectionFields, "; rdmactl connections list -o json has all fields"))
 		}
 		if slices.Contains(fields[:i], f) {
 			return usagef("--fields: %s is given twice", f)

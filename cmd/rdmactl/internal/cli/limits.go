@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -18,18 +19,13 @@ func newLimits(a *app) *cobra.Command {
 	show := newLimitsShow(a)
 	cmd := &cobra.Command{
 		Use:     "limits",
-		Short:   "How many connections all listeners together take, services on TCP, and rdmad's own ports",
-		Long:    "How many connections all listeners together take, services on TCP, and rdmad's own ports: limits alone is limits show.",
+		Short:   "Show and change the limits of connections and memory",
+		Long:    "Show and change the limits of all listeners together, of services on TCP, of the control plane and of the metrics port. limits alone does what limits show does.",
 		Example: "  rdmactl limits",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("%s has no %q, only: set, show", cmd.CommandPath(), args[0])
-			}
-			return nil
-		},
-		RunE: show.RunE,
+		Args:    onlyGroup,
+		RunE:    show.RunE,
 	}
-	cmd.AddCommand(show, newLimitsSet(a))
+	cmd.AddCommand(show, newLimitsSet(a), newLimitsUnset(a))
 	return cmd
 }
 
@@ -45,13 +41,19 @@ func newLimitsShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printer().Answer(res, func() *output.Table { return limitsTable(res.GetLimits()) })
+			return a.printer().Answer(res, func() *output.Table { return limitsTable(res) })
 		},
 	}
 }
 
-func limitsTable(l *rdmadv1.Limits) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+// limited is an answer with limits.
+type limited interface {
+	GetLimits() *rdmadv1.Limits
+	GetChanged() []string
+}
+
+func limitsTable(of limited) *output.Table {
+	l, t := of.GetLimits(), &output.Table{Columns: make([]output.Column, 2)}
 	t.Row("max connections", orNoLimit(l.GetMaxConnections()))
 	t.Row("max connections per peer", orNoLimit(l.GetMaxConnectionsPerPeer()))
 	t.Row("max handshakes", orNoLimit(l.GetMaxHandshakes()))
@@ -68,6 +70,7 @@ func limitsTable(l *rdmadv1.Limits) *output.Table {
 	}
 	portRows(t, "control", l.GetControl())
 	portRows(t, "metrics", l.GetMetrics())
+	changedRow(t, of.GetChanged())
 	return t
 }
 
@@ -111,11 +114,12 @@ func orWords(list []string, none string) string {
 
 func newLimitsSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "set",
-		Short: "Change the limits until the next start or reload",
-		Long: `Change the limits, for connections to come, until the next start or reload of
-the configuration file; what isn't given stays as it is. --tcp-idle holds for
-connections that are up, too.`,
+		Use:     "set",
+		Aliases: []string{"update"},
+		Short:   "Change limits",
+		Long: `Change limits for new connections. Limits without a flag do not change. The changes
+stand over the configuration file, also after restarts and reloads, until
+"rdmactl limits unset". --tcp-idle also applies to existing connections.`,
 		Example:           "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -130,18 +134,18 @@ connections that are up, too.`,
 		numberLimit("max-tcp-connections", "most TCP connections of services; 0 for 1024", func(l *rdmadv1.Limits, n uint32) { l.MaxTcpConnections = &n }),
 		numberLimit("max-tcp-connections-per-peer", "most TCP connections of services from one address; 0 for 128",
 			func(l *rdmadv1.Limits, n uint32) { l.MaxTcpConnectionsPerPeer = &n }),
-		timeLimit("tcp-idle", "how long TCP connections of services and clients of connectors may make no call; 0 for 6m",
+		timeLimit("tcp-idle", "time without a call after which TCP connections of services and connectors are closed; 0 for 6m",
 			func(l *rdmadv1.Limits, d *durationpb.Duration) { l.TcpIdle = d }),
 		numberLimit("control-max-connections", "most connections to the control plane; 0 for 256", func(l *rdmadv1.Limits, n uint32) { ofControl(l).MaxConnections = &n }),
-		numberLimit("control-max-connections-per-peer", "most of them of one user, certificate or address; 0 for a quarter, at most 64",
+		numberLimit("control-max-connections-per-peer", "most connections to the control plane of one user, certificate or address; 0 for a quarter, at most 64",
 			func(l *rdmadv1.Limits, n uint32) { ofControl(l).MaxConnectionsPerPeer = &n }),
-		numberLimit("control-reserved", "how many of them are kept for admins; 0 for a quarter, at most 32", func(l *rdmadv1.Limits, n uint32) { ofControl(l).Reserved = &n }),
-		timeLimit("control-idle", "time without a request after which one of them is closed; 0 for 5m",
+		numberLimit("control-reserved", "connections to the control plane that are reserved for admins; 0 for a quarter, at most 32", func(l *rdmadv1.Limits, n uint32) { ofControl(l).Reserved = &n }),
+		timeLimit("control-idle", "time without a request after which a connection to the control plane is closed; 0 for 5m",
 			func(l *rdmadv1.Limits, d *durationpb.Duration) { ofControl(l).Idle = d }),
 		numberLimit("metrics-max-connections", "most connections to the metrics port; 0 for 64", func(l *rdmadv1.Limits, n uint32) { ofMetrics(l).MaxConnections = &n }),
-		numberLimit("metrics-max-connections-per-peer", "most of them from one address; 0 for a quarter, at most 16",
+		numberLimit("metrics-max-connections-per-peer", "most connections to the metrics port from one address; 0 for a quarter, at most 16",
 			func(l *rdmadv1.Limits, n uint32) { ofMetrics(l).MaxConnectionsPerPeer = &n }),
-		timeLimit("metrics-idle", "time without a request after which one of them is closed; 0 for 90s",
+		timeLimit("metrics-idle", "time without a request after which a connection to the metrics port is closed; 0 for 90s",
 			func(l *rdmadv1.Limits, d *durationpb.Duration) { ofMetrics(l).Idle = d }),
 	}
 	values := make([]func(*rdmadv1.Limits), len(flags))
@@ -151,9 +155,10 @@ connections that are up, too.`,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var set []func(*rdmadv1.Limits)
+		var paths []string
 		for i, f := range flags {
 			if cmd.Flags().Changed(f.name) {
-				set = append(set, values[i])
+				set, paths = append(set, values[i]), append(paths, limitField(f.name))
 			}
 		}
 		if len(set) == 0 {
@@ -164,9 +169,56 @@ connections that are up, too.`,
 			slices.Sort(names)
 			return usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(names, ", --"))
 		}
-		return a.setLimits(cmd.Context(), set)
+		return a.setLimits(cmd.Context(), set, paths)
 	}
 	return cmd
+}
+
+// limitField is the path of a limit in Limits that has the name of a flag.
+func limitField(flag string) string {
+	for _, port := range []string{"control", "metrics"} {
+		if rest, ok := strings.CutPrefix(flag, port+"-"); ok {
+			return port + "." + strings.ReplaceAll(rest, "-", "_")
+		}
+	}
+	return strings.ReplaceAll(flag, "-", "_")
+}
+
+func newLimitsUnset(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "unset [LIMIT...]",
+		Short: "Give limits the values of the configuration file back",
+		Long: `Take back what "rdmactl limits set" changed: all of it, or only the given limits. A
+limit has the name of the flag that sets it. The values of the configuration file, or
+the defaults, are in force at once.`,
+		Example:           "  rdmactl limits unset\n  rdmactl limits unset max-connections control-idle",
+		ValidArgsFunction: a.completeLimits,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fields := []string{"*"}
+			if len(args) > 0 {
+				fields = make([]string, len(args))
+			}
+			for i, name := range args {
+				fields[i] = limitField(strings.TrimPrefix(name, "--"))
+			}
+			req := &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{}, Unset: fields}
+			res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.SetLimits, req)
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(res, func() *output.Table { return limitsTable(res) })
+		},
+	}
+}
+
+// completeLimits completes the limits that were changed.
+func (a *app) completeLimits(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
+	a.try(func(ctx context.Context, conn *grpc.ClientConn) error {
+		res, err := rdmadv1.NewListenerServiceClient(conn).GetLimits(ctx, &rdmadv1.GetLimitsRequest{})
+		out = flagNames(res.GetChanged())
+		return err
+	})
+	return out, noFiles
 }
 
 // flagOfLimit is a flag for a limit. add defines it, and gives what puts its
@@ -213,8 +265,9 @@ func ofMetrics(l *rdmadv1.Limits) *rdmadv1.PortLimits {
 	return l.Metrics
 }
 
-// setLimits changes some of the limits; a request has them all.
-func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits)) error {
+// setLimits changes the limits at some paths. The request has all that an older rdmad, which
+// knows no paths, would change otherwise.
+func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits), paths []string) error {
 	var res *rdmadv1.SetLimitsResponse
 	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 		client := rdmadv1.NewListenerServiceClient(conn)
@@ -228,11 +281,11 @@ func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits)) error 
 		for _, f := range set {
 			f(limits)
 		}
-		res, err = client.SetLimits(ctx, &rdmadv1.SetLimitsRequest{Limits: limits})
+		res, err = client.SetLimits(ctx, &rdmadv1.SetLimitsRequest{Limits: limits, UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return a.printer().Answer(res, func() *output.Table { return limitsTable(res.GetLimits()) })
+	return a.printer().Answer(res, func() *output.Table { return limitsTable(res) })
 }

@@ -13,8 +13,8 @@ import (
 )
 
 func newListeners(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "listeners", Short: "Where rdmad accepts connections"})
-	cmd.AddCommand(newListenersList(a), newListenersAdd(a), newListenersUpdate(a), newListenersRemove(a))
+	cmd := group(&cobra.Command{Use: "listeners", Short: "List, add, change and remove listeners"})
+	cmd.AddCommand(newListenersList(a), newListenersAdd(a), newListenersUpdate(a), newListenersUnset(a), newListenersRemove(a))
 	return cmd
 }
 
@@ -22,7 +22,7 @@ func newListenersList(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "list",
 		Short:             "All listeners",
-		Long:              "All listeners. Access lists and limits are in JSON and YAML.",
+		Long:              "List all listeners. JSON and YAML also have access lists and limits.",
 		Example:           "  rdmactl listeners list",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -63,7 +63,7 @@ func listenersTable(all []*rdmadv1.Listener) *output.Table {
 	}}
 	for _, l := range all {
 		cells := texts(l.GetName(), l.GetProvider(), l.GetAddress(), l.GetService(), word(l.GetState().String()),
-			fmt.Sprint(l.GetConnections()), count(l.GetAccepted()), count(l.GetRefused()), l.GetSource(), clock(l.GetSince()), l.GetFailure())
+			fmt.Sprint(l.GetConnections()), count(l.GetAccepted()), count(l.GetRefused()), from(l), clock(l.GetSince()), l.GetFailure())
 		switch l.GetState() {
 		case rdmadv1.Listener_DRAINING:
 			cells[4].Colour = output.Yellow
@@ -94,5 +94,6 @@ func listenerTable(l *rdmadv1.Listener) *output.Table {
 	} {
 		t.Row(row[0], row[1])
 	}
+	changedRow(t, l.GetChanged())
 	return t
 }

@@ -14,29 +14,12 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// givenFields are the flags that the command line gives, in their order, and all that
-// there are of those that set a field of a specification.
-func givenFields(cmd *cobra.Command) (mask *fieldmaskpb.FieldMask, all []string) {
-	mask = &fieldmaskpb.FieldMask{}
-	for f := range spec.Of[spec.Listener]() {
-		_, field, _ := strings.Cut(f.API(), ".")
-		name := strings.ReplaceAll(field, "_", "-")
-		if flag := cmd.Flags().Lookup(name); flag != nil && field != "" {
-			all = append(all, name)
-			if flag.Changed {
-				mask.Paths = append(mask.Paths, field)
-			}
-		}
-	}
-	return mask, all
-}
-
 func newListenersAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --address HOST:PORT --service NAME",
-		Short: "Accept connections at another address",
-		Long: `Bind an address and accept connections at once. It is back after a restart,
-with the port that it got. Other listeners notice nothing.`,
+		Short: "Add a listener at an address",
+		Long: `Bind an address and accept connections at once. The listener is back after a
+restart, with the same port. Other listeners are not affected.`,
 		Example: `  rdmactl listeners add fast --address 0.0.0.0:20060 --service export
   rdmactl listeners add lab --address 192.0.2.1:0 --service export --allow 192.0.2.0/24 --max-connections 64`,
 		Args:              exactly("NAME"),
@@ -70,26 +53,33 @@ func needed(cmd *cobra.Command, names ...string) error {
 }
 
 func newListenersUpdate(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "update NAME",
-		Short: "Change who may connect to a listener, and how many",
-		Long: `Change who may connect to a listener, and how many; what isn't given stays as
-it is. Connections that are up stay, unless --disconnect ends those that may
-not be there any more.`,
+	cmd := updateCommand(&cobra.Command{
+		Short: "Change a listener",
+		Long: `Change a listener. Values without a flag do not change. The change lasts until
+"rdmactl listeners unset", also over restarts and reloads. Existing connections stay if
+only access and limits change; --disconnect ends those that the listener would no
+longer accept. With another address, service or provider, new connections come to the
+new listener at once, and the old one's are drained. If the new listener can't be had,
+nothing changes.`,
 		Example: `  rdmactl listeners update nfs --max-connections-per-peer 16
-  rdmactl listeners update nfs --deny 192.0.2.66 --disconnect`,
-		Args:              exactly("NAME"),
+  rdmactl listeners update nfs --deny 192.0.2.66 --disconnect
+  rdmactl listeners update nfs --address 0.0.0.0:20049`,
 		ValidArgsFunction: a.completeListener,
-	}
+	})
 	req := &rdmadv1.UpdateListenerRequest{}
-	specFlags(cmd, req, spec.Of[spec.Listener]())
-	disconnect := cmd.Flags().Bool("disconnect", false, "end the connections that may not be there any more")
+	given := specFlags(cmd, req, spec.Of[spec.Listener]())
+	must(cmd.RegisterFlagCompletionFunc("service", a.completeServiceFlag))
+	disconnect := cmd.Flags().Bool("disconnect", false, "end connections that the listener would no longer accept")
+	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		mask, all := givenFields(cmd)
-		if len(mask.Paths) == 0 {
-			return usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(all, ", --"))
+		paths, err := given()
+		if err != nil {
+			return err
 		}
-		req.Name, req.UpdateMask, req.Disconnect = args[0], mask, *disconnect
+		for i := range paths { // an older rdmad knows only the fields of admission
+			paths[i] = strings.TrimPrefix(paths[i], "admission.")
+		}
+		req.Name, req.UpdateMask, req.Disconnect, req.Deadline = args[0], &fieldmaskpb.FieldMask{Paths: paths}, *disconnect, deadline(cmd, *wait)
 		res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req)
 		if err != nil {
 			return err
@@ -105,15 +95,26 @@ not be there any more.`,
 	return cmd
 }
 
+func newListenersUnset(a *app) *cobra.Command {
+	return newUnset("listener", a.completeListener, func(ctx context.Context, name string, fields []string) error {
+		req := &rdmadv1.UpdateListenerRequest{Name: name, Unset: fields}
+		res, err := ask(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req)
+		if err != nil {
+			return err
+		}
+		return a.printer().Answer(res, func() *output.Table { return listenerTable(res.GetListener()) })
+	})
+}
+
 func newListenersRemove(a *app) *cobra.Command {
 	return newRemoval(a, &removal{
 		what: "listener", whose: "connections",
 		cmd: cobra.Command{
 			Use:   "remove NAME",
-			Short: "Stop accepting, and drain a listener's connections",
-			Long: `Stop accepting and drain the listener's connections; it returns when the last
-is down. Other listeners notice nothing. Interrupted, rdmad goes on draining.
-Listeners of the configuration file are back at the next start.`,
+			Short: "Remove a listener, and drain its connections",
+			Long: `Stop accepting connections and drain the listener's. The command returns when the
+last one is down. If you interrupt it, rdmad still drains them. Other listeners are
+not affected. Listeners of the configuration file are back at the next start.`,
 			Example:           "  rdmactl listeners remove lab --deadline 10s",
 			ValidArgsFunction: a.completeListener,
 		},

@@ -14,18 +14,18 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-const pingHelp = `Connect to any RPC-over-RDMA server, show what was negotiated, and measure how
-long NULL calls take. No rdmad is needed on this side, and the server may be
-another one, such as a kernel's NFS server.
+const pingHelp = `Connect to any RPC-over-RDMA server, print the negotiated values, and measure the
+time of NULL calls. This machine needs no rdmad. The server may be another one,
+such as a kernel's NFS server.
 
-NULL is called of NFS in a version that the server has, else of rdmad's echo
-program, else of the program that --program and --program-version name. One
-call that is not shown goes before the first.
+ping calls NULL of --program and --program-version if you name them. Otherwise it
+calls NULL of NFS in a version that the server has, else of rdmad's echo program.
+It makes one call before the first that it prints.
 
-The version of RPC-over-RDMA is 2 if the server speaks it, else 1; with
---rpc-version it is that one or none.
+ping uses version 2 of RPC-over-RDMA if the server speaks it, else version 1.
+--rpc-version offers only that version.
 
-With --count above 1, JSON is one object a line.`
+With --count above 1, JSON has one object per line.`
 
 const pingExamples = `  rdmactl ping 192.0.2.7:20049
   rdmactl ping -c 10 --interval 200ms nfs.example.net:20049
@@ -53,9 +53,10 @@ func newPing(a *app) *cobra.Command {
 	p := &pinger{app: a}
 	cmd := &cobra.Command{
 		Use:               "ping HOST:PORT",
-		Short:             "Whether an RPC-over-RDMA server answers, and how fast",
+		Short:             "Check that an RPC-over-RDMA server answers, and how fast",
 		Long:              pingHelp,
 		Example:           pingExamples,
+		Annotations:       noContext,
 		Args:              exactly("HOST:PORT"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,10 +67,10 @@ func newPing(a *app) *cobra.Command {
 			return p.at(cmd.Context(), &p.reach, args[0], p.speak(&s), func(t *target.Target) error { return p.run(cmd.Context(), t) })
 		},
 	}
-	p.versionFlag(cmd, 0, "RPC-over-RDMA version: 1 or 2 alone (default what is negotiated)")
+	p.versionFlag(cmd, 0, "RPC-over-RDMA version to offer, 1 or 2 (default: negotiated)")
 	p.flags(cmd)
 	cmd.Flags().IntVarP(&p.count, "count", "c", 1, "how many times")
-	cmd.Flags().DurationVar(&p.interval, "interval", time.Second, "time from one to the next")
+	cmd.Flags().DurationVar(&p.interval, "interval", time.Second, "time between two calls")
 	must(cmd.RegisterFlagCompletionFunc("count", cobra.NoFileCompletions))
 	must(cmd.RegisterFlagCompletionFunc("interval", cobra.NoFileCompletions))
 	return cmd

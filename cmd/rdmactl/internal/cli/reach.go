@@ -25,7 +25,7 @@ type reach struct {
 func (r *reach) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.provider, "provider", providers.Default, "verbs provider to connect with")
-	f.Uint32Var(&r.program, "program", 0, "ONC RPC program whose NULL procedure is called (default NFS, else echo)")
+	f.Uint32Var(&r.program, "program", 0, "ONC RPC program whose NULL procedure to call (default: NFS, else echo)")
 	f.Uint32Var(&r.version, "program-version", 0, "version of --program")
 	must(cmd.RegisterFlagCompletionFunc("provider", fixedValues(providers.Names()...)))
 	must(cmd.RegisterFlagCompletionFunc("program", cobra.NoFileCompletions))
@@ -41,17 +41,17 @@ func (r *reach) versionFlag(cmd *cobra.Command, version int, usage string) {
 // check looks at the flags and at HOST:PORT.
 func (r *reach) check(cmd *cobra.Command, address string) error {
 	if !slices.Contains(providers.Names(), r.provider) {
-		return usagef("--provider %q is none of %v", r.provider, providers.Names())
+		return usagef("--provider %q is not one of %v", r.provider, providers.Names())
 	}
 	if host, port, err := net.SplitHostPort(address); err != nil || host == "" || port == "" {
 		return usagef("%q is not HOST:PORT", address)
 	}
 	if r.rpcVersion < 0 || r.rpcVersion > 2 || r.rpcVersion == 0 && cmd.Flags().Changed("rpc-version") {
-		return usagef("--rpc-version %d: there are 1 and 2", r.rpcVersion)
+		return usagef("--rpc-version %d must be 1 or 2", r.rpcVersion)
 	}
 	r.programs = cmd.Flags().Changed("program")
 	if r.programs != cmd.Flags().Changed("program-version") {
-		return usagef("--program and --program-version go together")
+		return usagef("--program and --program-version need each other")
 	}
 	return nil
 }

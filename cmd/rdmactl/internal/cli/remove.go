@@ -46,7 +46,7 @@ func newRemoval(a *app, r *removal) *cobra.Command {
 			return err
 		})
 		if err != nil {
-			return goesOn(ctx, err, fmt.Sprintf("rdmad goes on draining the %s's %s", r.what, r.whose))
+			return goesOn(ctx, err, fmt.Sprintf("rdmad still drains the %s's %s", r.what, r.whose))
 		}
 		return a.said(res, "%s %s is removed: %d %s drained, %d cut with calls in flight", r.what, name, res.GetDrained(), r.whose, res.GetCut())
 	}

@@ -17,7 +17,7 @@ import (
 func parseRevision(s string) (uint32, error) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil {
-		return 0, usagef("%q is not a revision, a number from 0; rdmactl settings history lists them", s)
+		return 0, usagef("%q is not a revision (a number from 0); rdmactl settings history lists revisions", s)
 	}
 	return uint32(n), nil
 }
@@ -26,8 +26,8 @@ func newSettingsConfirm(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm [REVISION]",
 		Short: "Keep a change that was made with --confirm-within",
-		Long: `Keep a change that was made with --confirm-within: the one that waits, or
-REVISION and no other.`,
+		Long: `Keep a change that was made with --confirm-within. With REVISION, only that
+one.`,
 		Example: "  rdmactl settings confirm",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -59,7 +59,7 @@ const historyPage = 1000
 func newSettingsHistory(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "history",
-		Short:             "Who changed which settings when, the newest first",
+		Short:             "Print the changes of settings, newest first",
 		Example:           "  rdmactl settings history --limit 5",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -161,9 +161,9 @@ func newSettingsRollback(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback REVISION",
 		Short: "Make a new revision with the settings of an old one",
-		Long: `Make a new revision with the settings of an old one; 0 is the configuration
-file alone. It ends a confirm window. Settings of connections that have ended
-since stay away.`,
+		Long: `Make a new revision with the settings of an old one. Revision 0 is the
+configuration file alone. A rollback ends a confirm window. Settings of ended
+connections do not return.`,
 		Example:           "  rdmactl settings rollback 12 --dry-run",
 		Args:              exactly("REVISION"),
 		ValidArgsFunction: a.completeRevision,
@@ -189,10 +189,11 @@ since stay away.`,
 func newSettingsWatch(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch",
-		Short: "New revisions, and what becomes of them, until interrupted",
-		Long: `A line for each new revision, and for one whose state changes: confirmed, or
-taken back. It ends when interrupted.`,
+		Short: "Print new revisions until you interrupt it",
+		Long: `Print a line for each new revision, and for each revision that is confirmed or
+rolled back, until you interrupt it.`,
 		Example:           "  rdmactl settings watch",
+		Annotations:       streams,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

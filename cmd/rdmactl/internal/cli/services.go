@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -13,10 +15,10 @@ import (
 )
 
 func newServices(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "services", Short: "What answers the calls of listeners"})
-	add := group(&cobra.Command{Use: "add", Short: "Make a service that listeners can name"})
+	cmd := group(&cobra.Command{Use: "services", Short: "List, add, change and remove the services of listeners"})
+	add := group(&cobra.Command{Use: "add", Short: "Add a service for listeners"})
 	add.AddCommand(newServicesAddNFS(a), newServicesAddForward(a), newServicesAddEcho(a))
-	cmd.AddCommand(newServicesList(a), add, newServicesRemove(a))
+	cmd.AddCommand(newServicesList(a), add, newServicesUpdate(a), newServicesUnset(a), newServicesRemove(a))
 	return cmd
 }
 
@@ -55,7 +57,7 @@ func servicesTable(all []*rdmadv1.Service) *output.Table {
 		case s.GetDraining():
 			state = output.Cell{Text: "draining", Colour: output.Yellow}
 		}
-		t.Cells(output.Cell{Text: s.GetName()}, output.Cell{Text: s.GetKind()}, state, output.Cell{Text: s.GetSource()},
+		t.Cells(output.Cell{Text: s.GetName()}, output.Cell{Text: s.GetKind()}, state, output.Cell{Text: from(s)},
 			output.Cell{Text: strings.Join(s.GetListeners(), ",")}, output.Cell{Text: s.GetTcpAddress()}, output.Cell{Text: what})
 	}
 	return t
@@ -74,12 +76,15 @@ func nfsText(n *rdmadv1.NfsService) string {
 	if n == nil {
 		return ""
 	}
-	parts := []string{n.GetPath()}
-	if n.GetReadOnly() {
-		parts = append(parts, "read-only")
+	var parts []string
+	if n.GetPath() != "" {
+		parts = exportText(n)
 	}
-	if n.GetSquash() != "" {
-		parts = append(parts, "squash="+n.GetSquash())
+	for _, e := range n.GetExports() {
+		if len(parts) > 0 {
+			parts[len(parts)-1] += ","
+		}
+		parts = append(parts, exportText(e)...)
 	}
 	if n.GetAsyncMetadata() {
 		parts = append(parts, "async-metadata")
@@ -87,22 +92,60 @@ func nfsText(n *rdmadv1.NfsService) string {
 	return strings.Join(parts, " ")
 }
 
+// exportText is the parameters of an export of an nfs service.
+func exportText(e interface {
+	GetPath() string
+	GetRequireMountpoint() bool
+	GetReadOnly() bool
+	GetSquash() string
+	GetAnonuid() uint32
+	GetAnongid() uint32
+	GetClients() []*rdmadv1.NfsClient
+},
+) []string {
+	parts := []string{e.GetPath()}
+	if e.GetRequireMountpoint() {
+		parts = append(parts, "require-mountpoint")
+	}
+	if e.GetReadOnly() {
+		parts = append(parts, "read-only")
+	}
+	if e.GetSquash() != "" {
+		parts = append(parts, "squash="+e.GetSquash())
+	}
+	if id := e.GetAnonuid(); id != 0 {
+		parts = append(parts, fmt.Sprintf("anonuid=%d", id))
+	}
+	if id := e.GetAnongid(); id != 0 {
+		parts = append(parts, fmt.Sprintf("anongid=%d", id))
+	}
+	if n := len(e.GetClients()); n > 0 {
+		parts = append(parts, fmt.Sprintf("clients=%d", n))
+	}
+	return parts
+}
+
 func newServicesAddNFS(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nfs NAME --path DIR",
-		Short: "NFSv3 and MOUNT over a directory",
-		Long: `NFSv3 and MOUNT over a directory of rdmad's machine. It is back after a
-restart. A listener makes it reachable over RPC-over-RDMA.`,
+		Short: "Add an NFSv3 and MOUNT server over directories",
+		Long: `Serve directories of rdmad's machine by NFSv3 and MOUNT. The service is back after
+a restart. Add a listener to reach it over RPC-over-RDMA. --clients and --exports are
+lists in YAML or JSON with the keys of the configuration file.`,
 		Example: `  rdmactl services add nfs lab --path /srv/lab --read-only
-  rdmactl services add nfs home --path /home --squash root --tcp-listen 192.0.2.1:2049`,
+  rdmactl services add nfs home --path /home --squash root --tcp-listen 192.0.2.1:2049
+  rdmactl services add nfs data --path /srv/data --clients '[{networks: [192.0.2.0/24]}, {networks: [0.0.0.0/0], read_only: on}]'
+  rdmactl services add nfs many --exports '[{path: /srv/a}, {path: /srv/b, require_mountpoint: on}]'`,
 		Args:              exactly("NAME"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	nfs := &rdmadv1.NfsService{}
 	specFlags(cmd, nfs, spec.Of[spec.NFS]())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := needed(cmd, "path"); err != nil {
-			return err
+		if !cmd.Flags().Changed("exports") {
+			if err := needed(cmd, "path"); err != nil {
+				return err
+			}
 		}
 		return a.addService(cmd.Context(), &rdmadv1.AddServiceRequest{Name: args[0], Kind: &rdmadv1.AddServiceRequest_Nfs{Nfs: nfs}})
 	}
@@ -112,7 +155,7 @@ restart. A listener makes it reachable over RPC-over-RDMA.`,
 func newServicesAddEcho(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "echo NAME",
-		Short:             "The echo program, for rdmactl bench",
+		Short:             "Add the echo program, for rdmactl bench",
 		Example:           "  rdmactl services add echo test",
 		Args:              exactly("NAME"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -132,12 +175,61 @@ func (a *app) addService(ctx context.Context, req *rdmadv1.AddServiceRequest) er
 	return a.printer().Answer(res, func() *output.Table { return servicesTable([]*rdmadv1.Service{res.GetService()}) })
 }
 
+func newServicesUpdate(a *app) *cobra.Command {
+	cmd := updateCommand(&cobra.Command{
+		Short: "Change a service",
+		Long: `Change a service of kind nfs or forward. Values without a flag do not change. The
+change lasts until "rdmactl services unset", also over restarts and reloads. The new
+service takes the addresses of the old one at once, with new listeners, and the
+connections of the old ones are drained. If the new service can't be had, nothing
+changes. --clients and --exports are lists in YAML or JSON with the keys of the
+configuration file, and replace the lists there are.`,
+		Example: `  rdmactl services update export --read-only
+  rdmactl services update lab --path /srv/lab2 --clients '[{networks: [192.0.2.0/24]}]'
+  rdmactl services update filer --address 192.0.2.10:2049`,
+		ValidArgsFunction: a.completeService,
+	})
+	req := &rdmadv1.UpdateServiceRequest{}
+	given := specFlags(cmd, req, spec.Of[spec.Service]())
+	wait := deadlineFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		paths, err := given()
+		if err != nil {
+			return err
+		}
+		req.Name, req.UpdateMask, req.Deadline = args[0], &fieldmaskpb.FieldMask{Paths: paths}, deadline(cmd, *wait)
+		return a.updateService(cmd.Context(), req)
+	}
+	return cmd
+}
+
+func newServicesUnset(a *app) *cobra.Command {
+	return newUnset("service", a.completeService, func(ctx context.Context, name string, fields []string) error {
+		return a.updateService(ctx, &rdmadv1.UpdateServiceRequest{Name: name, Unset: fields})
+	})
+}
+
+func (a *app) updateService(ctx context.Context, req *rdmadv1.UpdateServiceRequest) error {
+	res, err := ask(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateService, req)
+	if err != nil {
+		return err
+	}
+	return a.printer().Answer(res, func() *output.Table {
+		t := servicesTable([]*rdmadv1.Service{res.GetService()})
+		if changed := res.GetService().GetChanged(); len(changed) > 0 {
+			t.Next = &output.Table{Columns: make([]output.Column, 2)}
+			changedRow(t.Next, changed)
+		}
+		return t
+	})
+}
+
 func newServicesRemove(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
-		Short: "End a service that no listener names",
-		Long: `End a service that no listener names. What it served stays as it is. Services
-of the configuration file are back at the next start.`,
+		Short: "Remove a service that no listener uses",
+		Long: `Remove a service that no listener uses. Its files stay as they are. Services of
+the configuration file are back at the next start.`,
 		Example:           "  rdmactl services remove lab",
 		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeService,
@@ -151,7 +243,7 @@ of the configuration file are back at the next start.`,
 			return err
 		})
 		if err != nil {
-			return goesOn(cmd.Context(), err, "rdmad goes on ending the service")
+			return goesOn(cmd.Context(), err, "rdmad still removes the service")
 		}
 		return a.said(res, "service %s is removed", args[0])
 	}

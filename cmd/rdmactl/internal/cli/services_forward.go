@@ -38,10 +38,10 @@ func forwardText(f *rdmadv1.ForwardService) string {
 func newServicesAddForward(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forward NAME --address HOST:PORT",
-		Short: "Calls passed on to a server on TCP",
-		Long: `Calls passed on to an ONC RPC server on TCP, such as NFSv4. Each connection of a
-client has a connection to the server. It is back after a restart. A listener
-makes it reachable over RPC-over-RDMA.`,
+		Short: "Add a service that forwards calls to a server on TCP",
+		Long: `Forward calls to an ONC RPC server on TCP, such as an NFSv4 server. Each client
+connection has one connection to the server. The service is back after a restart.
+Add a listener to reach it over RPC-over-RDMA.`,
 		Example: `  rdmactl services add forward filer --address 192.0.2.9:2049
   rdmactl services add forward filer --address 192.0.2.9:2049 --reserved-port --call-timeout 5m`,
 		Args:              exactly("NAME"),

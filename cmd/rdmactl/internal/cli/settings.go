@@ -9,7 +9,7 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-const settingsHelp = `Settings hold at a scope, the narrower winning:
+const settingsHelp = `A setting has a value at a scope. Narrower scopes win:
 
   global          everything (the default)
   listener/NAME   connections that the listener accepted
@@ -17,7 +17,7 @@ const settingsHelp = `Settings hold at a scope, the narrower winning:
   connection/ID   one connection, until it ends`
 
 func newSettings(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "settings", Short: "The live settings", Long: settingsHelp})
+	cmd := group(&cobra.Command{Use: "settings", Short: "Show and change the live settings", Long: settingsHelp})
 	cmd.AddCommand(newSettingsGet(a), newSettingsExplain(a), newSettingsSet(a), newSettingsConfirm(a), newSettingsHistory(a),
 		newSettingsRollback(a), newSettingsWatch(a), newSettingsExport(a), newSettingsImport(a), newSettingsAdvise(a))
 	return cmd
@@ -33,8 +33,8 @@ func (a *app) scopeFlag(cmd *cobra.Command) *string {
 func newSettingsGet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [KEY…]",
-		Short: "What is in force at a scope, and where it comes from",
-		Long:  "What is in force at a scope, and where it comes from.\nKEY is a setting or the first part of some, such as inline.\n\n" + settingsHelp,
+		Short: "Print the values in force at a scope, and where each comes from",
+		Long:  "Print the values in force at a scope, and where each comes from.\nKEY is a setting, or the first part of several, such as inline.\n\n" + settingsHelp,
 		Example: `  rdmactl settings get
   rdmactl settings get inline credits.max --scope connection/3`,
 		Args:              cobra.ArbitraryArgs,

@@ -13,9 +13,9 @@ import (
 func newSettingsExplain(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain KEY",
-		Short: "What a setting does, and everything that is said about it at a scope",
-		Long: `What a setting does, which values it takes, when a change is in force, and
-everything that is said about it at a scope, the widest first: the last wins.
+		Short: "Explain a setting, and print its values at all scopes",
+		Long: `Explain a setting: its effect, its values, and when a change is in force. Print
+all values of the setting for a scope, the widest scope first. The last one wins.
 
 ` + settingsHelp,
 		Example: "  rdmactl settings explain inline.send_max --scope connection/3",

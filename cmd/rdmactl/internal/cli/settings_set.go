@@ -9,14 +9,13 @@ import (
 func newSettingsSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set KEY=VALUE…",
-		Short: "Change settings at a scope, all or none, and see what that did",
-		Long: `Change settings at a scope, all of them or none, and see what that did to
-each connection in it. KEY=unset takes a value away from the scope, so that
-wider scopes show through.
+		Short: "Change settings at a scope, and print the effects",
+		Long: `Change settings at a scope, all of them or none, and print the effects on each
+connection in the scope. KEY=unset removes the value from the scope: the value of
+a wider scope is then in force.
 
-With --confirm-within the change is taken back by itself, also after a crash,
-unless rdmactl settings confirm comes in time; nothing else can be changed
-until then.
+With --confirm-within rdmad rolls the change back, also after a crash, unless you
+run rdmactl settings confirm in time. rdmad refuses other changes until then.
 
 ` + settingsHelp,
 		Example: `  rdmactl settings set inline.send_max=2048 ddp.min_chunk=8192

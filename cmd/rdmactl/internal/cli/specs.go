@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -18,8 +19,10 @@ import (
 
 // specFlags gives a command a flag for each field of a specification that req has,
 // but for its name and what is given otherwise. The field max_connections of req is the flag
-// --max-connections.
-func specFlags(cmd *cobra.Command, req proto.Message, fields func(func(spec.Field) bool)) {
+// --max-connections. given returns the paths of the fields whose flags the command line has; it
+// refuses a command line without one.
+func specFlags(cmd *cobra.Command, req proto.Message, fields func(func(spec.Field) bool)) (given func() ([]string, error)) {
+	var names, paths []string
 	for f := range fields {
 		in, fd := place(req.ProtoReflect(), f.API())
 		if f.Path == "name" || f.Section() || fd == nil {
@@ -35,6 +38,7 @@ func specFlags(cmd *cobra.Command, req proto.Message, fields func(func(spec.Fiel
 			flag.NoOptDefVal = "true"
 		}
 		cmd.Flags().AddFlag(flag)
+		names, paths = append(names, name), append(paths, f.API())
 		switch {
 		case f.Values() != nil:
 			must(cmd.RegisterFlagCompletionFunc(name, fixedValues(f.Values()...)))
@@ -43,6 +47,17 @@ func specFlags(cmd *cobra.Command, req proto.Message, fields func(func(spec.Fiel
 		case name != "path" && name != "service": // the command completes these
 			must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 		}
+	}
+	return func() (out []string, err error) {
+		for i, name := range names {
+			if cmd.Flags().Changed(name) {
+				out = append(out, paths[i])
+			}
+		}
+		if out == nil {
+			return nil, usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(names, ", --"))
+		}
+		return out, nil
 	}
 }
 
@@ -86,6 +101,8 @@ func (s *specFlag) Type() string {
 		return "duration"
 	case s.field.Type == reflect.TypeFor[spec.Size]():
 		return "size"
+	case s.field.Items():
+		return "list"
 	case s.field.Type.Kind() == reflect.Slice:
 		return "strings"
 	case s.field.Type.Kind() == reflect.String:
@@ -97,6 +114,9 @@ func (s *specFlag) Type() string {
 // Set implements pflag.Value. Ranges are checked by rdmad, which may be another version.
 func (s *specFlag) Set(text string) error {
 	s.text = text
+	if s.field.Items() {
+		return s.setItems(text)
+	}
 	if s.fd.IsList() {
 		list := s.in.Mutable(s.fd).List()
 		if text == "" {
@@ -123,6 +143,54 @@ func (s *specFlag) Set(text string) error {
 		s.in.Set(s.fd, protoreflect.ValueOfUint32(uint32(v.Int())))
 	default:
 		s.in.Set(s.fd, protoreflect.ValueOf(v.Interface()))
+	}
+	return nil
+}
+
+// setItems sets a list of groups of fields, which text has in YAML or JSON, with the keys of
+// the configuration file.
+func (s *specFlag) setItems(text string) error {
+	var items []map[string]any
+	if err := yaml.Unmarshal([]byte(text), &items); err != nil {
+		return errors.New("is not a list of mappings in YAML or JSON, such as [{networks: [192.0.2.0/24], read_only: on}]")
+	}
+	list := reflect.New(s.field.Type).Elem()
+	for _, values := range items {
+		item := reflect.New(s.field.Type.Elem())
+		if err := spec.Decode(values, item.Interface()); err != nil {
+			return errors.New(strings.Join(strings.Fields(err.Error()), " ")) // it has several lines
+		}
+		list = reflect.Append(list, item.Elem())
+	}
+	return s.addItems(list)
+}
+
+func (s *specFlag) addItems(list reflect.Value) error {
+	messages := s.in.Mutable(s.fd).List()
+	for i := range list.Len() {
+		if err := fillMessage(messages.AppendMutable().Message(), list.Index(i).Addr()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillMessage sets the fields of a message to those of the specification to which root points.
+func fillMessage(m protoreflect.Message, root reflect.Value) error {
+	for f := range spec.Fields(root.Type().Elem()) {
+		value := f.In(root, false)
+		if !value.IsValid() || value.IsZero() {
+			continue
+		}
+		in, fd := place(m, f.API())
+		field := &specFlag{field: f, in: in, fd: fd}
+		set := func() error { return field.Set(spec.Text(value)) }
+		if f.Items() {
+			set = func() error { return field.addItems(value) }
+		}
+		if err := set(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

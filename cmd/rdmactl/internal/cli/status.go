@@ -15,10 +15,10 @@ import (
 func newStatus(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "How the daemon is, and who you are to it",
-		Long: `How the daemon is: connections, errors, the settings' revision and whether it
-waits to be confirmed; the verbs providers of its build and the machine's RDMA
-devices; and who you are to it, which role you have.`,
+		Short: "Print the state of rdmad, and your role",
+		Long: `Print the state of rdmad: health, connections, errors, the settings revision and
+whether it waits for a confirmation, the verbs providers of the build, the
+machine's RDMA devices, and your identity and role.`,
 		Example:           "  rdmactl status",
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -35,12 +35,13 @@ devices; and who you are to it, which role you have.`,
 func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 	t := &output.Table{Columns: make([]output.Column, 2)}
 	t.Row("version", s.GetVersion())
+	healthRow(t, s)
 	t.Row("started", clock(s.GetStarted()))
 	t.Row("uptime", (time.Duration(s.GetUptimeSeconds()) * time.Second).String())
 	t.Row("settings revision", fmt.Sprint(s.GetRevision()))
 	if r := s.GetUnconfirmedRevision(); r != 0 {
 		t.Cells(output.Cell{Text: "unconfirmed"}, output.Cell{Colour: output.Yellow, Text: fmt.Sprintf(
-			"revision %d, taken back at %s unless confirmed (rdmactl settings confirm)", r, clock(s.GetConfirmDeadline()))})
+			"revision %d, rolled back at %s unless confirmed (rdmactl settings confirm)", r, clock(s.GetConfirmDeadline()))})
 	}
 	t.Row("listeners", fmt.Sprint(s.GetListeners()))
 	t.Row("connections", fmt.Sprint(s.GetConnections()))

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -20,27 +21,26 @@ type tlsFlags struct {
 // flags registers them; the environment gives their defaults.
 func (t *tlsFlags) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVar(&t.cert, "tls-cert", os.Getenv("RDMACTL_TLS_CERT"), "certificate `FILE` that says who you are (PEM)")
+	f.StringVar(&t.cert, "tls-cert", os.Getenv("RDMACTL_TLS_CERT"), "`FILE` with your certificate (PEM)")
 	f.StringVar(&t.key, "tls-key", os.Getenv("RDMACTL_TLS_KEY"), "`FILE` with the key of --tls-cert")
-	f.StringVar(&t.ca, "tls-ca", os.Getenv("RDMACTL_TLS_CA"), "`FILE` with the CA of rdmad's certificate (default the system's)")
-	f.StringVar(&t.serverName, "tls-server-name", os.Getenv("RDMACTL_TLS_SERVER_NAME"), "name in rdmad's certificate (default --addr's host)")
+	f.StringVar(&t.ca, "tls-ca", os.Getenv("RDMACTL_TLS_CA"), "`FILE` with the CA of rdmad's certificate (default: the system's CAs)")
+	f.StringVar(&t.serverName, "tls-server-name", os.Getenv("RDMACTL_TLS_SERVER_NAME"), "name in rdmad's certificate (default: the host of --addr)")
 	must(root.RegisterFlagCompletionFunc("tls-server-name", cobra.NoFileCompletions))
 }
 
 // check looks at what belongs together.
 func (t *tlsFlags) check() error {
 	if (t.cert == "") != (t.key == "") {
-		return usagef("--tls-cert and --tls-key go together")
+		return usagef("--tls-cert and --tls-key need each other")
 	}
 	if t.cert == "" && (t.ca != "" || t.serverName != "") {
-		return usagef("--tls-ca and --tls-server-name are of no use without --tls-cert and --tls-key: rdmad wants to know who calls")
+		return usagef("--tls-ca and --tls-server-name need --tls-cert and --tls-key: rdmad identifies clients by certificate")
 	}
 	return nil
 }
 
-// none refuses flags on a Unix socket, so that nobody believes to be
-// protected by them. What comes from the environment is meant for other
-// addresses.
+// none refuses the flags on a Unix socket, where they would protect nothing.
+// Values from the environment are for other addresses.
 func (t *tlsFlags) none() error {
 	for _, f := range []struct{ name, value, env string }{
 		{"--tls-cert", t.cert, "RDMACTL_TLS_CERT"},
@@ -53,6 +53,18 @@ func (t *tlsFlags) none() error {
 	}
 	t.cert, t.key = "", ""
 	return nil
+}
+
+// replace replaces values by those of flags that are given.
+func (t *tlsFlags) replace(flags *pflag.FlagSet, given *tlsFlags) {
+	for name, value := range map[string]struct{ to, from *string }{
+		"tls-cert": {&t.cert, &given.cert}, "tls-key": {&t.key, &given.key},
+		"tls-ca": {&t.ca, &given.ca}, "tls-server-name": {&t.serverName, &given.serverName},
+	} {
+		if flags.Changed(name) {
+			*value.to = *value.from
+		}
+	}
 }
 
 // credentials reads the files.
@@ -72,7 +84,7 @@ func (t *tlsFlags) credentials() (credentials.TransportCredentials, error) {
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--tls-ca: %s holds no certificate", t.ca)
+			return nil, fmt.Errorf("--tls-ca: %s has no certificate", t.ca)
 		}
 	}
 	return credentials.NewTLS(cfg), nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -19,9 +20,12 @@ const (
 	mostInterval  = time.Hour
 )
 
-const topHelp = `A live view of rdmad in the terminal: what all connections do, each one in a
-line, one of them in a pane. Settings are changed from it (s), after a dry run;
-connections are drained (d) and closed (x). ? shows all keys.`
+const topHelp = `Show rdmad live in the terminal: all connections together, one line for each, and
+details of one. Change settings (s) after a dry run. Drain (d) and close (x)
+connections. ? lists all keys.
+
+--fleet shows the nodes of the fleet instead, one line for each: calls and errors per second,
+p99, connections, conditions that are not OK, drift, and the revision in force.`
 
 func newTop(a *app) *cobra.Command {
 	o := top.Options{
@@ -37,34 +41,44 @@ func newTop(a *app) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:               "top",
-		Short:             "Live view, and settings changed from it",
+		Short:             "Show rdmad live, and change settings",
 		Long:              topHelp,
-		Example:           "  rdmactl top\n  rdmactl top --interval 250ms --sort out --filter nfs",
+		Example:           "  rdmactl top\n  rdmactl top --interval 250ms --sort out --filter nfs\n  rdmactl top --fleet --sort errors",
+		Annotations:       oneContext,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.top(cmd, &o) },
 	}
 	f := cmd.Flags()
+	inFleet := f.Bool("fleet", false, "show the nodes of the fleet")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if !*inFleet {
+			return a.top(cmd, &o, top.Columns, top.Run)
+		}
+		if cmd.Flags().Changed("interval") {
+			return usagef("--interval has no meaning with --fleet: nodes report every 5 seconds")
+		}
+		return a.top(cmd, &o, top.FleetColumns, top.RunFleet)
+	}
 	f.DurationVar(&o.Interval, "interval", time.Second, "time between samples")
-	f.StringVar(&o.Sort, "sort", "calls", "column to sort by: "+strings.Join(top.Columns, ", "))
-	f.BoolVar(&o.Reverse, "reverse", false, "the other way round")
-	f.StringVar(&o.Filter, "filter", "", "only connections whose id, listener, peer or service has this text")
+	f.StringVar(&o.Sort, "sort", "calls", "column to sort by: "+strings.Join(top.Columns, ", ")+"; with --fleet: "+strings.Join(top.FleetColumns, ", "))
+	f.BoolVar(&o.Reverse, "reverse", false, "reverse the order")
+	f.StringVar(&o.Filter, "filter", "", "only connections whose id, listener, peer or service has this text; nodes whose name or a label does")
 	must(cmd.RegisterFlagCompletionFunc("interval", cobra.NoFileCompletions))
 	must(cmd.RegisterFlagCompletionFunc("sort", fixedValues(top.Columns...)))
 	must(cmd.RegisterFlagCompletionFunc("filter", cobra.NoFileCompletions))
 	return cmd
 }
 
-func (a *app) top(cmd *cobra.Command, o *top.Options) error {
-	const instead = "for files and scripts there are rdmactl connections watch and rdmactl connections list -o json"
+func (a *app) top(cmd *cobra.Command, o *top.Options, columns []string, run func(context.Context, top.Options) error) error {
+	const instead = "for files and scripts use rdmactl connections watch or rdmactl connections list -o json"
 	if a.format != output.FormatTable {
 		return usagef("top has no -o %s: %s", a.format, instead)
 	}
 	if o.Interval < leastInterval || o.Interval > mostInterval {
 		return usagef("--interval must be from %s to %s", leastInterval, mostInterval)
 	}
-	if !slices.Contains(top.Columns, o.Sort) {
-		return usagef("--sort %q is none of %s", o.Sort, strings.Join(top.Columns, ", "))
+	if !slices.Contains(columns, o.Sort) {
+		return usagef("--sort %q is not one of %s", o.Sort, strings.Join(columns, ", "))
 	}
 	out, ok := terminalOf(a.stdout)
 	if in, inOK := terminalOf(os.Stdin); ok && inOK {
@@ -81,7 +95,7 @@ func (a *app) top(cmd *cobra.Command, o *top.Options) error {
 	}
 	defer conn.Close()
 	o.Conn, o.Addr, o.Timeout, o.Env = conn, a.addr, a.timeout, a.colourEnv(os.Environ())
-	return top.Run(cmd.Context(), *o)
+	return run(cmd.Context(), *o)
 }
 
 // terminalOf is the file behind a stream, if it is a terminal.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -21,7 +22,7 @@ type traceFilter struct {
 
 func (f *traceFilter) flags(a *app, cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.connections, "connection", nil, "only this connection; several with commas, or given again")
+	flags.StringSliceVar(&f.connections, "connection", nil, "only this connection; for several use commas or repeat the flag")
 	flags.StringVar(&f.listener, "listener", "", "only connections of this listener")
 	flags.StringVar(&f.peer, "peer", "", "only peers within this address or CIDR")
 	must(cmd.RegisterFlagCompletionFunc("connection", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -35,16 +36,16 @@ func (f *traceFilter) message() *rdmadv1.TraceFilter {
 	return &rdmadv1.TraceFilter{ConnectionIds: f.connections, Listener: f.listener, Peer: f.peer}
 }
 
-const traceHelp = `Print a line for each message that goes over connections, and for each RDMA
-Read and Write that rdmad makes, until interrupted: transport header, chunks,
-and the RPC message's program and procedure. JSON and YAML have the headers
-whole. A reply's procedure is known if its call was seen.
+const traceHelp = `Print a line for each message on connections, and for each RDMA Read and Write
+that rdmad makes, until you interrupt it, also after a restart of rdmad: transport header, chunks, and the RPC
+message's program and procedure. JSON and YAML have the complete headers. A reply
+has its procedure if the trace saw the call.
 
-With --check a referee judges each connection by the rules of docs/referee.md.
-A line under an event says which rule it broke, and the exit code is 1 if there
-was one. Rules that need what came before the trace, or was dropped, are silent.
+With --check a referee judges each connection by the rules of docs/referee.md. A
+line under an event names the rule that it broke, and the exit code is 1. Rules
+that need events before the trace, or dropped ones, are silent.
 
-What is not read in time is dropped and counted; connections never wait.`
+rdmad drops and counts events that are not read in time; connections never wait.`
 
 func newTrace(a *app) *cobra.Command {
 	var f traceFilter
@@ -52,15 +53,16 @@ func newTrace(a *app) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:               "trace",
-		Short:             "Messages on connections as they go, decoded",
+		Short:             "Print the messages of connections, decoded",
 		Long:              traceHelp,
 		Example:           "  rdmactl trace --connection 3 --count 20\n  rdmactl trace --check --listener nfs",
+		Annotations:       streams,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.trace(cmd.Context(), &f, count, check) },
 	}
 	f.flags(a, cmd)
-	cmd.Flags().UintVar(&count, "count", 0, "stop after so many events; 0 for never")
+	cmd.Flags().UintVar(&count, "count", 0, "stop after this number of events; 0 for never")
 	cmd.Flags().BoolVar(&check, "check", false, "judge connections, and exit with 1 if a rule was broken")
 	must(cmd.RegisterFlagCompletionFunc("count", cobra.NoFileCompletions))
 	return cmd
@@ -69,40 +71,55 @@ func newTrace(a *app) *cobra.Command {
 // trace prints events until it is interrupted, has had enough, or the
 // connections that it was asked for have ended.
 func (a *app) trace(ctx context.Context, f *traceFilter, count uint, check bool) error {
-	conn, err := a.dial()
+	t := tracing{app: a, count: count, req: &rdmadv1.TraceRequest{Filter: f.message(), Check: check}, printer: a.printer()}
+	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error { return t.stream(ctx, conn, begun) })
+	if err != nil && !ended(ctx, err) && !errors.Is(err, io.EOF) {
+		return err
+	}
+	fmt.Fprintf(a.stderr, "%d events, %.0f dropped\n", t.events, t.dropped+t.dropping)
+	if t.violations > 0 {
+		return fmt.Errorf("%d violations", t.violations)
+	}
+	return nil
+}
+
+// tracing is a trace in progress, of one rdmad or, after restarts, of several.
+type tracing struct {
+	*app
+	req        *rdmadv1.TraceRequest
+	count      uint // of events, after which to stop; 0 for never
+	printer    *output.Printer
+	events     uint
+	violations int
+	// dropped events are those of earlier streams, dropping those of this one.
+	dropped, dropping float64
+}
+
+// stream prints the events of one stream.
+func (t *tracing) stream(ctx context.Context, conn *grpc.ClientConn, begun func()) error {
+	t.dropped, t.dropping = t.dropped+t.dropping, 0
+	stream, err := rdmadv1.NewDiagnosticsServiceClient(conn).Trace(ctx, t.req)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	stream, err := rdmadv1.NewDiagnosticsServiceClient(conn).Trace(ctx, &rdmadv1.TraceRequest{Filter: f.message(), Check: check})
-	if err != nil && !ended(ctx, err) {
-		return err
-	}
-	if check && err == nil {
-		header, err := stream.Header()
-		if err == nil && len(header.Get(rdmadv1.JudgedHeader)) == 0 {
-			return errors.New("this rdmad is older than rdmactl and judges nothing: trace without --check")
+	// rdmad sends the header when nothing is missed from then on. An error comes
+	// without it, and is the first Recv's.
+	if header, err := stream.Header(); err == nil && header != nil {
+		if t.req.GetCheck() && len(header.Get(rdmadv1.JudgedHeader)) == 0 {
+			return errors.New("this rdmad is too old for --check: trace without it")
 		}
+		begun()
 	}
-	events, violations, dropped := uint(0), 0, 0.0
-	for p := a.printer(); err == nil && (count == 0 || events < count); events++ {
-		var e *rdmadv1.TraceResponse
-		e, err = stream.Recv()
-		if ended(ctx, err) || errors.Is(err, io.EOF) {
-			break
-		}
+	for ; t.count == 0 || t.events < t.count; t.events++ {
+		e, err := stream.Recv()
 		if err != nil {
 			return err
 		}
-		dropped = e.GetDropped()
-		violations += len(e.GetViolations())
-		if err := a.traceEvent(p, e); err != nil {
+		t.dropping = e.GetDropped()
+		t.violations += len(e.GetViolations())
+		if err := t.traceEvent(t.printer, e); err != nil {
 			return err
 		}
-	}
-	fmt.Fprintf(a.stderr, "%d events, %.0f dropped\n", events, dropped)
-	if violations > 0 {
-		return fmt.Errorf("%d violations", violations)
 	}
 	return nil
 }
@@ -122,7 +139,7 @@ func (a *app) traceEvent(p *output.Printer, e *rdmadv1.TraceResponse) error {
 		}
 	}
 	if reason := e.GetGivenUp(); reason != "" {
-		return p.Note("  connection %s is not judged any more: %s", e.GetConnectionId(), reason)
+		return p.Note("  connection %s is no longer judged: %s", e.GetConnectionId(), reason)
 	}
 	return nil
 }

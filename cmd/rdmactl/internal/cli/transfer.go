@@ -1,33 +1,39 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/configfile"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/settingsproto"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
+	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 )
 
-const exportHelp = `What every scope says, connections apart, for settings import to load. FILE, or
-standard output without it, is YAML when it is called .yaml or .yml or -o yaml
-says so, else JSON. A file that is there is replaced when all of the new one is
-written.`
+const exportHelp = `Write what is in force at the global scope, and what every listener and peer scope
+says over that. The output has the sections settings and scopes of a configuration
+file: put it into one as it is, or load it with settings import. It is YAML; TOML or
+JSON if FILE ends in .toml or .json, JSON with -o json. An existing FILE is replaced when
+the new one is complete. Settings of connections are not in it: they end with them.`
 
 func newSettingsExport(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "export [FILE]",
-		Short:   "What every scope says, for settings import",
+		Short:   "Write the settings of all scopes as a part of a configuration file",
 		Long:    exportHelp,
-		Example: "  rdmactl settings export tuned.yaml",
+		Example: "  rdmactl settings export tuned.yaml\n  rdmactl settings export -o json | jq .settings.credits",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("%s: %q is one argument too many; see --help", cmd.CommandPath(), args[1])
@@ -35,20 +41,25 @@ func newSettingsExport(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			name := toStdout
+			if len(args) > 0 {
+				name = args[0]
+			}
+			if name != toStdout {
+				if err := a.alone("export to a file"); err != nil {
+					return err
+				}
+			}
 			res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ExportSettings,
 				&rdmadv1.ExportSettingsRequest{})
 			if err != nil {
 				return err
 			}
-			name := toStdout
-			if len(args) > 0 {
-				name = args[0]
+			c, err := contents(res)
+			if err != nil {
+				return err
 			}
-			encode := output.JSON
-			if a.format == output.FormatYAML || a.format == output.FormatTable && isYAML(name) {
-				encode = output.YAML
-			}
-			out, err := encode(res)
+			out, err := c.Write(exportFormat(a.format, name))
 			if err != nil {
 				return err
 			}
@@ -65,12 +76,38 @@ func newSettingsExport(a *app) *cobra.Command {
 	}
 }
 
-func isYAML(name string) bool {
-	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+// exportFormat is that of the file's name, unless -o says which.
+func exportFormat(asked, name string) string {
+	switch ext := strings.TrimPrefix(filepath.Ext(name), "."); {
+	case asked == output.FormatJSON, asked == output.FormatTable && ext == configfile.JSON:
+		return configfile.JSON
+	case asked == output.FormatTable && ext == configfile.TOML:
+		return configfile.TOML
+	}
+	return configfile.YAML
 }
 
-// replaceFile puts another file in the place of one, or leaves that as it is.
-// What is no file, such as /dev/stdout, is written to.
+// contents are the settings of an export: those in force at the global scope, and what
+// narrower scopes say.
+func contents(res *rdmadv1.ExportSettingsResponse) (*configfile.Contents, error) {
+	c := &configfile.Contents{Values: settingsproto.Values(res.GetBase()), Scopes: make(map[settings.Scope]live.Values)}
+	for _, one := range res.GetScopes() {
+		scope, err := settings.ParseScope(one.GetScope())
+		if err != nil {
+			return nil, err
+		}
+		v := settingsproto.Values(one.GetSettings())
+		if scope.Kind == settings.Global {
+			c.Values.Overlay(&v)
+		} else {
+			c.Scopes[scope] = v
+		}
+	}
+	return c, nil
+}
+
+// replaceFile replaces a file by a new one, or leaves the old one as it is. It
+// writes to a path that is no file, such as /dev/stdout.
 func replaceFile(name string, data []byte) (err error) {
 	if info, statErr := os.Stat(name); statErr == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
@@ -105,10 +142,12 @@ func replaceFile(name string, data []byte) (err error) {
 func newSettingsImport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Make what every scope says the same as in an export",
-		Long: `Make what every scope says the same as in an export, connections apart, as one
-change. Scopes that aren't in it lose what they say. FILE is JSON or YAML; -
-stands for standard input.`,
+		Short: "Make the settings of all scopes those of an export or a configuration file",
+		Long: `Replace the settings of all scopes except connections by those of FILE, in one change.
+FILE is an export or a configuration file; of the latter, only the sections settings and
+scopes are read. It is YAML, or TOML or JSON by its name. - stands for standard input.
+The change removes a setting that an operator made if FILE does not have it. A setting of
+the daemon's own configuration file stays in force if FILE does not name it.`,
 		Example: `  rdmactl settings import tuned.yaml --dry-run
   rdmactl settings export | rdmactl --addr 192.0.2.8:20050 settings import -`,
 		Args: exactly("FILE"),
@@ -116,35 +155,82 @@ stands for standard input.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return []string{"json", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+			return []string{"json", "toml", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
 	var c changeFlags
 	c.flags(a, cmd)
 	c.commentFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		exported, err := readExport(cmd.InOrStdin(), args[0])
+		if args[0] == toStdout {
+			if err := a.alone("import from standard input"); err != nil {
+				return err
+			}
+		}
+		file, err := readSettings(cmd.InOrStdin(), args[0])
 		if err != nil {
 			return err
 		}
 		res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ImportSettings,
 			&rdmadv1.ImportSettingsRequest{
-				Scopes: exported.GetScopes(), Base: exported.GetBase(),
+				Scopes: scopeSettings(file), Base: settingsproto.Message(&file.Values),
 				ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, Comment: c.comment,
 			})
 		if err != nil {
-			return err
+			return blame(file, err)
 		}
 		return a.made(res, everything, c.dryRun, nil, changesTable(res.GetChanges(), res.GetEffects()))
 	}
 	return cmd
 }
 
-// maxExport bounds the file, in bytes: rdmad takes no larger request.
-const maxExport = 256 << 10
+// scopeSettings are the settings of narrower scopes, in the order of their names.
+func scopeSettings(c *configfile.Contents) (all []*rdmadv1.ScopeSettings) {
+	for scope, v := range c.Scopes {
+		all = append(all, &rdmadv1.ScopeSettings{Scope: scope.String(), Settings: settingsproto.Message(&v)})
+	}
+	slices.SortFunc(all, func(a, b *rdmadv1.ScopeSettings) int { return strings.Compare(a.GetScope(), b.GetScope()) })
+	return all
+}
 
-// readExport reads a file or standard input.
-func readExport(stdin io.Reader, name string) (*rdmadv1.ExportSettingsResponse, error) {
+// blame puts the lines of the file that give a setting before what rdmad says is wrong
+// with it.
+func blame(c *configfile.Contents, err error) error {
+	st, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	for _, d := range st.Details() {
+		bad, _ := d.(*errdetails.BadRequest)
+		for _, v := range bad.GetFieldViolations() {
+			if lines := linesOf(c, v.GetField()); lines != "" {
+				v.Field, v.Description = "", lines+": "+v.GetDescription()
+			}
+		}
+		if next, err := status.New(st.Code(), st.Message()).WithDetails(protoadapt.MessageV1Of(d.(proto.Message))); bad != nil && err == nil {
+			return next.Err()
+		}
+	}
+	return err
+}
+
+// linesOf are the places of the file that give a setting, at any scope.
+func linesOf(c *configfile.Contents, setting string) string {
+	var lines []string
+	for key, at := range c.Origins {
+		if at.Line > 0 && strings.HasSuffix(key, "."+setting) {
+			lines = append(lines, at.String())
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), ", ")
+}
+
+// maxExport bounds the file, in bytes.
+const maxExport = 1 << 20
+
+// readSettings reads a file or standard input.
+func readSettings(stdin io.Reader, name string) (*configfile.Contents, error) {
 	in := stdin
 	if name != toStdout {
 		f, err := os.Open(name)
@@ -161,26 +247,5 @@ func readExport(stdin io.Reader, name string) (*rdmadv1.ExportSettingsResponse, 
 	case len(text) > maxExport:
 		return nil, fmt.Errorf("%s: larger than %d bytes, which no export is", name, maxExport)
 	}
-	m, err := parseExport(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s is no export of settings: %w", name, err)
-	}
-	return m, nil
-}
-
-// parseExport reads YAML, of which JSON is a part.
-func parseExport(text []byte) (*rdmadv1.ExportSettingsResponse, error) {
-	var doc map[string]any
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, err
-	}
-	if _, ok := doc["scopes"]; !ok {
-		return nil, errors.New("it has no scopes")
-	}
-	raw, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	m := &rdmadv1.ExportSettingsResponse{}
-	return m, protojson.Unmarshal(raw, m)
+	return configfile.Read(name, text)
 }

@@ -3,13 +3,12 @@ package cli
 import (
 	"crypto/tls"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 )
 
-// unreachable tells no daemon, a wrong address, trouble with TLS and a daemon
-// that went away apart, by what grpc says of it.
+// unreachable distinguishes, by grpc's error, a missing daemon, a wrong
+// address, a TLS problem and a daemon that went away.
 func (a *app) unreachable(text string) string {
 	said, dialing := strings.CutPrefix(text, "connection error: desc = ")
 	said = strings.Trim(said, `"`)
@@ -20,23 +19,16 @@ func (a *app) unreachable(text string) string {
 	}
 	switch {
 	case dialing && cutOff(said):
-		return fmt.Sprintf("rdmad at %s ended the connection at once: does it want TLS? set --tls-cert, --tls-key and --tls-ca", a.addr)
+		return fmt.Sprintf("rdmad at %s ended the connection at once: does it need TLS? set --tls-cert, --tls-key and --tls-ca", a.addr)
+	case dialing && strings.HasPrefix(a.addr, "unix:") && strings.HasSuffix(said, "permission denied"):
+		return fmt.Sprintf("you may not open %s: use sudo, or become a member of the socket's group (ls -l shows it)", a.addr)
 	case dialing, strings.HasPrefix(text, "name resolver error:"):
 		cause := said[strings.LastIndex(said, ": ")+1:]
-		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR%s (%s)", a.addr, a.elsewhere(), strings.TrimSpace(cause))
+		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR (%s)", a.addr, strings.TrimSpace(cause))
 	case cutOff(said):
 		return fmt.Sprintf("rdmad at %s went away: was it stopped?", a.addr)
 	}
 	return text
-}
-
-// elsewhere tells of the socket of an installed rdmad, to who looked where one
-// without a configuration listens.
-func (a *app) elsewhere() string {
-	if info, err := os.Stat(a.socket); a.addr != defaultAddr || err != nil || info.Mode().Type() != os.ModeSocket {
-		return ""
-	}
-	return " to unix://" + a.socket
 }
 
 // cutOff says whether the other side ended the connection.
@@ -58,7 +50,7 @@ func (a *app) tlsTrouble(said string) string {
 	detail = strings.TrimPrefix(detail, "failed to verify certificate: ")
 	switch {
 	case strings.Contains(said, "first record does not look like a TLS handshake"):
-		return fmt.Sprintf("rdmad at %s has no TLS: leave --tls-cert and RDMACTL_TLS_CERT away, or is --addr wrong?", a.addr)
+		return fmt.Sprintf("rdmad at %s has no TLS: remove --tls-cert and RDMACTL_TLS_CERT, or is --addr wrong?", a.addr)
 	case strings.Contains(said, "unknown authority"):
 		from := "the system's CAs: set --tls-ca"
 		if a.tls.ca != "" {
@@ -68,7 +60,7 @@ func (a *app) tlsTrouble(said string) string {
 	case strings.Contains(said, "x509: certificate is"), strings.Contains(said, "x509: cannot validate certificate for"):
 		return fmt.Sprintf("rdmad's certificate at %s is for another name: set --tls-server-name, or --addr (%s)", a.addr, detail)
 	case strings.Contains(said, "x509: "):
-		return fmt.Sprintf("rdmad's certificate at %s doesn't do (%s)", a.addr, detail)
+		return fmt.Sprintf("rdmad's certificate at %s is not valid (%s)", a.addr, detail)
 	case strings.Contains(said, "remote error: tls: "):
 		return a.refused(" (" + detail + ")")
 	case cutOff(said) && !strings.HasPrefix(said, "error reading from server:"):
@@ -81,7 +73,7 @@ func (a *app) tlsTrouble(said string) string {
 // if it can.
 func (a *app) refused(detail string) string {
 	if pair, err := tls.LoadX509KeyPair(a.tls.cert, a.tls.key); err == nil && time.Now().After(pair.Leaf.NotAfter) {
-		return fmt.Sprintf("rdmad at %s refused the certificate %s: it has expired on %s", a.addr, a.tls.cert, pair.Leaf.NotAfter.Local().Format(time.DateTime))
+		return fmt.Sprintf("rdmad at %s refused the certificate %s: it expired on %s", a.addr, a.tls.cert, pair.Leaf.NotAfter.Local().Format(time.DateTime))
 	}
-	return fmt.Sprintf("rdmad at %s refused the certificate %s: is it from rdmad's control.tls.client_ca, and does it name somebody?%s", a.addr, a.tls.cert, detail)
+	return fmt.Sprintf("rdmad at %s refused the certificate %s: is it from rdmad's control.tls.client_ca, and does it have a name?%s", a.addr, a.tls.cert, detail)
 }

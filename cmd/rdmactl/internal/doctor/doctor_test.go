@@ -43,7 +43,7 @@ type setup struct {
 
 func newSetup(t *testing.T) *setup {
 	t.Helper()
-	server, err := nfs.New(nfs.Config{Path: t.TempDir()})
+	server, err := nfs.New(nfs.Config{Export: nfs.Export{Path: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}

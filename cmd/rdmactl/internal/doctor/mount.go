@@ -70,7 +70,7 @@ func (v *visit) getPort(ctx context.Context) (uint16, error) {
 	d := xdr.NewDecoder(results)
 	port := d.Uint32()
 	if d.Err() != nil || port > 65535 {
-		return 0, errors.New("its answer makes no sense")
+		return 0, errors.New("its answer is malformed")
 	}
 	return uint16(port), nil
 }
@@ -108,7 +108,7 @@ func (v *visit) export(ctx context.Context) Finding {
 	}
 	all, err := exports(results)
 	if err != nil {
-		return fail("the list of exports makes no sense: "+err.Error(), "see whether port "+fmt.Sprint(v.mount.port)+" is MOUNT's")
+		return fail("the list of exports is malformed: "+err.Error(), "see whether port "+fmt.Sprint(v.mount.port)+" is MOUNT's")
 	}
 	path := v.Export
 	if path == "" && len(all) > 0 {
@@ -130,7 +130,7 @@ func (v *visit) mnt(ctx context.Context, at, path string, all []string) Finding 
 	d := xdr.NewDecoder(results)
 	status := mountv3.Mountstat3(d.Uint32())
 	if d.Err() != nil {
-		return fail("the answer to MNT of "+path+" makes no sense", "see whether this is MOUNT's port")
+		return fail("the answer to MNT of "+path+" is malformed", "see whether this is MOUNT's port")
 	}
 	switch status {
 	case mountv3.MNT3_OK:

@@ -2,7 +2,8 @@ package output
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
 // Bar is a row of a histogram.
@@ -13,9 +14,6 @@ type Bar struct {
 
 // barWidth is the length of the longest bar, in terminal columns.
 const barWidth = 40
-
-// eighths are the ends of bars, in eighths of a column.
-var eighths = []rune(" ▏▎▍▌▋▊▉")
 
 // Histogram draws counts as bars under two headings. Rows without a count at
 // both ends are left out.
@@ -32,20 +30,7 @@ func Histogram(of, count string, bars []Bar) *Table {
 	}
 	t := &Table{Columns: []Column{{Name: of, Right: true}, {Name: count, Right: true}, {}}}
 	for _, b := range bars {
-		t.Row(b.Label, fmt.Sprintf("%.0f", b.Count), bar(b.Count, most))
+		t.Row(b.Label, fmt.Sprintf("%.0f", b.Count), terminal.Bar(b.Count, most, barWidth))
 	}
 	return t
-}
-
-// bar shows n of most. Whatever is there can be seen.
-func bar(n, most float64) string {
-	if n <= 0 {
-		return ""
-	}
-	parts := max(int(n/most*barWidth*8+0.5), 1)
-	out := strings.Repeat("█", parts/8)
-	if rest := parts % 8; rest > 0 {
-		out += string(eighths[rest])
-	}
-	return out
 }

@@ -3,6 +3,8 @@ package output
 import (
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
 func TestHistogram(t *testing.T) {
@@ -22,7 +24,7 @@ func TestHistogram(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("got\n%s, want\n%s", out.String(), want)
 	}
-	if b := bar(1, 1e9); b != "▏" {
+	if b := terminal.Bar(1, 1e9, barWidth); b != "▏" {
 		t.Errorf("one of many is %q", b)
 	}
 	out.Reset()

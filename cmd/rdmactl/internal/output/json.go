@@ -15,19 +15,6 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// JSON is m's protobuf JSON, indented, with a line's end.
-func JSON(m proto.Message) ([]byte, error) {
-	compact, err := JSONLine(m)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, compact, "", "  "); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
 // JSONLine is m's protobuf JSON on one line, with a line's end. protojson
 // varies white space from build to build on purpose; here it is always the
 // same.
@@ -44,16 +31,7 @@ func JSONLine(m proto.Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// YAML is m's protobuf JSON as block-style YAML, in the same order.
-func YAML(m proto.Message) ([]byte, error) {
-	raw, err := JSONLine(m)
-	if err != nil {
-		return nil, err
-	}
-	return yamlOf(raw)
-}
-
-// yamlOf turns JSON into YAML.
+// yamlOf turns JSON into block-style YAML, in the same order.
 func yamlOf(raw []byte) ([]byte, error) {
 	var doc yaml.Node // JSON is YAML, and a node keeps the order
 	if err := yaml.Unmarshal(raw, &doc); err != nil {

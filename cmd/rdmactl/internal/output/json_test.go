@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -36,11 +37,18 @@ var busy = &rdmadv1.ListConnectionsResponse{Connections: []*rdmadv1.Connection{{
 	Id: "1", Peer: "yes", Calls: 1 << 53, Replies: 1e6, Sends: 12345678901, RdmaReads: 0.5e7, BytesSent: 9e15, Extensions: []string{"1.5", "null"},
 }}}
 
-func TestJSONIsTheAnswer(t *testing.T) {
-	out, err := JSON(busy)
-	if err != nil {
+// answer returns what a Printer writes for m.
+func answer(t *testing.T, format string, m proto.Message) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := NewPrinter(&out, format).Answer(m, nil); err != nil {
 		t.Fatal(err)
 	}
+	return out.Bytes()
+}
+
+func TestJSONIsTheAnswer(t *testing.T) {
+	out := answer(t, FormatJSON, busy)
 	back := &rdmadv1.ListConnectionsResponse{}
 	if err := protojson.Unmarshal(out, back); err != nil || !proto.Equal(back, busy) {
 		t.Errorf("reads as %v, %v", back, err)
@@ -53,14 +61,7 @@ func TestJSONIsTheAnswer(t *testing.T) {
 }
 
 func TestYAMLSaysTheSame(t *testing.T) {
-	asJSON, err := JSON(busy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asYAML, err := YAML(busy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asJSON, asYAML := answer(t, FormatJSON, busy), answer(t, FormatYAML, busy)
 	var fromJSON, fromYAML any
 	if err := json.Unmarshal(asJSON, &fromJSON); err != nil {
 		t.Fatal(err)

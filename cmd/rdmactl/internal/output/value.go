@@ -30,3 +30,28 @@ func (p *Printer) value(v any, indent bool) error {
 	}
 	return p.raw(raw, indent)
 }
+
+// Object is a JSON object whose members keep their order.
+type Object []Member
+
+// Member is one member of an Object.
+type Member struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// MarshalJSON writes the members in their order.
+func (o Object) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, m := range o {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name, err := json.Marshal(m.Name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, name...), ':'), m.Value...)
+	}
+	return append(out, '}'), nil
+}

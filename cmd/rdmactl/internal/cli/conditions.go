@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+const conditionsHelp = `Lists the condition of each listener, service, export, upstream, connector, device and
+certificate, of the state directory, of the last reload and more. Each has a reason, the
+time since when it holds, and what to do. Conditions that are not OK come first:
+  OK        nothing to do
+  UNKNOWN   not checked yet
+  DEGRADED  it works, but less well, or not for long
+  FAILED    it does not do its work
+
+The exit code is 1 when something is not OK; with --failed, when something FAILED.`
+
+func newConditions(a *app) *cobra.Command {
+	var failed bool
+	cmd := &cobra.Command{
+		Use:               "conditions",
+		Short:             "List the conditions: what is OK and what is not, with reason and remedy",
+		Long:              conditionsHelp,
+		Example:           "  rdmactl conditions\n  rdmactl conditions -o json\n  rdmactl conditions watch",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.conditions(cmd.Context(), failed)
+		},
+	}
+	cmd.Flags().BoolVar(&failed, "failed", false, "only those that FAILED, for health checks")
+	cmd.AddCommand(&cobra.Command{
+		Use:               "watch",
+		Short:             "Conditions as they are, then every change until interrupted",
+		Long:              "Conditions as they are, then a line for each that changes, until interrupted.",
+		Example:           "  rdmactl conditions watch -o json",
+		Annotations:       streams,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p := a.printer()
+			return follow(cmd.Context(), a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.WatchConditions, &rdmadv1.WatchConditionsRequest{},
+				func(e *rdmadv1.WatchConditionsResponse) error {
+					return p.Event(e, func() []output.Cell { return conditionLine(e) })
+				})
+		},
+	})
+	return cmd
+}
+
+// notWellError makes the exit code 1; the table says why.
+type notWellError struct{ bad, all int }
+
+func (e *notWellError) Error() string {
+	return fmt.Sprintf("%d of %d conditions are not OK", e.bad, e.all)
+}
+
+func (a *app) conditions(ctx context.Context, failed bool) error {
+	res, err := ask(ctx, a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.ListConditions, &rdmadv1.ListConditionsRequest{})
+	if err != nil {
+		return err
+	}
+	if failed {
+		res.Conditions = slices.DeleteFunc(res.Conditions, func(c *rdmadv1.Condition) bool { return c.GetStatus() != rdmadv1.Condition_FAILED })
+	}
+	all := slices.Clone(res.GetConditions())
+	slices.SortStableFunc(all, func(x, y *rdmadv1.Condition) int { return int(y.GetStatus()) - int(x.GetStatus()) })
+	if err := a.printer().Answer(res, func() *output.Table { return conditionTable(all) }); err != nil || res.GetHealthy() || failed && len(all) == 0 {
+		return err
+	}
+	good := slices.IndexFunc(all, func(c *rdmadv1.Condition) bool { return c.GetStatus() == rdmadv1.Condition_OK })
+	if good < 0 {
+		good = len(all)
+	}
+	return &notWellError{good, len(all)}
+}
+
+func conditionTable(all []*rdmadv1.Condition) *output.Table {
+	t := &output.Table{Columns: []output.Column{{Name: "STATUS"}, {Name: "KIND"}, {Name: "NAME"}, {Name: "SINCE"}, {Name: "REASON"}, {Name: "MESSAGE"}}}
+	for _, c := range all {
+		t.Cells(conditionStatus(c), output.Cell{Text: c.GetKind()}, output.Cell{Text: c.GetName()}, output.Cell{Text: clock(c.GetSince())},
+			output.Cell{Text: c.GetReason()}, output.Cell{Text: c.GetMessage()})
+		if c.GetRemedy() != "" {
+			t.Row("", "", "", "", "", "→ "+c.GetRemedy())
+		}
+	}
+	return t
+}
+
+var statusColours = map[rdmadv1.Condition_Status]output.Colour{
+	rdmadv1.Condition_OK: output.Green, rdmadv1.Condition_UNKNOWN: output.Yellow,
+	rdmadv1.Condition_DEGRADED: output.Yellow, rdmadv1.Condition_FAILED: output.Red,
+}
+
+func conditionStatus(c *rdmadv1.Condition) output.Cell {
+	return output.Cell{Text: c.GetStatus().String(), Colour: statusColours[c.GetStatus()]}
+}
+
+func conditionLine(e *rdmadv1.WatchConditionsResponse) []output.Cell {
+	c := e.GetCondition()
+	status := conditionStatus(c)
+	at := c.GetSince().AsTime()
+	if e.GetRemoved() {
+		status, at = output.Cell{Text: "GONE"}, time.Now()
+	}
+	status.Text = fmt.Sprintf("%-8s", status.Text)
+	return []output.Cell{
+		{Text: at.Local().Format(time.TimeOnly)}, status, {Text: c.GetKind() + "/" + c.GetName()}, {Text: c.GetReason()},
+		{Text: c.GetMessage()},
+	}
+}
+
+// healthRow shows the health in the summary. An older rdmad does not report it.
+func healthRow(t *output.Table, s *rdmadv1.GetStatusResponse) {
+	cell := output.Cell{Text: "healthy", Colour: output.Green}
+	if worst := s.GetWorstCondition(); worst != nil {
+		cell = output.Cell{Colour: statusColours[worst.GetStatus()], Text: fmt.Sprintf("%d not OK (rdmactl conditions): %s/%s %s %s",
+			s.GetConditionsNotOk(), worst.GetKind(), worst.GetName(), worst.GetStatus(), worst.GetReason())}
+		if worst.GetMessage() != "" {
+			cell.Text += ": " + worst.GetMessage()
+		}
+	} else if !s.GetHealthy() {
+		return
+	}
+	t.Cells(output.Cell{Text: "health"}, cell)
+}

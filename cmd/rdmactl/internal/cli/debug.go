@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newDebug(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "debug", Short: "Look into the rdmad process"}
+	cmd.AddCommand(newDebugChannelz(a), newDebugPprof(a))
+	return group(cmd)
+}
+
+// timedProfiles are the profiles over a time.
+var timedProfiles = []rdmadv1.ProfileRequest_Kind{
+	rdmadv1.ProfileRequest_BLOCK, rdmadv1.ProfileRequest_CPU, rdmadv1.ProfileRequest_MUTEX, rdmadv1.ProfileRequest_TRACE,
+}
+
+// profileFlags say where a profile goes, and how long it takes.
+type profileFlags struct {
+	file     string
+	duration time.Duration
+}
+
+func newDebugPprof(a *app) *cobra.Command {
+	var f profileFlags
+	cmd := &cobra.Command{
+		Use:   "pprof PROFILE",
+		Short: "Write a profile of the rdmad process to a file",
+		Long: `Write a profile of the rdmad process to a file, for go tool pprof: allocs,
+goroutine, heap or threadcreate show a moment; block, cpu and mutex what happens
+in --duration. The profile trace is an execution trace for go tool trace. You need
+the role admin.`,
+		Example: `  rdmactl debug pprof heap -w heap.pprof
+  rdmactl debug pprof cpu -w cpu.pprof --duration 30s`,
+		Args:              exactly("PROFILE"),
+		ValidArgsFunction: fixed(profiles()...),
+	}
+	cmd.Flags().StringVarP(&f.file, "write", "w", "", "file to write or overwrite; - for standard output")
+	cmd.Flags().DurationVar(&f.duration, "duration", 10*time.Second, "how long to take block, cpu, mutex or trace; at most 10m")
+	must(cmd.RegisterFlagCompletionFunc("duration", cobra.NoFileCompletions))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		req, err := f.request(a, args[0], cmd.Flags().Changed("duration"))
+		if err != nil {
+			return err
+		}
+		return a.profile(cmd.Context(), req, f.file)
+	}
+	return cmd
+}
+
+// profiles are the names of the profiles.
+func profiles() (names []string) {
+	for n := rdmadv1.ProfileRequest_ALLOCS; n <= rdmadv1.ProfileRequest_TRACE; n++ {
+		names = append(names, strings.ToLower(n.String()))
+	}
+	return names
+}
+
+func (f *profileFlags) request(a *app, name string, timed bool) (*rdmadv1.ProfileRequest, error) {
+	kind := rdmadv1.ProfileRequest_Kind(rdmadv1.ProfileRequest_Kind_value[strings.ToUpper(name)])
+	req := &rdmadv1.ProfileRequest{Kind: kind}
+	switch {
+	case kind == rdmadv1.ProfileRequest_KIND_UNSPECIFIED:
+		return nil, usagef("%q is not one of %s", name, strings.Join(profiles(), ", "))
+	case f.file == "":
+		return nil, usagef("debug pprof needs -w FILE, or -w - for standard output")
+	case f.file == toStdout && a.format != output.FormatTable:
+		return nil, usagef("-w - and -o %s both use standard output: change one of them", a.format)
+	case slices.Contains(timedProfiles, kind):
+		req.Duration = durationpb.New(f.duration)
+	case timed:
+		return nil, usagef("--duration is only for block, cpu, mutex and trace: %s shows a moment", name)
+	}
+	return req, nil
+}
+
+// written is what became of a profile.
+type written struct {
+	File  string `json:"file"`
+	Bytes int64  `json:"bytes"`
+}
+
+// profile writes what rdmad sends. A file that is there is overwritten when the first part comes,
+// not when rdmad refuses.
+func (a *app) profile(ctx context.Context, req *rdmadv1.ProfileRequest, name string) error {
+	var out io.WriteCloser
+	done := written{File: name}
+	err := follow(ctx, a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.Profile, req, func(part *rdmadv1.ProfileResponse) (err error) {
+		if out == nil {
+			if out, err = a.create(name); err != nil {
+				return err
+			}
+		}
+		n, err := out.Write(part.GetData())
+		done.Bytes += int64(n)
+		return err
+	})
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if out != nil {
+		err = errors.Join(err, out.Close())
+	}
+	if err == nil && ctx.Err() != nil {
+		err = errors.New("interrupted: the profile is not complete")
+	}
+	if err != nil {
+		return err
+	}
+	if a.format != output.FormatTable {
+		return a.printer().Value(&done, nil)
+	}
+	fmt.Fprintf(a.stderr, "%s: %d bytes\n", done.File, done.Bytes)
+	return nil
+}
+
+// create opens a file to write, or standard output.
+func (a *app) create(name string) (io.WriteCloser, error) {
+	if name == toStdout {
+		return nopCloser{a.stdout}, nil
+	}
+	return os.Create(name)
+}

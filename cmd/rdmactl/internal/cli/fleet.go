@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newFleet(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fleet",
+		Short: "The fleet of this rdmad: its nodes, policies and rollouts",
+		Long: `Shows and changes the fleet in which the rdmad at --addr is. Every rdmad of the fleet
+answers in the same way. Policies give settings to the nodes that they select by labels.`,
+	}
+	cmd.AddCommand(newFleetNodes(a), newFleetShow(a), newFleetDrift(a), newFleetPolicies(a), newFleetApply(a), newFleetRollouts(a), newFleetRollback(a), newFleetHistory(a), newFleetRemove(a))
+	return group(cmd)
+}
+
+// fleetNodes asks for all nodes. Keys of nodes that can't be read go to standard error.
+func (a *app) fleetNodes(ctx context.Context) (*rdmadv1.ListNodesResponse, error) {
+	all := &rdmadv1.ListNodesResponse{}
+	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		client := rdmadv1.NewFleetServiceClient(conn)
+		return pages(func(token string) (string, error) {
+			res, err := client.ListNodes(ctx, &rdmadv1.ListNodesRequest{PageToken: token})
+			all.Nodes = append(all.Nodes, res.GetNodes()...)
+			all.Problems = append(all.Problems, res.GetProblems()...)
+			return res.GetNextPageToken(), err
+		})
+	})
+	for _, problem := range all.GetProblems() {
+		fmt.Fprintln(a.stderr, "rdmactl: warning:", problem)
+	}
+	return all, err
+}
+
+func newFleetNodes(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "nodes",
+		Short: "List the nodes of the fleet",
+		Long: `Lists the nodes of the fleet. ASSIGNED is the revision of what a node is to have, APPLIED
+that of what it has. DRIFT is yes if they differ, or if operators of the node set other
+values than its policies: fleet drift shows which. CALLS/S, ERRORS/S and P99 are those of the
+last interval, of about 5 seconds: an error is a call that was answered with an RPC error or
+an NFS status of the server, such as NFS3ERR_IO, or an error of an RDMA connection. A node
+that is DOWN is not connected to etcd. It may serve its clients.`,
+		Example:           "  rdmactl fleet nodes\n  rdmactl fleet nodes -o json\n  rdmactl fleet nodes watch",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "watch",
+		Short: "Nodes as they are, then every change until interrupted",
+		Long: `Prints the nodes, then a line when one joins, leaves, is assigned other policies, or
+reports something other than its load, until you interrupt it. It continues with what changed
+meanwhile after a restart of rdmad or of etcd.`,
+		Example:           "  rdmactl fleet nodes watch\n  rdmactl fleet nodes watch -o json",
+		Annotations:       streams,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.watchNodes(cmd.Context()) },
+	})
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		res, err := a.fleetNodes(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return a.printer().Answer(res, func() *output.Table { return fleetTable(res.GetNodes()) })
+	}
+	return cmd
+}
+
+func fleetTable(all []*rdmadv1.FleetNode) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "NAME"}, {Name: "STATE"}, {Name: "HEALTHY"}, {Name: "DRIFT"}, {Name: "ASSIGNED", Right: true}, {Name: "APPLIED", Right: true},
+		{Name: "CALLS/S", Right: true}, {Name: "ERRORS/S", Right: true}, {Name: "P99", Right: true}, {Name: "VERSION", Drop: 1}, {Name: "LABELS", Min: 10},
+	}}
+	for _, n := range all {
+		calls, errors, p99 := nodeLoad(n)
+		t.Cells(output.Cell{Text: n.GetName()}, nodeState(n), yes(n.GetHealthy(), output.Plain, output.Yellow), yes(n.GetDrift(), output.Yellow, output.Plain),
+			output.Cell{Text: count(n.GetAssignedRevision())}, output.Cell{Text: count(n.GetAppliedRevision())},
+			output.Cell{Text: calls}, output.Cell{Text: errors}, output.Cell{Text: p99},
+			output.Cell{Text: n.GetVersion()}, output.Cell{Text: labelText(n.GetLabels())})
+	}
+	return t
+}
+
+// nodeLoad writes the load of the last report. That of a node that is DOWN says nothing of now.
+func nodeLoad(n *rdmadv1.FleetNode) (calls, errors, p99 string) {
+	s := n.GetStatus()
+	if s == nil || n.GetState() != rdmadv1.FleetNode_UP {
+		return "", "", ""
+	}
+	return fmt.Sprintf("%.1f", s.GetCallsPerSecond()), fmt.Sprintf("%.1f", s.GetErrorsPerSecond()), took(s.GetP99())
+}
+
+func nodeState(n *rdmadv1.FleetNode) output.Cell {
+	c := output.Cell{Text: n.GetState().String(), Colour: output.Green}
+	if n.GetState() != rdmadv1.FleetNode_UP {
+		c.Colour = output.Red
+	}
+	return c
+}
+
+// yes writes a switch, in one of two colours.
+func yes(on bool, yesColour, noColour output.Colour) output.Cell {
+	if on {
+		return output.Cell{Text: "yes", Colour: yesColour}
+	}
+	return output.Cell{Text: "no", Colour: noColour}
+}
+
+func labelText(labels map[string]string) string {
+	parts := make([]string, 0, len(labels))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, name+"="+labels[name])
+	}
+	return strings.Join(parts, ",")
+}
+
+// noNodeError means that the fleet has no node of a name.
+type noNodeError struct{ name string }
+
+func (e *noNodeError) Error() string {
+	return "the fleet has no node " + e.name + ": rdmactl fleet nodes lists them"
+}
+
+func newFleetShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show NODE",
+		Short:             "All that the fleet knows of a node",
+		Long:              "Shows a node of the fleet: its policies, its last report, its conditions that are not OK, and the settings that its operators set over those of policies.",
+		Example:           "  rdmactl fleet show gateway-1",
+		Args:              exactly("NODE"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := a.fleetNodes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(res.GetNodes(), func(n *rdmadv1.FleetNode) bool { return n.GetName() == args[0] })
+			if i < 0 {
+				return &noNodeError{args[0]}
+			}
+			n := res.GetNodes()[i]
+			return a.printer().Answer(n, func() *output.Table { return nodeTable(n) })
+		},
+	}
+}
+
+func nodeTable(n *rdmadv1.FleetNode) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	t.Row("name", n.GetName())
+	t.Cells(output.Cell{Text: "state"}, nodeState(n))
+	t.Row("labels", labelText(n.GetLabels()))
+	t.Row("version", n.GetVersion())
+	t.Row("policies", orWords(n.GetPolicies(), "none"))
+	t.Row("assigned", count(n.GetAssignedRevision()))
+	t.Row("applied", count(n.GetAppliedRevision()))
+	s := n.GetStatus()
+	if s == nil {
+		t.Row("report", "none")
+		return t
+	}
+	t.Row("control", s.GetControlAddress())
+	t.Row("report", clock(s.GetTime()))
+	if s.GetRefused() != "" {
+		t.Cells(output.Cell{Text: "refused"}, output.Cell{Text: s.GetRefused(), Colour: output.Red})
+	}
+	calls, errors, p99 := nodeLoad(n)
+	if n.GetState() == rdmadv1.FleetNode_UP {
+		t.Row("load", fmt.Sprintf("%s calls/s, %s errors/s, p99 %s, %d connections", calls, errors, p99, s.GetConnections()))
+	}
+	o := s.GetOutcomes()
+	t.Row("connections", fmt.Sprintf("%d applied, %d pending reconnect, %d unsupported", o.GetApplied(), o.GetPendingReconnect(), o.GetUnsupported()))
+	for _, pin := range s.GetPins() {
+		t.Row("pin", pin)
+	}
+	for _, c := range s.GetConditions() {
+		cell := conditionStatus(c)
+		cell.Text += " " + c.GetKind() + "/" + c.GetName() + " " + c.GetReason() + ": " + c.GetMessage()
+		t.Cells(output.Cell{Text: "condition"}, cell)
+	}
+	return t
+}
+
+func newFleetRemove(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NODE",
+		Short: "Remove a node that is DOWN from the fleet",
+		Long: `Removes what etcd has of a node that is DOWN: its last report and its assignment. A node
+that is UP leaves first: take the section fleet out of its configuration, and restart it.`,
+		Example:           "  rdmactl fleet remove gateway-3",
+		Args:              exactly("NODE"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.RemoveNode, &rdmadv1.RemoveNodeRequest{Name: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.said(res, "node %s is removed", args[0])
+		},
+	}
+}
+
+func newFleetDrift(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "drift",
+		Short: "List the nodes whose settings are not those of their policies",
+		Long: `Lists the nodes whose settings are not those of their policies, with the reason: the
+node has not applied its assignment, or its operators set another value. To take such a
+value away, run rdmactl settings set KEY=unset --scope SCOPE on the node.`,
+		Example:           "  rdmactl fleet drift",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := a.fleetNodes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			drifted := &rdmadv1.ListNodesResponse{Problems: res.GetProblems()}
+			for _, n := range res.GetNodes() {
+				if n.GetDrift() {
+					drifted.Nodes = append(drifted.Nodes, n)
+				}
+			}
+			return a.printer().Answer(drifted, func() *output.Table { return driftTable(drifted.GetNodes()) })
+		},
+	}
+}
+
+func driftTable(all []*rdmadv1.FleetNode) *output.Table {
+	t := &output.Table{Columns: []output.Column{{Name: "NODE"}, {Name: "STATE"}, {Name: "REASON"}}}
+	for _, n := range all {
+		s := n.GetStatus()
+		for _, pin := range s.GetPins() {
+			t.Cells(output.Cell{Text: n.GetName()}, nodeState(n), output.Cell{Text: pin})
+		}
+		if n.GetAppliedRevision() == n.GetAssignedRevision() {
+			continue
+		}
+		why := fmt.Sprintf("assignment %s is not in force; %s is", count(n.GetAssignedRevision()), count(n.GetAppliedRevision()))
+		if s.GetRefused() != "" {
+			why += ": " + s.GetRefused()
+		}
+		t.Cells(output.Cell{Text: n.GetName()}, nodeState(n), output.Cell{Text: why})
+	}
+	return t
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newFleetHistory(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Print who changed what in the fleet, newest first",
+		Long: `Prints the changes of the fleet, newest first: who changed what, through which node. etcd
+keeps the newest 1,000. Requests that were refused are in the audit log of the node that
+refused them: rdmactl audit.`,
+		Example:           "  rdmactl fleet history --limit 5\n  rdmactl fleet history --limit 0 -o json",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	limit := limitFlag(cmd, "changes")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.fleetHistory(cmd.Context(), *limit) }
+	return cmd
+}
+
+func (a *app) fleetHistory(ctx context.Context, limit uint32) error {
+	all := &rdmadv1.ListHistoryResponse{}
+	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
+		client := rdmadv1.NewFleetServiceClient(conn)
+		return pages(func(token string) (string, error) {
+			all.NextPageToken = token
+			size, more := wanted(limit, len(all.Entries), auditPage)
+			if !more {
+				return "", nil
+			}
+			res, err := client.ListHistory(ctx, &rdmadv1.ListHistoryRequest{PageSize: size, PageToken: token})
+			all.Entries = append(all.Entries, res.GetEntries()...)
+			all.NextPageToken = res.GetNextPageToken()
+			return res.GetNextPageToken(), err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	p := a.printer()
+	if err := p.Answer(all, func() *output.Table { return fleetHistoryTable(all.GetEntries()) }); err != nil || all.NextPageToken == "" {
+		return err
+	}
+	return p.Note("%s", thereIsMore)
+}
+
+func fleetHistoryTable(all []*rdmadv1.AuditEntry) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "TIME"}, {Name: "WHO", Min: 8}, {Name: "FROM", Drop: 2}, {Name: "NODE"}, {Name: "WHAT", Drop: 1}, {Name: "CHANGE", Min: 20},
+	}}
+	for _, e := range all {
+		t.Row(clock(e.GetTime()), e.GetActor(), e.GetOrigin(), e.GetNode(), e.GetAction()[strings.LastIndexByte(e.GetAction(), '/')+1:], auditChange(e))
+	}
+	return t
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+const planHelp = `The nodes get the revision in waves: first --canary, then as many as --waves says have it. When
+all nodes of a wave have applied it, the gates watch them for the time of --bake; then the nodes
+keep it, and the next wave begins. If a gate fails, all nodes take the change back. They also do
+so by themselves if they hear nothing from the fleet. fleet rollouts shows the progress.`
+
+// planFlags are the flags of a rollout.
+type planFlags struct {
+	canary, waves, spread string
+	bake, applyWithin     time.Duration
+	maxErrors, maxP99     float64
+	maxUnsupported        uint32
+	maxLost               uint32
+	ignoreConditions      bool
+	atOnce                bool
+}
+
+// planFlagNames are those of the flags that --at-once excludes.
+var planFlagNames = []string{"canary", "waves", "bake", "apply-within", "spread", "max-errors", "max-p99", "max-unsupported", "max-lost", "ignore-conditions"}
+
+func (f *planFlags) register(cmd *cobra.Command) {
+	s := cmd.Flags()
+	s.StringVar(&f.canary, "canary", "1", "nodes of the first wave: a number or a percentage; 0 for no canary")
+	s.StringVar(&f.waves, "waves", "10%,50%,100%", "nodes that have the change after each further wave: numbers or percentages")
+	s.DurationVar(&f.bake, "bake", 5*time.Minute, "time for which the gates watch the nodes of a wave")
+	s.DurationVar(&f.applyWithin, "apply-within", time.Minute, "time within which the nodes of a wave must apply the change, and for which a node may be DOWN")
+	s.StringVar(&f.spread, "spread", "", "`LABEL` over whose values the nodes of each wave are spread, such as rack")
+	s.Float64Var(&f.maxErrors, "max-errors", 1, "gate: errors per second that a node may have more than before")
+	s.Float64Var(&f.maxP99, "max-p99", 2, "gate: how many times as long as before a node's p99 may be; 0 for no gate")
+	s.Uint32Var(&f.maxUnsupported, "max-unsupported", 0, "gate: connections on which the change may be UNSUPPORTED")
+	s.Uint32Var(&f.maxLost, "max-lost", 0, "gate: nodes that may be DOWN for longer than --apply-within after they got the change")
+	s.BoolVar(&f.ignoreConditions, "ignore-conditions", false, "no gate: go on if a node has a new condition that is not OK")
+	s.BoolVar(&f.atOnce, "at-once", false, "all nodes at once: no waves, no gates, no way back by itself")
+	for _, name := range append(planFlagNames, "at-once") {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+}
+
+// plan is what the flags say; nil with --at-once.
+func (f *planFlags) plan(cmd *cobra.Command) (*rdmadv1.RolloutPlan, error) {
+	if f.atOnce {
+		for _, name := range planFlagNames {
+			if cmd.Flags().Changed(name) {
+				return nil, usagef("--at-once and --%s exclude each other", name)
+			}
+		}
+		return nil, nil
+	}
+	p := &rdmadv1.RolloutPlan{
+		Bake: durationpb.New(f.bake), ApplyWithin: durationpb.New(f.applyWithin), Spread: f.spread, IgnoreConditions: f.ignoreConditions,
+		MaxErrorsPerSecond: &f.maxErrors, MaxP99Ratio: &f.maxP99, MaxUnsupported: f.maxUnsupported, MaxLost: f.maxLost, Waves: []string{f.canary},
+	}
+	for part := range strings.SplitSeq(f.waves, ",") {
+		p.Waves = append(p.Waves, strings.TrimSpace(part))
+	}
+	return p, nil
+}

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
+	"github.com/rdmad/rdmad/controlplane/settingsproto"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newFleetPolicies(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "policies [POLICY]",
+		Short: "List the policies of the fleet, or the revisions of one",
+		Long: `Lists the newest revision of each policy, with the nodes that it selects, its priority and its
+settings. With POLICY, lists the revisions of that policy, the newest first, with the state of
+the rollout of each. etcd keeps 100.`,
+		Example:           "  rdmactl fleet policies\n  rdmactl fleet policies small\n  rdmactl fleet policies -o json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.policyRevisions(cmd.Context(), args[0])
+			}
+			all := &rdmadv1.ListPoliciesResponse{}
+			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
+				client := rdmadv1.NewFleetServiceClient(conn)
+				return pages(func(token string) (string, error) {
+					res, err := client.ListPolicies(ctx, &rdmadv1.ListPoliciesRequest{PageToken: token})
+					all.Policies = append(all.Policies, res.GetPolicies()...)
+					return res.GetNextPageToken(), err
+				})
+			})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(all, func() *output.Table { return policyTable(all.GetPolicies()) })
+		},
+	}
+}
+
+func policyTable(all []*rdmadv1.FleetPolicy) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "NAME"}, {Name: "REVISION", Right: true}, {Name: "PRIORITY", Right: true}, {Name: "SELECTOR", Min: 10}, {Name: "SETTINGS", Min: 10},
+		{Name: "AUTHOR", Drop: 2}, {Name: "TIME", Drop: 1},
+	}}
+	for _, p := range all {
+		t.Row(p.GetName(), number(p.GetRevision()), fmt.Sprint(p.GetPriority()), orWords(p.GetSelector(), "all nodes"), policySettings(p), p.GetAuthor(), clock(p.GetTime()))
+	}
+	return t
+}
+
+// policySettings writes KEY=VALUE, behind its scope unless that is the global one.
+func policySettings(p *rdmadv1.FleetPolicy) string {
+	var parts []string
+	for _, one := range p.GetScopes() {
+		v := settingsproto.Values(one.GetSettings())
+		for _, k := range v.Keys().Keys() {
+			text := k.String() + "=" + v.Format(k)
+			if one.GetScope() != "global" {
+				text = one.GetScope() + ":" + text
+			}
+			parts = append(parts, text)
+		}
+	}
+	return orWords(parts, "none")
+}
+
+func newFleetApply(a *app) *cobra.Command {
+	var file, comment string
+	var dryRun bool
+	var flags planFlags
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE",
+		Short: "Store a new revision of a policy, and begin its rollout",
+		Long: `Stores the policy of FILE as its next revision, and begins its rollout to the nodes that it
+selects and to those that its previous revision selected.
+
+` + planHelp + `
+
+FILE is YAML, or TOML or JSON by its name; - stands for standard input. It has a name, a
+selector, a priority, and the sections settings and scopes of the configuration file. A
+policy with settings: {} gives nothing: apply it to take a policy's settings away.
+
+--dry-run asks each node that the policy selects, or that has its previous revision: which
+values in force would change there, on how many connections the change would be applied at
+once, after they reconnect, or not at all, or why the node would refuse the policy. The exit
+code is 1 if a node would refuse it.`,
+		Example:           "  rdmactl fleet apply -f small.yaml --dry-run\n  rdmactl fleet apply -f small.yaml --comment 'less memory'\n  rdmactl fleet apply -f small.yaml --canary 2 --waves 25%,100% --spread rack --bake 10m",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` with the policy")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check the policy and ask the nodes what it would do on them, but change nothing")
+	cmd.Flags().StringVar(&comment, "comment", "", "reason of the change")
+	must(cmd.RegisterFlagCompletionFunc("comment", cobra.NoFileCompletions))
+	flags.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if file == "" {
+			return usagef("%s needs -f FILE", cmd.CommandPath())
+		}
+		p, err := readPolicy(cmd.InOrStdin(), file)
+		if err != nil {
+			return err
+		}
+		plan, err := flags.plan(cmd)
+		if err != nil {
+			return err
+		}
+		m := fleetproto.PolicyMessage(p)
+		m.Comment = comment
+		res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ApplyPolicy,
+			&rdmadv1.ApplyPolicyRequest{Policy: m, DryRun: dryRun, Plan: plan, AtOnce: flags.atOnce})
+		if err != nil {
+			return err
+		}
+		if err := a.printer().Answer(res, func() *output.Table { return appliedTable(res, res.GetEffects(), dryRun) }); err != nil {
+			return err
+		}
+		return refusals(res.GetEffects())
+	}
+	return cmd
+}
+
+// refusedError makes the exit code 1; the table says why.
+type refusedError struct{ refused, all int }
+
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%d of %d nodes would refuse the policy", e.refused, e.all)
+}
+
+// refusals is the error of a dry run that nodes refuse.
+func refusals(all []*rdmadv1.NodeEffects) error {
+	e := &refusedError{all: len(all)}
+	for _, n := range all {
+		if n.GetAnswer() == rdmadv1.NodeEffects_REFUSED {
+			e.refused++
+		}
+	}
+	if e.refused == 0 {
+		return nil
+	}
+	return e
+}
+
+// applied is the answer to a request that began a rollout.
+type applied interface {
+	GetPolicy() string
+	GetRevision() uint32
+	GetRolloutId() string
+	GetNodes() []string
+}
+
+func appliedTable(res applied, effects []*rdmadv1.NodeEffects, dryRun bool) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	t.Row("policy", res.GetPolicy())
+	revision := number(res.GetRevision())
+	if dryRun {
+		revision += ", not stored (--dry-run)"
+	}
+	t.Row("revision", revision)
+	t.Row("rollout", res.GetRolloutId())
+	t.Row("nodes", orWords(res.GetNodes(), "none"))
+	if len(effects) > 0 {
+		t.Next = nodeEffectsTable(effects)
+	}
+	return t
+}
+
+// nodeEffectsTable has a line for each node, and for each further change on it.
+func nodeEffectsTable(all []*rdmadv1.NodeEffects) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "NODE"}, {Name: "ANSWER"}, {Name: "APPLIED", Right: true}, {Name: "PENDING", Right: true}, {Name: "UNSUPPORTED", Right: true}, {Name: "CHANGE"},
+	}}
+	for _, n := range all {
+		var applied, pending, unsupported output.Cell
+		if o := n.GetConnections(); n.GetAnswer() == rdmadv1.NodeEffects_ACCEPTED {
+			applied.Text, pending.Text, unsupported.Text = fmt.Sprint(o.GetApplied()), fmt.Sprint(o.GetPendingReconnect()), fmt.Sprint(o.GetUnsupported())
+		}
+		first := []output.Cell{{Text: n.GetNode()}, nodeAnswer(n), applied, pending, unsupported}
+		for i, line := range effectLines(n) {
+			if i > 0 {
+				first = make([]output.Cell, len(first))
+			}
+			t.Cells(append(first, output.Cell{Text: line})...)
+		}
+	}
+	return t
+}
+
+func nodeAnswer(n *rdmadv1.NodeEffects) output.Cell {
+	c := output.Cell{Text: n.GetAnswer().String()}
+	switch n.GetAnswer() {
+	case rdmadv1.NodeEffects_ACCEPTED:
+		c.Colour = output.Green
+	case rdmadv1.NodeEffects_REFUSED:
+		c.Colour = output.Red
+	default:
+		c.Colour = output.Yellow
+	}
+	return c
+}
+
+// effectLines are what a policy would do on a node: at least one line.
+func effectLines(n *rdmadv1.NodeEffects) (lines []string) {
+	for _, c := range n.GetChanges() {
+		lines = append(lines, fmt.Sprintf("%s: %s %s → %s", c.GetScope(), c.GetKey(), orNone(c.GetBefore()), orNone(c.GetAfter())))
+	}
+	for _, pin := range n.GetPins() {
+		lines = append(lines, "pin: "+pin)
+	}
+	switch {
+	case n.GetReason() != "":
+		lines = append(lines, n.GetReason())
+	case lines == nil:
+		lines = append(lines, "nothing")
+	}
+	return lines
+}
+
+// readPolicy reads a policy's file or standard input.
+func readPolicy(stdin io.Reader, name string) (*fleet.Policy, error) {
+	in := stdin
+	if name != toStdout {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxExport+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case len(text) > maxExport:
+		return nil, fmt.Errorf("%s: larger than %d bytes, which no policy is", name, maxExport)
+	}
+	return fleet.ReadPolicy(name, text)
+}

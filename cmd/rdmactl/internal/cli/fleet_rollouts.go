@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+const rolloutsHelp = `Shows and changes rollouts. A rollout brings one revision of a policy to its nodes, in waves. Its
+id is POLICY@REVISION. Its states:
+  RUNNING      waves begin one after another
+  PAUSED       no further wave begins
+  DONE         all nodes that the policy selects have the revision
+  HALTED       a gate failed; the nodes take the change back
+  ROLLED_BACK  a gate failed, and the nodes have taken the change back
+  ABORTED      an operator aborted it; the nodes take the change back`
+
+func newFleetRollouts(a *app) *cobra.Command {
+	list := newRolloutsList(a)
+	cmd := &cobra.Command{
+		Use: "rollouts", Aliases: []string{"rollout"}, Short: "Rollouts of policies: list, show, watch, pause, resume, abort", Long: rolloutsHelp,
+		Example: "  rdmactl fleet rollouts\n  rdmactl fleet rollouts show small@2",
+	}
+	cmd.AddCommand(list, newRolloutShow(a), newRolloutWatch(a),
+		newRolloutChange(a, "pause", "Let no further wave of a rollout begin", "Lets no further wave of a rollout begin. The wave that is under way continues: if the gates pass, its nodes keep the change.",
+			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
+				return c.PauseRollout(ctx, &rdmadv1.PauseRolloutRequest{Id: id})
+			}),
+		newRolloutChange(a, "resume", "Let the further waves of a rollout begin", "Lets the further waves of a paused rollout begin.",
+			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
+				return c.ResumeRollout(ctx, &rdmadv1.ResumeRolloutRequest{Id: id})
+			}),
+		newRolloutChange(a, "abort", "End a rollout: its nodes take the change back", "Ends a rollout. Its nodes take the change back. A rollout that is HALTED stops waiting for nodes that have not.",
+			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
+				return c.AbortRollout(ctx, &rdmadv1.AbortRolloutRequest{Id: id})
+			}))
+	cmd.Args, cmd.RunE, cmd.ValidArgsFunction = onlyGroup, list.RunE, cobra.NoFileCompletions
+	return cmd
+}
+
+func newRolloutsList(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "list",
+		Short:             "List the rollouts",
+		Long:              "Lists the rollouts, ordered by policy, of each the newest first. etcd keeps 20 of each policy.",
+		Example:           "  rdmactl fleet rollouts list -o json",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all := &rdmadv1.ListRolloutsResponse{}
+			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
+				return pages(func(token string) (string, error) {
+					res, err := rdmadv1.NewFleetServiceClient(conn).ListRollouts(ctx, &rdmadv1.ListRolloutsRequest{PageToken: token})
+					all.Rollouts = append(all.Rollouts, res.GetRollouts()...)
+					return res.GetNextPageToken(), err
+				})
+			})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(all, func() *output.Table { return rolloutsTable(all.GetRollouts()) })
+		},
+	}
+}
+
+func rolloutsTable(all []*rdmadv1.FleetRollout) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "ID"}, {Name: "STATE"}, {Name: "WAVES"}, {Name: "BEGAN"}, {Name: "AUTHOR", Drop: 1}, {Name: "REASON", Min: 10},
+	}}
+	for _, r := range all {
+		t.Cells(output.Cell{Text: r.GetId()}, rolloutState(r), output.Cell{Text: progress(r)}, output.Cell{Text: clock(r.GetBegan())},
+			output.Cell{Text: r.GetAuthor()}, output.Cell{Text: r.GetReason()})
+	}
+	return t
+}
+
+var rolloutColours = map[rdmadv1.FleetRollout_State]output.Colour{
+	rdmadv1.FleetRollout_DONE: output.Green, rdmadv1.FleetRollout_PAUSED: output.Yellow, rdmadv1.FleetRollout_ABORTED: output.Yellow,
+	rdmadv1.FleetRollout_HALTED: output.Red, rdmadv1.FleetRollout_ROLLED_BACK: output.Red,
+}
+
+func rolloutState(r *rdmadv1.FleetRollout) output.Cell {
+	return output.Cell{Text: r.GetState().String(), Colour: rolloutColours[r.GetState()]}
+}
+
+// progress says how many waves are done, and the state of the one that is under way.
+func progress(r *rdmadv1.FleetRollout) string {
+	if r.GetPlan() == nil {
+		return "at once"
+	}
+	done, under := 0, ""
+	for _, w := range r.GetWaves() {
+		switch w.GetState() {
+		case rdmadv1.FleetWave_DONE:
+			done++
+		case rdmadv1.FleetWave_PENDING:
+		default:
+			under = ", " + w.GetState().String()
+		}
+	}
+	return fmt.Sprintf("%d/%d%s", done, len(r.GetWaves()), under)
+}
+
+// rolloutTable has the rollout, then a line for each wave.
+func rolloutTable(r *rdmadv1.FleetRollout) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	t.Row("rollout", r.GetId())
+	t.Cells(output.Cell{Text: "state"}, rolloutState(r))
+	if r.GetReason() != "" {
+		t.Row("reason", r.GetReason())
+	}
+	if r.GetPreviousRevision() != 0 {
+		t.Row("before", r.GetPolicy()+"@"+number(r.GetPreviousRevision()))
+	}
+	t.Row("author", r.GetAuthor())
+	t.Row("began", clock(r.GetBegan()))
+	if r.GetEnded() != nil {
+		t.Row("ended", clock(r.GetEnded()))
+	}
+	t.Row("waves", strings.Join(planWords(r.GetPlan()), ", "))
+	if len(r.GetWaves()) > 0 {
+		t.Next = wavesTable(r.GetWaves())
+	}
+	return t
+}
+
+func planWords(p *rdmadv1.RolloutPlan) []string {
+	if p == nil {
+		return []string{"all nodes at once"}
+	}
+	words := []string{strings.Join(p.GetWaves(), " "), "bake " + p.GetBake().AsDuration().String()}
+	if p.GetSpread() != "" {
+		words = append(words, "spread over "+p.GetSpread())
+	}
+	return words
+}
+
+var waveColours = map[rdmadv1.FleetWave_State]output.Colour{
+	rdmadv1.FleetWave_DONE: output.Green, rdmadv1.FleetWave_TAKING_BACK: output.Red, rdmadv1.FleetWave_TAKEN_BACK: output.Red,
+}
+
+func wavesTable(all []*rdmadv1.FleetWave) *output.Table {
+	t := &output.Table{Columns: []output.Column{{Name: "WAVE", Right: true}, {Name: "STATE"}, {Name: "SINCE"}, {Name: "NODES", Min: 20}, {Name: "REASON", Min: 20}}}
+	for i, w := range all {
+		t.Cells(output.Cell{Text: strconv.Itoa(i + 1)}, output.Cell{Text: w.GetState().String(), Colour: waveColours[w.GetState()]},
+			output.Cell{Text: clock(w.GetSince())}, output.Cell{Text: nodeNames(w.GetNodes())}, output.Cell{Text: w.GetReason()})
+	}
+	return t
+}
+
+// nodeNames writes the first of many names.
+func nodeNames(all []string) string {
+	const most = 8
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+}
+
+func newRolloutShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show ID",
+		Short:             "A rollout with its waves",
+		Long:              "Shows a rollout: its state, why it was halted, and the nodes of each wave.",
+		Example:           "  rdmactl fleet rollouts show small@2\n  rdmactl fleet rollouts show small@2 -o json",
+		Args:              exactly("ID"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.GetRollout, &rdmadv1.GetRolloutRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(res.GetRollout(), func() *output.Table { return rolloutTable(res.GetRollout()) })
+		},
+	}
+}
+
+// notDoneError makes the exit code 1 when a rollout that was watched has not brought its revision.
+type notDoneError struct{ rollout *rdmadv1.FleetRollout }
+
+func (e *notDoneError) Error() string {
+	return fmt.Sprintf("rollout %s is %s: %s", e.rollout.GetId(), e.rollout.GetState(), e.rollout.GetReason())
+}
+
+func newRolloutWatch(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "watch ID",
+		Short: "A line for each change of a rollout, until it ends",
+		Long: `Prints a line for a rollout as it is, and for each change, until it has ended and no node takes
+its change back any more. The exit code is 1 if it was rolled back or aborted.`,
+		Example:           "  rdmactl fleet rollouts watch small@2",
+		Annotations:       streams,
+		Args:              exactly("ID"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p := a.printer()
+			var last *rdmadv1.FleetRollout
+			err := follow(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.WatchRollout, &rdmadv1.WatchRolloutRequest{Id: args[0]},
+				func(e *rdmadv1.WatchRolloutResponse) error {
+					last = e.GetRollout()
+					return p.Event(last, func() []output.Cell { return rolloutLine(last) })
+				})
+			if errors.Is(err, io.EOF) { // the rollout has ended
+				err = nil
+			}
+			if s := last.GetState(); err == nil && (s == rdmadv1.FleetRollout_ROLLED_BACK || s == rdmadv1.FleetRollout_ABORTED) {
+				return &notDoneError{last}
+			}
+			return err
+		},
+	}
+}
+
+// rolloutLine is the rollout now, with the wave that changed last.
+func rolloutLine(r *rdmadv1.FleetRollout) []output.Cell {
+	state := rolloutState(r)
+	state.Text = fmt.Sprintf("%-11s", state.Text)
+	wave, at := "", r.GetBegan().AsTime()
+	for i, w := range r.GetWaves() {
+		if since := w.GetSince(); since != nil && !since.AsTime().Before(at) {
+			at = since.AsTime()
+			wave = fmt.Sprintf("wave %d/%d %s on %s", i+1, len(r.GetWaves()), w.GetState(), nodeNames(w.GetNodes()))
+		}
+	}
+	if ended := r.GetEnded(); ended != nil && ended.AsTime().After(at) {
+		at = ended.AsTime()
+	}
+	return []output.Cell{{Text: at.Local().Format(time.TimeOnly)}, state, {Text: wave}, {Text: r.GetReason()}}
+}
+
+// rolloutAnswer is an answer that holds a rollout.
+type rolloutAnswer interface{ GetRollout() *rdmadv1.FleetRollout }
+
+func newRolloutChange(a *app, verb, short, long string, change func(context.Context, rdmadv1.FleetServiceClient, string) (rolloutAnswer, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " ID", Short: short, Long: long, Example: "  rdmactl fleet rollouts " + verb + " small@2",
+		Args: exactly("ID"), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var r *rdmadv1.FleetRollout
+			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
+				res, err := change(ctx, rdmadv1.NewFleetServiceClient(conn), args[0])
+				if err == nil {
+					r = res.GetRollout()
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(r, func() *output.Table { return rolloutTable(r) })
+		},
+	}
+}
+
+func newFleetRollback(a *app) *cobra.Command {
+	var comment string
+	var flags planFlags
+	cmd := &cobra.Command{
+		Use:               "rollback POLICY REVISION",
+		Short:             "Store an earlier revision of a policy as its next one",
+		Long:              "Stores an earlier revision of a policy as its next one, and begins its rollout. fleet policies POLICY lists the revisions.\n\n" + planHelp,
+		Example:           "  rdmactl fleet rollback small 1\n  rdmactl fleet rollback small 1 --at-once",
+		Args:              exactly("POLICY", "REVISION"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&comment, "comment", "", "reason of the change")
+	must(cmd.RegisterFlagCompletionFunc("comment", cobra.NoFileCompletions))
+	flags.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		revision, err := strconv.ParseUint(args[1], 10, 32)
+		if err != nil || revision == 0 {
+			return usagef("%s: %q is not a revision", cmd.CommandPath(), args[1])
+		}
+		plan, err := flags.plan(cmd)
+		if err != nil {
+			return err
+		}
+		res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.RollbackPolicy,
+			&rdmadv1.RollbackPolicyRequest{Policy: args[0], Revision: uint32(revision), Comment: comment, Plan: plan, AtOnce: flags.atOnce})
+		if err != nil {
+			return err
+		}
+		return a.printer().Answer(res, func() *output.Table { return appliedTable(res, nil, false) })
+	}
+	return cmd
+}
+
+// policyRevisions shows the revisions of a policy that etcd keeps.
+func (a *app) policyRevisions(ctx context.Context, policy string) error {
+	res, err := ask(ctx, a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: policy})
+	if err != nil {
+		return err
+	}
+	return a.printer().Answer(res, func() *output.Table {
+		t := &output.Table{Columns: []output.Column{
+			{Name: "REVISION", Right: true}, {Name: "ROLLOUT"}, {Name: "PRIORITY", Right: true}, {Name: "SELECTOR", Min: 10}, {Name: "SETTINGS", Min: 10},
+			{Name: "AUTHOR", Drop: 2}, {Name: "TIME", Drop: 1}, {Name: "COMMENT", Min: 10},
+		}}
+		for i, p := range res.GetRevisions() {
+			state := output.Cell{}
+			if s := res.GetStates()[i]; s != rdmadv1.FleetRollout_STATE_UNSPECIFIED {
+				state = rolloutState(&rdmadv1.FleetRollout{State: s})
+			}
+			t.Cells(output.Cell{Text: number(p.GetRevision())}, state, output.Cell{Text: fmt.Sprint(p.GetPriority())}, output.Cell{Text: orWords(p.GetSelector(), "all nodes")},
+				output.Cell{Text: policySettings(p)}, output.Cell{Text: p.GetAuthor()}, output.Cell{Text: clock(p.GetTime())}, output.Cell{Text: p.GetComment()})
+		}
+		return t
+	})
+}

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
+)
+
+// keep runs read, which reads a stream to its end, again whenever rdmad has gone away
+// from a stream that had begun. It says since when rdmactl sees nothing, and when it
+// sees again. read calls begun as soon as rdmad has the request.
+func (a *app) keep(ctx context.Context, read func(conn *grpc.ClientConn, begun func()) error) error {
+	conn, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var blind time.Time // since when rdmactl sees nothing
+	known := false
+	begun := func() {
+		known = true
+		if !blind.IsZero() {
+			fmt.Fprintf(a.stderr, "rdmactl: rdmad at %s is back: nothing was seen from %s to %s\n", a.addr, clockTime(blind), clockTime(time.Now()))
+			blind = time.Time{}
+		}
+	}
+	for {
+		err := read(conn, begun)
+		if !known || !wentAway(err) || ctx.Err() != nil {
+			return err
+		}
+		if blind.IsZero() {
+			blind = time.Now()
+			fmt.Fprintf(a.stderr, "rdmactl: %s: trying again until you interrupt\n", terminal.OneLine(a.explain(err)))
+		}
+		if !pause(ctx, a.retry) {
+			return ctx.Err()
+		}
+		conn.ResetConnectBackoff()
+	}
+}
+
+// wentAway says whether a stream ended because rdmad did.
+func wentAway(err error) bool {
+	return status.Code(err) == codes.Unavailable
+}
+
+// clockTime writes a time of today.
+func clockTime(t time.Time) string { return t.Format(time.TimeOnly) }

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+func newLogLevel(a *app) *cobra.Command {
+	get := newLogLevelGet(a)
+	cmd := &cobra.Command{
+		Use:     "log-level",
+		Short:   "Show and change the level of rdmad's log",
+		Long:    "Show and change the level of the log of rdmad while it runs. log-level alone does what log-level get does.",
+		Example: "  rdmactl log-level",
+		Args:    onlyGroup,
+		RunE:    get.RunE,
+	}
+	cmd.AddCommand(get, newLogLevelSet(a))
+	return cmd
+}
+
+func newLogLevelGet(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:               "get",
+		Short:             "The log level and its origin",
+		Example:           "  rdmactl log-level get",
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := ask(cmd.Context(), a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.GetLogLevel, &rdmadv1.GetLogLevelRequest{})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(res, func() *output.Table { return logLevelTable(res.GetLogLevel()) })
+		},
+	}
+}
+
+func newLogLevelSet(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "set LEVEL",
+		Short: "Change the log level until rdmad ends",
+		Long: `Change the level of the least severe lines that rdmad logs: debug, info, warn or
+error. The change ends with rdmad: at its next start the level is that of
+--log-level. You need the role admin.`,
+		Example:           "  rdmactl log-level set debug",
+		Args:              exactly("LEVEL"),
+		ValidArgsFunction: fixed(logLevels()...),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			level := rdmadv1.LogLevel_Level(rdmadv1.LogLevel_Level_value[strings.ToUpper(args[0])])
+			if level == rdmadv1.LogLevel_LEVEL_UNSPECIFIED {
+				return usagef("%q is not one of %s", args[0], strings.Join(logLevels(), ", "))
+			}
+			res, err := ask(cmd.Context(), a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.SetLogLevel, &rdmadv1.SetLogLevelRequest{Level: level})
+			if err != nil {
+				return err
+			}
+			return a.printer().Answer(res, func() *output.Table { return logLevelTable(res.GetLogLevel()) })
+		},
+	}
+}
+
+// logLevels are the names of the levels, the most detailed first.
+func logLevels() (names []string) {
+	for n := rdmadv1.LogLevel_DEBUG; n <= rdmadv1.LogLevel_ERROR; n++ {
+		names = append(names, strings.ToLower(n.String()))
+	}
+	return names
+}
+
+func logLevelTable(l *rdmadv1.LogLevel) *output.Table {
+	t := &output.Table{Columns: make([]output.Column, 2)}
+	t.Row("level", strings.ToLower(l.GetLevel().String()))
+	t.Row("from", l.GetOrigin())
+	return t
+}

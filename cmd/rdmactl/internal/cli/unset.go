@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+)
+
+// updateCommand makes a command of those that change something.
+func updateCommand(cmd *cobra.Command) *cobra.Command {
+	cmd.Use, cmd.Aliases, cmd.Args = "update NAME", []string{"set"}, exactly("NAME")
+	return cmd
+}
+
+// newUnset makes the command that takes changes back. unset asks for that.
+func newUnset(what string, complete cobra.CompletionFunc, unset func(ctx context.Context, name string, fields []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   "unset NAME [FIELD...]",
+		Short: "Give a " + what + " the values of the configuration file back",
+		Long: `Take back what "rdmactl ` + what + `s update" changed of a ` + what + ` of the configuration file:
+all of it, or only the given fields. A field has the name of the flag that changed it.
+The file's values are in force at once.`,
+		Example: "  rdmactl " + what + "s unset " + unsetExamples[what],
+		Args: func(cmd *cobra.Command, args []string) error {
+			return exactly("NAME")(cmd, args[:min(len(args), 1)])
+		},
+		ValidArgsFunction: complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return unset(cmd.Context(), args[0], unsetFields(args[1:]))
+		},
+	}
+}
+
+var unsetExamples = map[string]string{"listener": "nfs deny", "service": "export", "connector": "out target"}
+
+// unsetFields are the fields of a request that an operator names as their flags.
+func unsetFields(names []string) []string {
+	if len(names) == 0 {
+		return []string{"*"}
+	}
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.ReplaceAll(strings.TrimPrefix(name, "--"), "-", "_")
+	}
+	return out
+}
+
+// source says whether something is from the configuration file, was added at runtime, or is
+// from the file and was changed at runtime.
+func from(of interface {
+	GetSource() string
+	GetChanged() []string
+},
+) string {
+	if len(of.GetChanged()) > 0 {
+		return of.GetSource() + "+runtime"
+	}
+	return of.GetSource()
+}
+
+// changedRow shows the fields that were changed at runtime, if there are any.
+func changedRow(t *output.Table, fields []string) {
+	if len(fields) == 0 {
+		return
+	}
+	t.Row("set at runtime", strings.Join(flagNames(fields), ", "))
+}
+
+// flagNames are the names of the flags that set fields.
+func flagNames(fields []string) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		for _, within := range []string{"admission.", "nfs.", "forward."} {
+			f = strings.TrimPrefix(f, within)
+		}
+		names[i] = strings.NewReplacer("_", "-", ".", "-").Replace(f)
+	}
+	return names
+}
