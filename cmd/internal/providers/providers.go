@@ -1,5 +1,5 @@
-// Package providers is the table of the verbs providers that are built in. It
-// is the one place, besides tests, that imports them by name.
+// Package providers is the table of the built-in verbs providers. Except for tests, no other
+// package imports them by name.
 package providers
 
 import (
@@ -18,19 +18,19 @@ import (
 // Default is the provider that every build has.
 const Default = "softiwarp"
 
-// Options are what providers are made with.
+// Options configure providers.
 type Options struct {
 	Logger *slog.Logger
-	// Rdmacore tunes provider rdmacore, where that is in the build; its zero
-	// value is the default.
+	// Rdmacore tunes provider rdmacore, if the build has it. The zero value means the
+	// defaults.
 	Rdmacore tuning.Settings
-	// Handshakes is how many descriptors connections of provider softiwarp may
-	// have that are being made or closed; 0 is any number.
+	// Handshakes is the number of descriptors for connections of provider softiwarp that
+	// are being made or closed; 0 means no limit.
 	Handshakes int
 }
 
-// Around gives what is used in place of each provider, if it is set. Tests
-// set it before anything runs.
+// Around returns the provider to use in place of each provider, if Around is set. Tests set it
+// before anything runs.
 var Around func(rdmacm.Provider) rdmacm.Provider
 
 // makers are the providers of this build.
@@ -40,18 +40,18 @@ var makers = map[string]func(*Options) (rdmacm.Provider, error){
 	},
 }
 
-// Names are those of this build, sorted.
+// Names returns the names of the providers in this build, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(makers)) }
 
-// UnknownError is a name that this build has no provider for.
+// UnknownError means that this build has no provider of that name.
 type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("provider %q is none of %v", e.Name, Names())
+	return fmt.Sprintf("provider %q is not one of %v", e.Name, Names())
 }
 
-// Open makes the provider of a name; the caller closes it. The error is an
-// *UnknownError or the provider's own, with its name.
+// Open makes the provider of a name. The caller closes it. The error is an *UnknownError or
+// the provider's own, with its name.
 func Open(name string, o Options) (rdmacm.Provider, error) {
 	mk := makers[name]
 	if mk == nil {
@@ -67,11 +67,11 @@ func Open(name string, o Options) (rdmacm.Provider, error) {
 	return p, nil
 }
 
-// Set are providers in use, by name. The zero Set is not usable; make one.
-// Its methods are for one goroutine at a time.
+// Set holds the providers in use, by name. Make it with make: the zero Set is not usable. Its
+// methods are not safe for concurrent use.
 type Set map[string]rdmacm.Provider
 
-// Open gives the provider of a name, made at first use. It is the set's.
+// Open returns the provider of a name and makes it at first use. The set owns it.
 func (s Set) Open(name string, o Options) (rdmacm.Provider, error) {
 	if p := s[name]; p != nil {
 		return p, nil
@@ -85,7 +85,7 @@ func (s Set) Open(name string, o Options) (rdmacm.Provider, error) {
 	return p, nil
 }
 
-// Close closes them all and logs which could not be.
+// Close closes all providers and logs those that could not be closed.
 func (s Set) Close(log *slog.Logger) {
 	for name, p := range s {
 		if err := p.Close(); err != nil {
@@ -95,8 +95,7 @@ func (s Set) Close(log *slog.Logger) {
 	}
 }
 
-// Probe makes the MPA exchange of provider softiwarp on conn, which stays the
-// caller's.
+// Probe makes the MPA exchange of provider softiwarp on conn. The caller still owns conn.
 func Probe(ctx context.Context, conn *net.TCPConn, param rdmacm.ConnParam) (*softiwarp.Handshake, error) {
 	p, err := softiwarp.New(softiwarp.Config{})
 	if err != nil {
