@@ -1,15 +1,17 @@
 #!/bin/sh
-# Makes a Debian package of programs that are built already.
+# Makes a package of programs that are built already, by nfpm.
 #
-#   build.sh rdmad|rdmad-rdmacore BIN OUT
+#   build.sh rdmad|rdmad-rdmacore BIN OUT [deb|rpm]
 #
-# BIN has the programs, OUT gets PACKAGE_VERSION_ARCH.deb. VERSION is git
-# describe's by default. The same programs, version and SOURCE_DATE_EPOCH (by
-# default the time of the commit) give the same bytes.
+# BIN has the programs, OUT gets PACKAGE_VERSION_ARCH.deb or PACKAGE-VERSION.ARCH.rpm.
+# VERSION is git describe's by default. COMPRESSION is nfpm's: gzip (default) or none for
+# a deb. The same programs, version and SOURCE_DATE_EPOCH (by default the time of the
+# commit) give the same bytes.
 set -eu
 
-[ $# = 3 ] || { echo "usage: build.sh rdmad|rdmad-rdmacore BIN OUT" >&2; exit 2; }
-package=$1 bin=$2 out=$3
+usage() { echo "usage: build.sh rdmad|rdmad-rdmacore BIN OUT [deb|rpm]" >&2; exit 2; }
+[ $# = 3 ] || [ $# = 4 ] || usage
+package=$1 bin=$2 out=$3 format=${4:-deb}
 top=$(cd "$(dirname "$0")/../.." && pwd)
 debian=$top/configs/debian
 maintainer="rdmad maintainers <maintainers@rdmad.invalid>"
@@ -19,30 +21,33 @@ maintainer="rdmad maintainers <maintainers@rdmad.invalid>"
 export SOURCE_DATE_EPOCH LC_ALL=C
 umask 022
 
-# debian_version makes git describe's words a version that grows: v1.2.3 is
-# 1.2.3-1, v1.2.3-5-gabc1234 is 1.2.3+5.gabc1234-1, and a commit without a tag
-# before it is 0~ and its time.
-debian_version() {
+# package_version makes git describe's words a version that grows: v1.2.3 is
+# 1.2.3, v1.2.3-5-gabc1234 is 1.2.3+5.gabc1234, and a commit without a tag
+# before it is 0~ and its time. The release after it is always 1.
+package_version() {
 	v=$(echo "$VERSION" | sed 's/^v\([0-9]\)/\1/; s/-/+/; s/[^A-Za-z0-9.+~]/./g')
 	case $v in
-	[0-9]*.*) echo "$v-1" ;;
-	*) echo "0~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S).$v-1" ;;
+	[0-9]*.*) echo "$v" ;;
+	*) echo "0~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S).$v" ;;
 	esac
 }
 
+# arch is the architecture as the format names it.
 arch() {
-	case $(go env GOARCH) in
-	386) echo i386 ;;
-	arm) echo armhf ;;
-	ppc64le) echo ppc64el ;;
+	case $format:$(go env GOARCH) in
+	deb:386) echo i386 ;;
+	deb:arm) echo armhf ;;
+	deb:ppc64le) echo ppc64el ;;
+	rpm:amd64) echo x86_64 ;;
+	rpm:arm64) echo aarch64 ;;
 	*) go env GOARCH ;;
 	esac
 }
 
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+spec=$(mktemp)
+trap 'rm -rf "$root" "$spec"' EXIT
 chmod 755 "$root"
-
 
 # put MODE FILE TARGET installs a file; with .gz as the target's end, packed.
 put() {
@@ -77,11 +82,13 @@ licences() {
 
 documents() {
 	put 644 "$debian/copyright" "usr/share/doc/$package/copyright"
-	put 644 "$debian/$package/lintian-overrides" "usr/share/lintian/overrides/$package"
-	printf '%s (%s) unstable; urgency=medium\n\n  * See changelog.gz of package rdmad.\n\n -- %s  %s\n' "$package" "$version" "$maintainer" \
-		"$(date -u -R -d "@$SOURCE_DATE_EPOCH")" >"$root/changelog"
-	put 644 "$root/changelog" "usr/share/doc/$package/changelog.Debian.gz"
-	rm "$root/changelog"
+	if [ "$format" = deb ]; then
+		put 644 "$debian/$package/lintian-overrides" "usr/share/lintian/overrides/$package"
+		printf '%s (%s-1) unstable; urgency=medium\n\n  * See changelog.gz of package rdmad.\n\n -- %s  %s\n' "$package" "$version" "$maintainer" \
+			"$(date -u -R -d "@$SOURCE_DATE_EPOCH")" >"$root/changelog"
+		put 644 "$root/changelog" "usr/share/doc/$package/changelog.Debian.gz"
+		rm "$root/changelog"
+	fi
 	licences "$@" >"$root/licences"
 	put 644 "$root/licences" "usr/share/doc/$package/licences.gz"
 	rm "$root/licences"
@@ -96,7 +103,10 @@ files_rdmad() {
 	put 644 "$top/configs/systemd/rdmad.sysusers" usr/lib/sysusers.d/rdmad.conf
 	put 644 "$debian/rdmad/rdmad.yaml" etc/rdmad/rdmad.yaml
 	completion bash usr/share/bash-completion/completions/rdmactl
-	completion zsh usr/share/zsh/vendor-completions/_rdmactl
+	case $format in
+	deb) completion zsh usr/share/zsh/vendor-completions/_rdmactl ;;
+	rpm) completion zsh usr/share/zsh/site-functions/_rdmactl ;;
+	esac
 	completion fish usr/share/fish/vendor_completions.d/rdmactl.fish
 	for page in "$debian"/man/*.[158]; do
 		put 644 "$page" "usr/share/man/man${page##*.}/${page##*/}.gz"
@@ -108,6 +118,10 @@ files_rdmad() {
 	for example in "$top"/configs/*.yaml; do
 		put 644 "$example" "usr/share/doc/rdmad/examples/${example##*/}"
 	done
+	for rules in "$top"/configs/prometheus/*.yaml; do
+		put 644 "$rules" "usr/share/rdmad/prometheus/${rules##*/}"
+	done
+	put 644 "$top/configs/grafana/rdmad.json" usr/share/rdmad/grafana/rdmad.json
 	documents ./cmd/rdmad ./cmd/rdmactl
 }
 
@@ -120,24 +134,67 @@ files_rdmad_rdmacore() {
 # libc is the newest version of libc6 whose symbols a program needs.
 libc() { objdump -T "$1" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tail -n1; }
 
-version=$(debian_version)
+# contents lists the files for nfpm, and the directories that are the package's own.
+contents() {
+	echo contents:
+	(cd "$root" && find . -type d \( -name rdmad -o -name "$package" -o -name examples \) -printf '%P\n' | LC_ALL=C sort) |
+		sed 's|.*|  - {dst: "/&", type: dir, file_info: {mode: 0755}}|'
+	(cd "$root" && find . -type f -printf '%P\n' | LC_ALL=C sort) | while read -r file; do
+		case $file in
+		etc/*) type=', type: "config|noreplace"' ;;
+		*) type= ;;
+		esac
+		echo "  - {src: \"$root/$file\", dst: \"/$file\"$type}"
+	done
+}
+
+# scripts names the maintainer scripts of the format.
+scripts() {
+	case $format in
+	deb) from=$debian/$package ;;
+	rpm) from=$top/configs/rpm/$package ;;
+	esac
+	echo scripts:
+	for pair in postinst:postinstall prerm:preremove postrm:postremove; do
+		[ ! -e "$from/${pair%:*}" ] || echo "  ${pair#*:}: $from/${pair%:*}"
+	done
+}
+
+version=$(package_version)
 case $package in
 rdmad) files_rdmad ;;
 rdmad-rdmacore) files_rdmad_rdmacore; libc=$(libc "$bin/rdmad") ;;
-*) echo "build.sh: no package $package" >&2; exit 2 ;;
+*) usage ;;
 esac
 
-mkdir "$root/DEBIAN"
-(cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | sort | xargs -d '\n' md5sum) >"$root/DEBIAN/md5sums"
-chmod 644 "$root/DEBIAN/md5sums"
-for file in postinst prerm postrm; do
-	[ ! -e "$debian/$package/$file" ] || put 755 "$debian/$package/$file" "DEBIAN/$file"
-done
-[ ! -e "$debian/$package/conffiles" ] || put 644 "$debian/$package/conffiles" DEBIAN/conffiles
-sed "s|@VERSION@|$version|; s|@ARCH@|$(arch)|; s|@MAINTAINER@|$maintainer|; s|@LIBC@|${libc:-}|
-	s|@SIZE@|$(du -sk --apparent-size "$root" | cut -f1)|" "$debian/$package/control.in" >"$root/DEBIAN/control"
+{
+	cat <<SPEC
+name: $package
+arch: $(go env GOARCH)
+platform: linux
+version: "$version"
+version_schema: none
+release: "1"
+maintainer: "$maintainer"
+vendor: rdmad
+homepage: https://github.com/rdmad/rdmad
+priority: optional
+mtime: $(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
+deb: {compression: ${COMPRESSION:-gzip}}
+rpm: {buildhost: rdmad}
+SPEC
+	[ "$format" = deb ] || echo "license: Apache-2.0" # a deb has it in its copyright file
+	sed "s|@VERSION@|$version-1|; s|@RPMVERSION@|$version-1|; s|@LIBC@|${libc:-}|" "$debian/$package/nfpm.in"
+	scripts
+	contents
+} >"$spec"
 
 mkdir -p "$out"
-file=$out/${package}_${version}_$(arch).deb
-dpkg-deb --root-owner-group --build "$root" "$file" >/dev/null
+case $format in
+deb) file=$out/${package}_$version-1_$(arch).deb ;;
+rpm) file=$out/$package-$version-1.$(arch).rpm ;;
+*) usage ;;
+esac
+out=$(cd "$out" && pwd)
+(cd "$top" && GOOS='' GOARCH='' GOFLAGS='' go tool -modfile=nfpm.mod nfpm package --config "$spec" --packager "$format" --target "$out/${file##*/}" >/dev/null)
 echo "$file"

@@ -42,7 +42,7 @@ inside() {
 say() { echo "== $suite: $*"; }
 
 say "nothing but the base system and what docs/packaging.md says"
-(cd "$top" && go mod download)
+(cd "$top" && go mod download && go mod download -modfile=nfpm.mod)
 [ -e "$root/etc/debian_version" ] || debootstrap --variant=minbase "$suite" "$root" ${MIRROR:+"$MIRROR"} >/dev/null
 needs=$(sed -n 's/^apt install \(.*gcc.*\)$/\1/p' "$top/docs/packaging.md")
 [ -n "$needs" ] || { echo "docs/packaging.md does not say what to install" >&2; exit 1; }
@@ -82,7 +82,7 @@ sed -i "s/^# rdmad.s configuration/&, newer/" configs/debian/rdmad/rdmad.yaml
 for package in rdmad rdmad-rdmacore; do
 	bin=bin
 	[ $package = rdmad ] || bin=bin/rdmacore
-	DPKG_DEB_COMPRESSOR_TYPE=none VERSION=v99.0.0 configs/debian/build.sh $package $bin /tmp/newer >/dev/null
+	COMPRESSION=none VERSION=v99.0.0 configs/debian/build.sh $package $bin /tmp/newer >/dev/null
 done
 git checkout -q configs
 dpkg --force-confold -i /tmp/newer/*.deb >/dev/null
