@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Image is what QEMU boots: the two files, and the kernel release in them.
+// Image is the files that QEMU boots, and their kernel release.
 type Image struct {
 	Kernel    string // path of the kernel
 	Initramfs string // path of the initramfs, without the /init of the agent
@@ -25,49 +25,54 @@ const (
 	initramfsFile = "initramfs.cpio"
 )
 
-// Ensure returns the image made from set, and builds it when the cache lacks
-// it. Building takes about a minute of one core and 2 GB of disk meanwhile.
+// Ensure returns the image for set. It builds the image if the cache does not
+// have it. Building takes about a minute of one core and 2 GB of temporary disk
+// space.
 func Ensure(ctx context.Context, set Set, log Log) (Image, error) {
-	dir := filepath.Join(set.Cache, "guest-"+standard.key(set))
-	img := Image{
+	dir, err := cached(set, "guest-"+standard.key(set), func(work string) (string, error) {
+		out := filepath.Join(work, "image")
+		if err := os.Mkdir(out, 0o755); err != nil {
+			return "", err
+		}
+		b := builder{set: set, recipe: standard, sysroot: filepath.Join(work, "sysroot"),
+			stage: filepath.Join(work, "stage"), out: out, log: log}
+		return out, b.build(ctx)
+	})
+	if err != nil {
+		return Image{}, fmt.Errorf("image: building the guest: %w", err)
+	}
+	return Image{
 		Kernel:    filepath.Join(dir, kernelFile),
 		Initramfs: filepath.Join(dir, initramfsFile),
 		Release:   set.Kernel,
-	}
+	}, nil
+}
+
+// cached returns a directory of the cache. If the cache does not have it, build
+// makes it within work and returns its path.
+func cached(set Set, name string, build func(work string) (made string, err error)) (dir string, err error) {
+	dir = filepath.Join(set.Cache, name)
 	if exists(dir) {
-		return img, nil
+		return dir, nil
 	}
 	unlock, err := lock(filepath.Join(set.Cache, "guest.lock"))
 	if err != nil {
-		return Image{}, err
+		return "", err
 	}
 	defer unlock()
-	if exists(dir) { // another process built it while this one waited
-		return img, nil
+	if exists(dir) { // another process made it while this one waited
+		return dir, nil
 	}
-	if err := buildInto(ctx, dir, set, log); err != nil {
-		return Image{}, fmt.Errorf("image: building the guest: %w", err)
-	}
-	return img, nil
-}
-
-// buildInto builds in a directory beside dir and renames the result to dir.
-func buildInto(ctx context.Context, dir string, set Set, log Log) (err error) {
 	work, err := os.MkdirTemp(set.Cache, "build-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	out := filepath.Join(work, "image")
-	if err := os.Mkdir(out, 0o755); err != nil {
-		return err
+	made, err := build(work)
+	if err != nil {
+		return "", err
 	}
-	b := builder{set: set, recipe: standard, sysroot: filepath.Join(work, "sysroot"),
-		stage: filepath.Join(work, "stage"), out: out, log: log}
-	if err := b.build(ctx); err != nil {
-		return err
-	}
-	return os.Rename(out, dir)
+	return dir, os.Rename(made, dir)
 }
 
 func exists(path string) bool {
@@ -75,7 +80,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// lock takes an exclusive lock on a file, waiting for other processes.
+// lock takes an exclusive lock on a file. It waits for other processes.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

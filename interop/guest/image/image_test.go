@@ -179,6 +179,30 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
+// TestCached checks that a missing directory is built in one step and only
+// once.
+func TestCached(t *testing.T) {
+	set := Set{Cache: t.TempDir()}
+	broken := errors.New("broken")
+	for i, c := range []struct {
+		fails error
+		built bool
+	}{{broken, true}, {nil, true}, {broken, false}} {
+		built := false
+		dir, err := cached(set, "x", func(work string) (string, error) {
+			built = true
+			made := filepath.Join(work, "made")
+			return made, errors.Join(c.fails, os.Mkdir(made, 0o755))
+		})
+		if built != c.built || exists(filepath.Join(set.Cache, "x")) != (i > 0) || (err == nil) != exists(dir) {
+			t.Errorf("%d: built %v, %q, %v", i, built, dir, err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(set.Cache, "build-*")); len(left) > 0 {
+			t.Errorf("%d: %q is left", i, left)
+		}
+	}
+}
+
 func TestLockExcludes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(path)
