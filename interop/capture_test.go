@@ -30,7 +30,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
-// needTshark ends a test where tshark is missing: a failure in CI.
+// needTshark skips a test if tshark is missing. In CI that is a failure.
 func needTshark(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("tshark"); err == nil {
@@ -43,7 +43,7 @@ func needTshark(t *testing.T) {
 	t.Skip("left out: " + missing)
 }
 
-// captureProviders are what captures are taken on.
+// captureProviders are the providers that captures are taken on.
 var captureProviders = []struct {
 	name string
 	make func(t *testing.T) rdmacm.Provider
@@ -64,8 +64,8 @@ var captureProviders = []struct {
 // shortSnap cuts large RDMA operations and some messages.
 var shortSnap = trace.Snap{Send: 200, RDMA: 3000}
 
-// TestCapture lets tshark judge captures of an NFS session on any provider,
-// and compares what it decoded with what a trace says of the same events.
+// TestCapture lets tshark judge captures of an NFS session on each provider. It
+// compares what tshark decoded with a trace of the same events.
 func TestCapture(t *testing.T) {
 	needTshark(t)
 	for _, p := range captureProviders {
@@ -97,7 +97,7 @@ type captured struct {
 func newCaptured(t *testing.T, p rdmacm.Provider) *captured {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	service, err := nfs.New(nfs.Config{Path: t.TempDir(), AsyncMetadata: true, Logger: log})
+	service, err := nfs.New(nfs.Config{Export: nfs.Export{Path: t.TempDir()}, AsyncMetadata: true, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func (s *captured) session(t *testing.T) {
 	v.remove()
 }
 
-// capturing writes a file, and keeps what a trace says of each message.
+// capturing writes a capture, and keeps the trace of each message.
 type capturing struct {
 	w        *trace.Watcher
 	file     string
@@ -170,7 +170,7 @@ type capturing struct {
 	done     chan error
 }
 
-// traced is a message as the trace has it.
+// traced is a message as decoded by the trace.
 type traced struct {
 	in     bool
 	whole  bool
@@ -237,7 +237,7 @@ func (c *capturing) keep(m *trace.Message) {
 	}
 }
 
-// stop ends the capture, with everything in it that happened before.
+// stop ends the capture after all events that have happened.
 func (c *capturing) stop(t *testing.T) *capturing {
 	t.Helper()
 	c.w.Close()
@@ -250,8 +250,8 @@ func (c *capturing) stop(t *testing.T) *capturing {
 	return c
 }
 
-// frameFields are what tshark tells of a packet; those from frameXID on, of a
-// message.
+// frameFields are the fields that tshark prints of a packet. Those from
+// frameXID on belong to a message.
 var frameFields = []string{
 	"frame.number", "_ws.malformed", "tcp.checksum.status", "ip.checksum.status", "tcp.analysis.flags", "iwarp_mpa.ulpdulength",
 	"frame.cap_len", "frame.len", "rpc.msgtyp", "rpc.program", "rpc.procedure", "rpc.replystat",
@@ -276,8 +276,8 @@ const (
 	frameXID
 )
 
-// frames runs tshark in two passes: in one, it shows a reply before it has put
-// the data of write chunks back.
+// frames runs tshark in two passes. In one pass tshark shows a reply before it
+// has reassembled the data of write chunks.
 func (c *capturing) frames(t *testing.T) [][]string {
 	t.Helper()
 	args := []string{"-2", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=|"}
@@ -294,9 +294,9 @@ func (c *capturing) frames(t *testing.T) [][]string {
 	return all
 }
 
-// judge finds nothing wrong in packets, but for one thing. tshark 4.0 misses
-// the padding when the data of a write chunk is shorter than the chunk and no
-// multiple of 4, as it misses data that is not in the file.
+// judge requires that tshark reports no error, with one exception. tshark 4.0
+// calls a READ reply malformed if the data of its write chunk lacks padding, or
+// if the data was cut from the file.
 func (c *capturing) judge(t *testing.T, all [][]string, cut int) {
 	t.Helper()
 	reduced := map[string]bool{}
@@ -348,7 +348,7 @@ func judgeWhole(t *testing.T, c *capturing) {
 	compareCalls(t, c, all)
 }
 
-// compareHeaders compares every message's header and chunk lists.
+// compareHeaders compares the header and the chunk lists of every message.
 func compareHeaders(t *testing.T, c *capturing, all [][]string) {
 	t.Helper()
 	all = slices.DeleteFunc(slices.Clone(all), func(f []string) bool { return f[frameXID] == "" })
@@ -388,8 +388,8 @@ func headerFields(h *rpcrdma1.Header) string {
 		strings.Join(positions, ","), strings.Join(handles, ","), strings.Join(lengths, ","), strings.Join(offsets, ","))
 }
 
-// compareCalls compares the procedures that tshark found in calls, wherever
-// their bytes were, with those of the trace, which looks at Sends alone.
+// compareCalls compares the procedures of calls. tshark decodes them wherever
+// their bytes are; the trace looks only at Sends.
 func compareCalls(t *testing.T, c *capturing, all [][]string) {
 	t.Helper()
 	decoded, replies := map[string]int{}, 0
@@ -444,8 +444,8 @@ var procedureNames = [...]string{
 	"REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "PATHCONF", "COMMIT",
 }
 
-// judgeShort: packets that were cut say so, nothing else is wrong, and messages
-// that are there as a whole are decoded.
+// judgeShort checks that cut packets are marked as cut, that nothing else is
+// wrong, and that complete messages are decoded.
 func judgeShort(t *testing.T, c *capturing) {
 	all := c.frames(t)
 	c.judge(t, all, shortSnap.RDMA)

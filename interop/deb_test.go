@@ -34,8 +34,8 @@ func TestDebianPackage(t *testing.T) {
 	}
 }
 
-// packages makes the packages twice, as two versions, one of which is made
-// again to see that it comes out the same.
+// packages builds the packages in two versions. It builds one of them again to
+// check that the build is reproducible.
 func packages(t *testing.T, dir string) {
 	t.Helper()
 	built := t.TempDir()
@@ -58,7 +58,7 @@ func makePackage(t *testing.T, name, version, bin, dir string) {
 	t.Helper()
 	cmd := exec.Command("../configs/debian/build.sh", name, bin, dir)
 	// Not compressed: it takes long, and longer to undo under emulation.
-	cmd.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000", "DPKG_DEB_COMPRESSOR_TYPE=none")
+	cmd.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000", "COMPRESSION=none")
 	mustRun(t, cmd)
 }
 
@@ -72,10 +72,10 @@ func mustRun(t *testing.T, cmd *exec.Cmd) {
 // ctl is rdmactl on the packaged control socket.
 const ctl = "rdmactl --timeout 60s --addr unix:///run/rdmad/control.sock "
 
-// journal prints what rdmad and systemd have said of the service, all of it.
+// journal prints the whole log of rdmad and of systemd about the service.
 const journal = "journalctl --sync; journalctl -b -o cat -u rdmad"
 
-// expect runs a script in the machine, whose output must contain words.
+// expect runs a script in the machine and requires words in its output.
 func (m machine) expect(t *testing.T, script string, words ...string) {
 	t.Helper()
 	out := m.run(t, script)
@@ -98,6 +98,7 @@ func debInstall(t *testing.T, m machine) {
 		t.Errorf("systemd-analyze verify:\n%s", out)
 	}
 	m.run(t, "rdmad check --config /etc/rdmad/rdmad.yaml")
+	m.run(t, "cd /usr/share/rdmad && ls prometheus/rules.yaml prometheus/alerts.yaml grafana/rdmad.json")
 	m.run(t, "sh -n /usr/share/bash-completion/completions/rdmactl || bash -n /usr/share/bash-completion/completions/rdmactl")
 	// Type=notify and the socket: the service was ready when dpkg was done, and
 	// the listener is systemd's.
@@ -117,7 +118,7 @@ func debAccess(t *testing.T, m machine) {
 // debMount opens the export to the network, as an administrator does, and
 // mounts it over RDMA with the kernel's client.
 func debMount(t *testing.T, m machine) {
-	m.run(t, `sed -i -e 's/"127.0.0.1:2004/":2004/' -e 's/squash: root/squash: none/' -e '1i # edited' /etc/rdmad/rdmad.yaml
+	m.run(t, `sed -i -e 's/"127.0.0.1:2004/":2004/' -e 's/squash: root_squash/squash: none/' -e '1i # edited' /etc/rdmad/rdmad.yaml
 systemctl reload rdmad
 until ss -ltn 2>/dev/null | grep -q "\*:20049" || grep -qi ":4E51 .* 0A " /proc/net/tcp6; do sleep 0.2; done`)
 	m.g.MustRun(t, machineTime, "set -e; "+shellNot+`mkdir /mnt/deb
@@ -149,8 +150,8 @@ nsenter -t $pid -m touch /srv/written /var/lib/rdmad/written
 rm /srv/written /var/lib/rdmad/written`)
 }
 
-// debRestart restarts it, and has it end as by a crash: clients go on, and the
-// control socket is there all the time.
+// debRestart restarts rdmad, and ends it as by a crash. Clients continue, and
+// the control socket exists all the time.
 func debRestart(t *testing.T, m machine) {
 	m.run(t, `inode=$(stat -c %i /run/rdmad/control.sock)
 systemctl restart rdmad
@@ -162,8 +163,8 @@ until [ "$(systemctl show -P NRestarts -P ActiveState rdmad | tr '\n' ' ')" = "1
 	debIntact(t, m)
 }
 
-// debHang stops the process, which then doesn't ping: the watchdog has it
-// replaced.
+// debHang stops the process, so that it no longer pings. The watchdog replaces
+// it.
 func debHang(t *testing.T, m machine) {
 	m.run(t, `systemctl reset-failed rdmad # all these starts would be too many
 mkdir -p /run/systemd/system/rdmad.service.d
@@ -179,7 +180,7 @@ systemctl restart rdmad`)
 	m.expect(t, journal, "Watchdog timeout")
 }
 
-// debIntact has the client read again what it wrote in the beginning.
+// debIntact makes the client read again what it wrote in the beginning.
 func debIntact(t *testing.T, m machine) {
 	t.Helper()
 	m.g.MustRun(t, machineTime, "set -e; "+shellNot+`echo 3 >/proc/sys/vm/drop_caches
@@ -212,7 +213,8 @@ func debOnAdapter(t *testing.T, m machine) {
 	m.run(t, "ls -l /proc/$(systemctl show -P MainPID rdmad)/fd | grep -F /dev/infiniband/uverbs0")
 }
 
-// debUpgrade keeps the edited configuration, settings and mounts.
+// debUpgrade checks that an upgrade keeps the edited configuration, settings
+// and mounts.
 func debUpgrade(t *testing.T, m machine) {
 	m.run(t, `systemctl reset-failed rdmad
 dpkg -i /host/rdmad_2.0.0-1_amd64.deb /host/rdmad-rdmacore_2.0.0-1_amd64.deb </dev/null
@@ -247,7 +249,7 @@ head -n1 /etc/rdmad/rdmad.yaml | grep -x "# edited"
 [ -e /var/lib/rdmad/settings.db ]`)
 }
 
-// debPurge leaves what was exported.
+// debPurge checks that purging keeps the exported files.
 func debPurge(t *testing.T, m machine) {
 	m.run(t, `dpkg -P rdmad
 [ ! -e /etc/rdmad ] && [ ! -e /var/lib/rdmad ] && [ ! -e /etc/systemd/system/multi-user.target.wants/rdmad.service ]

@@ -10,6 +10,7 @@
 #                    the guest (TestDebianPackage), or say that they are missing
 #   deps.sh ceph     the same for the file system behind TestGateway's second
 #                    ganesha
+#   deps.sh prometheus   the same for Prometheus and promtool
 #   deps.sh list     print the host packages
 #
 # Exit codes: 0 all there, 1 something failed, 2 bad usage, 3 packages are
@@ -19,7 +20,7 @@ set -eu
 # Programs that run on the host. gcc, make and libelf1 build the siw module.
 # libc6-dev comes along because go builds with cgo as soon as it finds a gcc;
 # libibverbs-dev and librdmacm-dev are for provider rdmacore, built for the guest.
-host_packages="qemu-system-x86 gcc libc6-dev make kmod xz-utils libelf1 tshark libibverbs-dev librdmacm-dev"
+host_packages="qemu-system-x86 iproute2 gcc libc6-dev make kmod xz-utils libelf1 tshark libibverbs-dev librdmacm-dev chromium"
 
 # Programs that run in the guest, with all that they depend on. dataplane/rpcbind's
 # tests unpack rpcbind as well: installing it would start it on this machine.
@@ -39,9 +40,13 @@ libibverbs1 librdmacm1 ibverbs-providers"
 machine_unused='^(perl=|perl-modules|libperl|usrmerge|lib(number|text|file)-|libgdbm|gcc-|libdb5|debconf|debianutils|libaudit-common|libsemanage|passwd|login|libsepol)'
 
 # A file system of Ceph's with an nfs-ganesha before it, run on this machine from where they are
-# unpacked (interop/ceph), and of what they depend on the libraries.
+# unpacked (ceph_programs_test.go), and of what they depend on the libraries.
 ceph_packages="ceph-mon ceph-osd ceph-mds nfs-ganesha nfs-ganesha-ceph"
 ceph_unused='^(ceph=|ceph-common|ceph-mgr|perl|libperl|python|libpython|dpkg|tar=|udev|dm|adduser|passwd|ucf|debconf|lvm2|liblvm|sudo|lib(js|pam|text|file|number|unwind|boost-python|db5|gdbm|icu|babeltrace|glib|radosstriper|rbd|rgw|ctf|gprof)|librgw|(lib)?binutils|cron|dmidecode|smart|nvme|gdisk|hdparm|xfsprogs|ca-cert|openssl|cryptsetup-bin|nfs-common|logrotate|parted|psmisc|usrmerge|e2fsprogs|uuid-runtime|tzdata|media-types|rpcbind|lsb-base|sysvinit|readline|sensible|debianutils|init-system|gcc-)'
+
+# Prometheus and promtool, run on this machine from where they are unpacked
+# (interop/monitoring): installing them would start a server. They need only libc.
+prometheus_packages="prometheus"
 
 # The guest's newer kernel: Debian 13's own, Debian 12's from its backports.
 newer_series=6.12
@@ -62,6 +67,8 @@ newer_lock="$cache/packages-$newer_series-$release-$wanted"
 machine_lock="$cache/machine-$release-$(echo "$machine_packages $machine_unused" | cksum | cut -d' ' -f1)"
 ceph_lock="$cache/ceph-$release-$(echo "$ceph_packages $ceph_unused" | cksum | cut -d' ' -f1)"
 
+prometheus_lock="$cache/prometheus-$release-$(echo "$prometheus_packages" | cksum | cut -d' ' -f1)"
+
 # missing_host prints the host packages that are not installed.
 missing_host() {
 	have=" $(dpkg-query -W -f='${db:Status-Status}:${Package} ' \
@@ -76,7 +83,7 @@ missing_host() {
 
 # guest_ready succeeds when every package of the lock files is in the pool.
 guest_ready() {
-	locked_ready "$lock" && locked_ready "$newer_lock" && locked_ready "$machine_lock" && locked_ready "$ceph_lock"
+	locked_ready "$lock" && locked_ready "$newer_lock" && locked_ready "$machine_lock" && locked_ready "$ceph_lock" && locked_ready "$prometheus_lock"
 }
 
 # locked_ready succeeds when every package of one lock file is in the pool.
@@ -180,11 +187,12 @@ download_guest() {
 	[ -n "$userland" ] && [ -n "$machine" ] && [ -n "$ceph" ] || fail "apt can't resolve the guest's packages"
 	kernel=$(kernel_packages)
 	newer=$(download_newer) || exit 1
-	(cd "$pool" && apt apt-get download $userland $kernel $machine $ceph)
+	(cd "$pool" && apt apt-get download $userland $kernel $machine $ceph $prometheus_packages)
 	write_lock "$lock" $userland $kernel
 	write_lock "$newer_lock" $userland $newer
 	write_lock "$machine_lock" $machine
 	write_lock "$ceph_lock" $ceph
+	write_lock "$prometheus_lock" $prometheus_packages
 }
 
 # write_lock records the kernel and the file of each package, atomically.
@@ -231,7 +239,7 @@ report_missing() {
 }
 
 # missing_guest prints the guest's packages unless they are all in the pool.
-missing_guest() { guest_ready || echo "$guest_packages $machine_packages $ceph_packages linux-image linux-headers linux-source"; }
+missing_guest() { guest_ready || echo "$guest_packages $machine_packages $ceph_packages $prometheus_packages linux-image linux-headers linux-source"; }
 
 case "${1:-install}" in
 list)
@@ -243,12 +251,13 @@ check)
 	[ -z "$missing$download" ] || report_missing "$missing" "$download"
 	echo "$lock"
 	;;
-newer | machine | ceph)
+newer | machine | ceph | prometheus)
 	guest_ready || report_missing "$(missing_host)" "$(missing_guest)"
 	case $1 in
 	newer) echo "$newer_lock" ;;
 	machine) echo "$machine_lock" ;;
 	ceph) echo "$ceph_lock" ;;
+	prometheus) echo "$prometheus_lock" ;;
 	esac
 	;;
 install)
@@ -262,7 +271,7 @@ install)
 	echo "$lock"
 	;;
 *)
-	say "usage: deps.sh [check|newer|list|machine|ceph]"
+	say "usage: deps.sh [check|newer|list|machine|ceph|prometheus]"
 	exit 2
 	;;
 esac

@@ -1,10 +1,6 @@
 package interop
 
-import (
-	"testing"
-
-	"github.com/rdmad/rdmad/interop/ceph"
-)
+import "testing"
 
 // cephAttributeSizes are of extended attributes; ganesha 4.3 reads values of
 // less than 8 KiB (XDR_STRING_MAXLEN, gsh_rpc.h).
@@ -25,7 +21,7 @@ func (gw *gateway) ceph(t *testing.T) {
 // straight there, over TCP.
 func (gw *gateway) startCeph(t *testing.T) *gateway {
 	t.Helper()
-	s := ceph.Start(t)
+	s := startCeph(t)
 	const straight = "/mnt/straight"
 	e := &exported{g: gw.g, dir: straight, shared: gw.e.shared, tcp: portOf(s.Address)}
 	behind := &gateway{g: gw.g, e: e, via: gw.via}

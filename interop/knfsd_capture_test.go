@@ -40,7 +40,7 @@ const (
 // A packet is what tshark decoded, the values of each field in order.
 type packet [][]string
 
-// number is the only value of a field.
+// number returns the only value of a field.
 func (p packet) number(t *testing.T, field int) uint64 {
 	t.Helper()
 	if n := len(p[field]); n != 1 {
@@ -62,15 +62,17 @@ func (p packet) numbers(t *testing.T, field int) []uint64 {
 	return ns
 }
 
-// fromClient says that we sent the packet.
+// fromClient reports whether we sent the packet.
 func (p packet) fromClient() bool {
 	return slices.Equal(p[fieldPort], []string{strconv.Itoa(nfsRDMAPort)})
 }
 
-// runTshark reads a capture and returns what it prints.
+// runTshark reads a capture with tshark and returns the output.
 func runTshark(t *testing.T, capture string, args ...string) []byte {
 	t.Helper()
-	cmd := exec.Command("tshark", append([]string{"-n", "-r", capture}, args...)...)
+	// iWARP has no port of its own. Another protocol may have the port of this
+	// connection, and tshark would decode that one.
+	cmd := exec.Command("tshark", append([]string{"-o", "tcp.try_heuristic_first:TRUE", "-n", "-r", capture}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -80,7 +82,7 @@ func runTshark(t *testing.T, capture string, args ...string) []byte {
 	return out
 }
 
-// packets gives the capture's packets with NFS/RDMA's bytes in them.
+// packets returns the packets of the capture that have bytes of NFS/RDMA.
 func packets(t *testing.T, capture string) []packet {
 	t.Helper()
 	args := []string{"-Y", fmt.Sprintf("tcp.port==%d && tcp.len>0", nfsRDMAPort), "-T", "fields", "-E", "separator=|"}
@@ -113,9 +115,9 @@ func checkCapture(t *testing.T, guest string, o *offers) {
 	t.Run("chunks", func(t *testing.T) { checkChunks(t, all, o) })
 }
 
-// checkMalformed finds no malformed packet. tshark does not put the data that
-// an iWARP peer wrote back into a reply, though, and complains of an NFS reply
-// that is too short: that many, and only in replies with a write chunk in use.
+// checkMalformed allows no malformed packet, with one exception. tshark does not
+// reassemble a reply with the data that an iWARP peer wrote, and calls the NFS
+// reply too short. That is allowed only in replies with a used write chunk.
 func checkMalformed(t *testing.T, all []packet) {
 	good := 0
 	for _, p := range all {
@@ -220,7 +222,7 @@ func checkChunks(t *testing.T, all []packet, o *offers) {
 	}
 }
 
-// hasLists says whether tshark's lists of a call are the header's.
+// hasLists reports whether tshark's lists of a call equal those of the header.
 func hasLists(t *testing.T, p packet, h *rpcrdma1.Header) bool {
 	var positions, handles, lengths, offsets []uint64
 	add := func(s *rpcrdma1.Segment) {

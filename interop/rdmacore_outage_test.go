@@ -11,7 +11,7 @@ import (
 
 // rdmacoreDeviceTests are provider rdmacore's own tests that need a device, but
 // for the conformance suite.
-const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages|FlushedBind|NoAllocations|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved|FailedBeforeConnection|DeviceRenamed|AddressMoved|EndWhileDown|Deaf|KeepAlive|PortTrouble)"
+const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages|FlushedBind|NoAllocations|CompletionsDuringAPost|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved|FailedBeforeConnection|DeviceRenamed|AddressMoved|EndWhileDown|Deaf|KeepAlive|PortTrouble)"
 
 // TestRdmacoreOutage takes devices, ports and addresses away from provider
 // rdmacore and gives them back, in the provider's own tests and with an rdmad that a
@@ -69,7 +69,8 @@ works() {
 // outageMount is what the client is mounted with: it doesn't wait long.
 const outageMount = "mkdir -p /mnt && mount.nfs %s /mnt -o %s,timeo=50,retrans=2"
 
-// outages runs steps of a test in the guest, each of which must say something.
+// outages runs the steps of a test in the guest. Each step must print something
+// expected.
 type outages struct {
 	*testing.T
 	g *guest.Guest
@@ -82,8 +83,8 @@ func (o outages) expect(what, script, want string) {
 	}
 }
 
-// testRdmadOutage: rdmad says that nobody reaches its listener, and why, and a
-// client under way goes on once everything is back.
+// testRdmadOutage checks that rdmad reports that no peer reaches its listener,
+// and why. A client must continue once everything is back.
 func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
 	r, o := startGuestRdmad(t, g, onlyServer), outages{t, g}
 	source, options := r.mountArgs(overRDMA)
@@ -118,9 +119,9 @@ func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
 	r.stop(t)
 }
 
-// testRdmadDeaf: the client's kernel tells of the end of its connection while
-// the port is down, after which rxe hears nothing. rdmad says so, and the client
-// goes on once the device is another.
+// testRdmadDeaf lets the client's kernel end its connection while the port is
+// down. After that rxe hears no connection requests. rdmad must report it, and
+// the client must continue once the device has been replaced.
 func testRdmadDeaf(o outages, a adapter) {
 	o.g.MustRun(o.T, adapterTime, "ip link set eth0 down")
 	call, err := o.g.Start("touch /mnt/late")
@@ -141,8 +142,9 @@ listener degraded 'hears no connection requests'`, a.name+" hears no connection 
 	}
 }
 
-// testRdmadKilled: the kernel frees all that rdmad had when it is killed, the next
-// one can be reached at once, and a client under way goes on with nothing lost.
+// testRdmadKilled kills rdmad. The kernel must free all its resources, the next
+// rdmad must be reachable at once, and a client must continue with nothing
+// lost.
 func testRdmadKilled(t *testing.T, g *guest.Guest, _ adapter) {
 	r := startGuestRdmad(t, g, onlyServer)
 	m := newMount(t, g, r, overRDMA)
@@ -156,7 +158,7 @@ func testRdmadKilled(t *testing.T, g *guest.Guest, _ adapter) {
 	r.stop(t)
 }
 
-// missingLibrary checks what the loader says on a machine without librdmacm.
+// missingLibrary checks the loader's error on a machine without librdmacm.
 func missingLibrary(t *testing.T, g *guest.Guest) {
 	t.Helper()
 	got, err := g.Run(t.Context(), "find / -xdev -name 'librdmacm.so.1' -exec mv {} /tmp ';'; /tmp/rdmad version")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,8 @@ func checkBench(t *testing.T, out string) {
 	}
 }
 
-// echoServer is an rdmad whose listener has the echo service.
+// echoServer returns the configuration of an rdmad whose listener has the echo
+// service.
 func echoServer(provider, address, state string) string {
 	return fmt.Sprintf(`control: {listen: "127.0.0.1:0"}
 metrics: {listen: ""}
@@ -139,7 +141,7 @@ func testPingHost(t *testing.T, g *guest.Guest, a adapter, p rdmacm.Provider) {
 	wg.Wait()
 }
 
-// echoBenches are what rdmactl bench does with the echo service.
+// echoBenches are the runs of rdmactl bench with the echo service.
 var echoBenches = []string{"--op null", "--op echo --size 3000", "--op read --size 300000", "--op write --size 300000"}
 
 // testHostToGuest has an rdmad in the guest, on provider rdmacore, serve a
@@ -183,7 +185,11 @@ func startGuestEcho(t *testing.T, g *guest.Guest, limits string) *guestRdmad {
 // provider rdmacore in the guest.
 func testGuestToHost(t *testing.T, g *guest.Guest, a adapter) {
 	nfs := startRdmadAs(t, g.ShareDir, func(r *rdmad) string {
-		return strings.Replace(r.exporting(), "./export", filepath.Join(r.shareDir, "export"), 1)
+		export := filepath.Join(r.shareDir, "export")
+		if err := os.Mkdir(export, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			t.Fatal(err)
+		}
+		return strings.Replace(r.exporting(), "./export", export, 1)
 	})
 	echo := startRdmadAs(t, g.ShareDir, func(r *rdmad) string { return echoServer("softiwarp", r.rdma, "./state") })
 	deviceTests{pkg: "../interop", runs: []string{"^TestDeviceNFS$"}, least: 3, flags: fmt.Sprintf(

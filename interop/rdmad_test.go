@@ -41,11 +41,14 @@ func startRdmad(t *testing.T, shareDir string) *rdmad {
 	return startRdmadAs(t, shareDir, (*rdmad).exporting)
 }
 
-// startRdmad builds rdmad and rdmactl and starts rdmad on free ports. It is
+// startRdmadAs builds rdmad and rdmactl and starts rdmad on free ports. It is
 // stopped when the test has ended, and must then end in order.
 func startRdmadAs(t testing.TB, shareDir string, config func(*rdmad) string) *rdmad {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "export"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	r := &rdmad{program: build(t, dir, "rdmad"), rdmactl: build(t, dir, "rdmactl"), dir: dir, shareDir: shareDir, config: config,
 		control: "127.0.0.1:0", rdma: "127.0.0.1:0", tcp: "127.0.0.1:0"}
 	r.start(t)
@@ -101,13 +104,13 @@ services: [{name: export, nfs: {path: ./export, async_metadata: true, tcp_listen
 `, r.control, r.rdma, r.tcp)
 }
 
-// killAndStart ends rdmad as a crash would, and starts it again on the same ports.
+// killAndStart ends rdmad as by a crash, and starts it again on the same ports.
 func (r *rdmad) killAndStart(t *testing.T) {
 	r.process.Kill()
 	r.start(t)
 }
 
-// stop asks rdmad to end and checks that it does so in order.
+// stop stops rdmad and checks that it ends in order.
 func (r *rdmad) stop(t testing.TB) {
 	t.Helper()
 	select {
@@ -124,7 +127,7 @@ func (r *rdmad) stop(t testing.TB) {
 	}
 }
 
-// mountArgs implements nfsServer. MOUNT is spoken over TCP for both.
+// mountArgs implements nfsServer. Both transports speak MOUNT over TCP.
 func (r *rdmad) mountArgs(via transport) (source, options string) {
 	port := portOf(r.tcp)
 	if via == overRDMA {
@@ -163,7 +166,7 @@ func (r *rdmad) ctl(t testing.TB, v any, args ...string) {
 	}
 }
 
-// logWatch keeps rdmad's log and understands what it says when it starts.
+// logWatch keeps rdmad's log and decodes the messages of its start.
 type logWatch struct {
 	ready chan struct{} // closed when rdmad says that it is ready
 
@@ -174,7 +177,7 @@ type logWatch struct {
 	addresses map[string]string
 }
 
-// logLimit bounds how much of a log is kept, in bytes.
+// logLimit is how many bytes of a log are kept.
 const logLimit = 4 << 20
 
 func newLogWatch() *logWatch {

@@ -1,4 +1,4 @@
-package ceph
+package interop
 
 import (
 	_ "embed"
@@ -13,15 +13,22 @@ import (
 	"github.com/rdmad/rdmad/interop/child"
 )
 
-// startTime bounds each step of starting, on a busy machine.
-const startTime = 5 * time.Minute
+// cephTime bounds each step of starting, on a busy machine.
+const cephTime = 5 * time.Minute
 
-// Server is a ganesha whose root is a file system of Ceph's.
-type Server struct {
+// cephServer is nfs-ganesha before a file system of Ceph's: of the back ends that
+// Debian's nfs-ganesha 4.3 has, the one that grants delegations and has extended
+// attributes, both. All of it runs on the host, from where the packages of deps.sh
+// are unpacked: one monitor, one metadata server, one object store in memory, and
+// ganesha, which serves NFSv4.0, 4.1 and 4.2 on a TCP port of 127.0.0.1.
+//
+// It holds what it is given in memory (256 MiB at most, and everything is gone with
+// the test), needs no root, and no process outlives the test.
+type cephServer struct {
 	// Address is where ganesha speaks NFSv4 over TCP.
 	Address string
 
-	programs programs
+	programs cephPrograms
 	dir      string // of configuration, data and logs
 	monitor  string // address
 }
@@ -32,11 +39,11 @@ const (
 	storeID   = "0b7c5d5e-9a39-4f43-8d56-5f0f6d5c2d22"
 )
 
-// Start starts everything and waits until ganesha serves. It is killed when
-// the test has ended; a test that failed gets the logs' ends.
-func Start(tb testing.TB) *Server {
+// startCeph starts all programs and waits until ganesha serves. They are killed
+// when the test ends. If the test failed, it logs the ends of their logs.
+func startCeph(tb testing.TB) *cephServer {
 	tb.Helper()
-	s := &Server{programs: findPrograms(tb), dir: tb.TempDir(), Address: freeAddress(tb), monitor: freeAddress(tb)}
+	s := &cephServer{programs: findCeph(tb), dir: tb.TempDir(), Address: freeCephAddress(tb), monitor: freeCephAddress(tb)}
 	tb.Cleanup(func() { s.logOnFailure(tb) })
 	s.startMonitor(tb)
 	s.startStore(tb)
@@ -45,7 +52,7 @@ func Start(tb testing.TB) *Server {
 }
 
 // startMonitor makes a cluster of one monitor.
-func (s *Server) startMonitor(tb testing.TB) {
+func (s *cephServer) startMonitor(tb testing.TB) {
 	tb.Helper()
 	s.write(tb, "ceph.conf", s.cephConfig())
 	s.write(tb, "keyring", "")
@@ -58,7 +65,7 @@ func (s *Server) startMonitor(tb testing.TB) {
 }
 
 // startStore makes a file system of one object store and one metadata server.
-func (s *Server) startStore(tb testing.TB) {
+func (s *cephServer) startStore(tb testing.TB) {
 	tb.Helper()
 	program := s.programs.buildCommand(tb, s.dir)
 	command := func(commands ...string) {
@@ -77,7 +84,7 @@ func (s *Server) startStore(tb testing.TB) {
 }
 
 // startGanesha starts the NFS server, which waits for the file system itself.
-func (s *Server) startGanesha(tb testing.TB) {
+func (s *cephServer) startGanesha(tb testing.TB) {
 	tb.Helper()
 	s.mkdir(tb, "recovery")
 	s.write(tb, "ganesha.conf", s.ganeshaConfig())
@@ -86,17 +93,17 @@ func (s *Server) startGanesha(tb testing.TB) {
 	s.wait(tb, process)
 }
 
-// wait waits until ganesha says that it is ready.
-func (s *Server) wait(tb testing.TB, process *child.Process) {
+// wait waits until ganesha reports that it is ready.
+func (s *cephServer) wait(tb testing.TB, process *child.Process) {
 	tb.Helper()
-	tick, late := time.NewTicker(50*time.Millisecond), time.After(startTime)
+	tick, late := time.NewTicker(50*time.Millisecond), time.After(cephTime)
 	defer tick.Stop()
 	for {
 		select {
 		case <-process.Done():
 			tb.Fatalf("ganesha did not start: %v", process.Wait())
 		case <-late:
-			tb.Fatalf("ganesha is not ready after %v", startTime)
+			tb.Fatalf("ganesha is not ready after %v", cephTime)
 		case <-tick.C:
 		}
 		log, err := os.ReadFile(s.path("ganesha.log"))
@@ -106,27 +113,27 @@ func (s *Server) wait(tb testing.TB, process *child.Process) {
 	}
 }
 
-// path is where a file of the server's is.
-func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+// path returns the path of a file of the server.
+func (s *cephServer) path(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *Server) write(tb testing.TB, name, text string) {
+func (s *cephServer) write(tb testing.TB, name, text string) {
 	tb.Helper()
 	if err := os.WriteFile(s.path(name), []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-func (s *Server) mkdir(tb testing.TB, name string) {
+func (s *cephServer) mkdir(tb testing.TB, name string) {
 	tb.Helper()
 	if err := os.Mkdir(s.path(name), 0o700); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// logBytes is how much is shown of each log.
+// logBytes is how many bytes of each log are shown.
 const logBytes = 8000
 
-func (s *Server) logOnFailure(tb testing.TB) {
+func (s *cephServer) logOnFailure(tb testing.TB) {
 	if !tb.Failed() {
 		return
 	}
@@ -137,8 +144,8 @@ func (s *Server) logOnFailure(tb testing.TB) {
 	}
 }
 
-// freeAddress is an address of this machine that nobody listens on.
-func freeAddress(tb testing.TB) string {
+// freeCephAddress returns an address of this machine on which nothing listens.
+func freeCephAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -148,23 +155,23 @@ func freeAddress(tb testing.TB) string {
 	return l.Addr().String()
 }
 
-//go:embed ceph.conf
+//go:embed testdata/ceph.conf
 var cephConfig string
 
-//go:embed ganesha.conf
+//go:embed testdata/ganesha.conf
 var ganeshaConfig string
 
 // cephConfig is the configuration of all of Ceph's programs and of its library
 // in ganesha.
-func (s *Server) cephConfig() string {
+func (s *cephServer) cephConfig() string {
 	return strings.NewReplacer("@ID@", clusterID, "@MONITOR@", "v2:"+s.monitor, "@DIR@", s.dir,
 		"@LIB@", s.programs.path("usr/lib/x86_64-linux-gnu")).Replace(cephConfig)
 }
 
-func (s *Server) ganeshaConfig() string {
+func (s *cephServer) ganeshaConfig() string {
 	_, port, err := net.SplitHostPort(s.Address)
 	if err != nil {
-		panic(fmt.Sprintf("ceph: own address: %v", err))
+		panic(fmt.Sprintf("own address: %v", err))
 	}
 	return strings.NewReplacer("@PORT@", port, "@DIR@", s.dir,
 		"@LIB@", s.programs.path("usr/lib/x86_64-linux-gnu")).Replace(ganeshaConfig)

@@ -1,4 +1,4 @@
-package ceph
+package interop
 
 import (
 	"bytes"
@@ -15,16 +15,17 @@ import (
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
-// programs are those of unpacked packages, with the libraries and the loader
-// that they were built for.
-type programs struct{ root string }
+// cephPrograms are the programs in the unpacked packages. They run with the
+// libraries and the loader that they were built for.
+type cephPrograms struct{ root string }
 
-// libraryDirs are where the loader looks, relative to the root.
-var libraryDirs = []string{"usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/ceph", "usr/lib/ganesha"}
+// cephLibraries are the directories that the loader searches, relative to the
+// root.
+var cephLibraries = []string{"usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/ceph", "usr/lib/ganesha"}
 
-// findPrograms unpacks the packages if that was not done before. Where they are
-// missing the test is skipped, or fails if the environment has CI=true.
-func findPrograms(tb testing.TB) programs {
+// findCeph unpacks the packages if necessary. If they are missing, the test is
+// skipped; with CI=true in the environment it fails.
+func findCeph(tb testing.TB) cephPrograms {
 	tb.Helper()
 	root, err := image.Unpacked(tb.Context(), "deps.sh", "ceph", func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
@@ -36,34 +37,34 @@ func findPrograms(tb testing.TB) programs {
 	case err != nil:
 		tb.Fatal(err)
 	}
-	return programs{root}
+	return cephPrograms{root}
 }
 
-// path is where a file of the packages is.
-func (p programs) path(name string) string { return filepath.Join(p.root, name) }
+// path returns the path of a file in the packages.
+func (p cephPrograms) path(name string) string { return filepath.Join(p.root, name) }
 
-// command is a program, by its path, with arguments.
-func (p programs) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+// command returns the command that runs a program, by its path, with arguments.
+func (p cephPrograms) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	var dirs bytes.Buffer
-	for _, dir := range libraryDirs {
+	for _, dir := range cephLibraries {
 		dirs.WriteString(p.path(dir) + ":")
 	}
 	return exec.CommandContext(ctx, p.path("usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"),
 		append([]string{"--library-path", dirs.String(), program}, args...)...)
 }
 
-// run runs a program to its end.
-func (p programs) run(tb testing.TB, program string, args ...string) {
+// run runs a program until it ends.
+func (p cephPrograms) run(tb testing.TB, program string, args ...string) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), startTime)
+	ctx, cancel := context.WithTimeout(tb.Context(), cephTime)
 	defer cancel()
 	if out, err := p.command(ctx, program, args...).CombinedOutput(); err != nil {
 		tb.Fatalf("%s %q: %v\n%s", program, args, err, out)
 	}
 }
 
-// start starts a program that is killed when the test has ended.
-func (p programs) start(tb testing.TB, name string, args ...string) *child.Process {
+// start starts a program. It is killed when the test ends.
+func (p cephPrograms) start(tb testing.TB, name string, args ...string) *child.Process {
 	tb.Helper()
 	process, err := child.Start(p.command(context.Background(), p.path("usr/bin/"+name), args...))
 	if err != nil {
@@ -73,15 +74,15 @@ func (p programs) start(tb testing.TB, name string, args ...string) *child.Proce
 	return process
 }
 
-//go:embed command/command.c
-var commandSource string
+//go:embed testdata/ceph.c
+var cephCommand string
 
 // buildCommand compiles the program that commands the monitor.
-func (p programs) buildCommand(tb testing.TB, dir string) (path string) {
+func (p cephPrograms) buildCommand(tb testing.TB, dir string) (path string) {
 	tb.Helper()
 	path = filepath.Join(dir, "command")
 	source := path + ".c"
-	if err := os.WriteFile(source, []byte(commandSource), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(cephCommand), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	cmd := exec.CommandContext(tb.Context(), "gcc", "-Wall", "-Werror", "-o", path, source,
