@@ -26,6 +26,13 @@ var avoided = []struct {
 	{regexp.MustCompile(`\bthat which\b`), "the thing's name"},
 	{regexp.MustCompile(`\bcome to nothing|came to nothing\b`), "failed"},
 	{regexp.MustCompile(`(?m)(?:^|[.;:] )Who(ever)? [a-z]+s? [^?\n]*(?:\n|\.)`), "the subject: a client that, an operator that"},
+	{regexp.MustCompile(`\bis none of\b`), "is not one of"},
+	{regexp.MustCompile(`\b(makes|make|made) no sense\b`), "is invalid, is malformed"},
+	{regexp.MustCompile(`\btaken for (a|an|the|one)\b`), "counts as, is treated as"},
+	{regexp.MustCompile(`\bfor want of\b`), "for lack of"},
+	{regexp.MustCompile(`\bnobody('s)? (has|answers|handles|sees|makes|asks|is told)\b`), "name what is missing: without a handler, unanswered"},
+	{regexp.MustCompile(`\bwhat there (is|are)\b`), "name the things"},
+	{regexp.MustCompile(`\bgoes on (draining|ending|polling|serving)\b`), "still drains, continues"},
 }
 
 // programs are the folders whose texts are looked at.
@@ -37,7 +44,7 @@ var programs = []string{
 // TestWords looks for avoided words in the pages that people write, in the comments of
 // the API and in the texts that the programs print.
 func TestWords(t *testing.T) {
-	for _, pattern := range []string{"*.md", "../README.md", "../CHANGELOG.md", "../proto/rdmad/v1/*.proto"} {
+	for _, pattern := range []string{"*.md", "adr/*.md", "../README.md", "../CHANGELOG.md", "../proto/rdmad/v1/*.proto"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +116,10 @@ func TestWordsRuleBites(t *testing.T) {
 		"Who polls served few calls at first.":              true,
 		"It ends. Whoever asks gets an answer.":             true,
 		"a limit of its own; nothing of itself":             true,
+		`"xml" is none of table, json, yaml`:                true,
+		"the answer makes no sense":                         true,
 		"Who may connect?":                                  false,
+		"It uses none of them.":                             false,
 		"TIME  WHO  ROLE":                                   false,
 		"The peer announces the size; a client that polls.": false,
 	} {
