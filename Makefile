@@ -1,4 +1,4 @@
-# rdmad: what people and CI run. `make help` lists the targets.
+# rdmad: commands for developers and CI. `make help` lists the targets.
 GO      ?= go
 BIN     := bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -33,21 +33,46 @@ deb: build $(if $(RDMACORE_BUILDS),build-rdmacore) ## Debian packages of both bu
 	$(if $(RDMACORE_BUILDS),VERSION='$(VERSION)' configs/debian/build.sh rdmad-rdmacore $(BIN)/rdmacore $(BIN), \
 	  @echo "rdmad-rdmacore is left out: it needs Debian's gcc, libc6-dev, libibverbs-dev and librdmacm-dev")
 
+.PHONY: rpm image release reproducible packages-check
+rpm: build $(if $(RDMACORE_BUILDS),build-rdmacore) ## RPM packages of both builds in bin/ (docs/packaging.md)
+	VERSION='$(VERSION)' configs/debian/build.sh rdmad $(BIN) $(BIN) rpm
+	$(if $(RDMACORE_BUILDS),VERSION='$(VERSION)' configs/debian/build.sh rdmad-rdmacore $(BIN)/rdmacore $(BIN) rpm)
+
+BUILDER ?= $(firstword $(foreach b,buildah podman docker,$(if $(shell command -v $b),$b)))
+image: build ## container image rdmad:VERSION, by buildah, podman or docker (docs/container.md)
+	configs/container/rootfs.sh $(BIN) $(BIN)/image
+	@[ -n '$(BUILDER)' ] || { echo "make image needs buildah, podman or docker"; exit 1; }
+	$(BUILDER) build $(if $(filter docker,$(BUILDER)),,--format docker) $(if $(filter buildah,$(BUILDER)),--isolation chroot) \
+	  --build-arg VERSION='$(VERSION)' -t rdmad:'$(VERSION)' $(BIN)/image
+
+release: build $(if $(RDMACORE_BUILDS),build-rdmacore) ## bin/release: packages, programs, image, SBOM and SHA256SUMS (docs/packaging.md)
+	VERSION='$(VERSION)' configs/release.sh $(BIN) $(BIN)/release
+
+reproducible: ## make release twice, in two places, once without the build cache, and compare SHA256SUMS
+	configs/reproducible.sh
+
+packages-check: build ## the packages of one build: lintian, contents, scripts of the rpm, the same bytes twice; the image as a builder makes it
+	VERSION='$(VERSION)' configs/packages-check.sh $(BIN)
+
 .PHONY: deb-clean
 SUITE ?= bookworm
-deb-clean: ## make deb, and the packages' life, in a new Debian SUITE (root, debootstrap; CLEAN keeps it)
+deb-clean: ## make deb in a new Debian SUITE; installs, upgrades and removes the packages there (root, debootstrap; CLEAN keeps it)
 	configs/debian/clean.sh $(SUITE) $(CLEAN)
 
 build-rdmacore: ## the same with provider rdmacore (cgo; Debian: gcc, libibverbs-dev, librdmacm-dev), in bin/rdmacore
 	CGO_ENABLED=1 $(GO) build -tags rdmacore -trimpath -ldflags '$(LDFLAGS) -extldflags "-Wl,-z,relro,-z,now"' -o $(BIN)/rdmacore/ ./cmd/rdmad ./cmd/rdmactl
 
-demo: build ## rdmad at work in a temporary folder, in under a minute
+demo: build ## run rdmad with real traffic in a temporary folder, in under a minute
 	$(BIN)/rdmad version
 	$(GO) run ./cmd/rdmad/demo -bin $(BIN)
 
+.PHONY: fleet-demo
+fleet-demo: build ## etcd and five rdmads with traffic: a good rollout, and a bad one that takes itself back, in under a minute
+	$(GO) run ./cmd/rdmad/demo -bin $(BIN) -fleet
+
 test: deps unit race interop ## everything: unit, conformance, race, kernel guest
 
-deps: ## packages that the kernel guest needs (installed when root on Debian)
+deps: ## packages that the tests need (installed when root on Debian)
 	@sh interop/deps.sh || [ $$? -eq 3 -a -z "$(CI)" ]
 
 unit: ## unit and conformance tests
@@ -58,10 +83,10 @@ race: ## the same under the race detector
 	$(GO) test -race -timeout 30m $(TESTFLAGS) $(UNIT)
 
 interop: build ## tests against the Linux kernel in a QEMU guest
-	$(GO) test -count=1 -timeout 60m $(TESTFLAGS) ./interop/...
+	$(GO) test -count=1 -timeout 75m $(TESTFLAGS) ./interop/...
 
 .PHONY: test-long
-test-long: build ## the NFS tests in the guest with nothing left out
+test-long: build ## all NFS tests in the guest, also the slow ones
 	$(GO) test -count=1 -timeout 120m $(TESTFLAGS) -run '^(TestNFS$$|TestGateway|TestNewerKernel)' ./interop -args -long
 
 fuzz: ## each fuzz target for FUZZTIME
@@ -85,21 +110,44 @@ lint: ## gofmt, golangci-lint with gosec, modules as in go.sum, buf lint, API co
 
 .PHONY: vuln
 VULNDB ?=
-vuln: ## known vulnerabilities of what is linked, by govulncheck; needs its database: the network's, or a copy (VULNDB=file:///DIR)
+vuln: ## known vulnerabilities of linked code, by govulncheck; needs its database, from the network or a copy (VULNDB=file:///DIR)
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(if $(VULNDB),-db $(VULNDB)) ./...
 
-generate: ## protobuf code, docs/api.md, docs/settings.md, tables of keys, XDR in tests; CI fails when what is checked in differs
+generate: ## protobuf code, docs/api.md, docs/settings.md, tables of keys, conditions and metrics, manual pages, XDR in tests; CI fails when the checked-in files differ
 	$(TOOL) buf generate
 	$(GO) generate ./rpcrdma/wire/rpcrdma2/... ./rpcrdma/referee/... ./cmd/internal/settingsdoc/...
-	$(GO) test ./cmd/rdmad/internal/config -run TestReference -update
+	$(GO) test ./cmd/rdmad/internal/config -run '^Test(Reference|Manual)$$' -update
+	$(GO) test ./dataplane/conditions -run TestPage -update
+	$(GO) test ./dataplane/metrics -run TestPage -update
+	$(GO) test ./cmd/rdmactl/internal/cli ./cmd/rdmad -run '^TestReference$$' -update
 
-baseline: ## the API as it is becomes the one that later versions must be compatible with
+baseline: ## make today's API the one with which later versions must be compatible
 	$(IMAGE) -o proto/baseline.binpb
 
 bench: ## benchmarks, as ratios to TCP in the same run
 	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./verbs/softiwarp ./rpcrdma/... ./dataplane/...
 
-bench-gateway: ## a kernel client's work over rdmad and ganesha, as ratios to the same straight on ganesha
+BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+
+.PHONY: bench-guard bench-pair
+bench-guard: ## the ratios to TCP that matter most, in about a minute; CI prints them
+	@mkdir -p $(BIN)
+	$(GO) test -run '^$$' -bench '^Benchmark(PingPong|Null|Read|Write)$$' -benchtime 100ms -count 6 ./verbs/softiwarp ./dataplane/echo > $(BIN)/guard.txt
+	$(GO) run $(BENCHSTAT) -filter '.unit:(ratio OR ratio_to_tcp)' $(BIN)/guard.txt
+
+ROUNDS ?= 10
+bench-pair: ## the same for this tree and commit OLD in turns: medians and confidence intervals (make bench-pair OLD=HEAD~10)
+	GO='$(GO)' BENCHSTAT='$(BENCHSTAT)' interop/bench-pair.sh '$(OLD)' $(ROUNDS)
+
+.PHONY: syscalls
+syscalls: build ## system calls of rdmad for each kind of NFS call, over softiwarp and over TCP (root, Linux perf)
+	$(GO) test -run '^$$' -bench SystemCalls -benchtime 500x ./interop/costs -args -rdmad $(CURDIR)/$(BIN)/rdmad
+
+.PHONY: many
+many: build ## processor time for a call, and memory, of 10,000 connections that call seldom (MANYFLAGS="-connections 5000")
+	$(GO) test -run '^$$' -bench Many -benchtime 1x ./interop/costs -args -rdmad $(CURDIR)/$(BIN)/rdmad $(MANYFLAGS)
+
+bench-gateway: ## a kernel client's work through rdmad to ganesha, as ratios to the same work straight on ganesha
 	$(GO) test -run '^$$' -bench '^BenchmarkGateway$$' -benchtime 3x -timeout 1h ./interop
 
 bench-rdmacore: ## a kernel client's work over rdmad on rdmacore and on softiwarp, as ratios to the kernel's server in one guest
@@ -110,27 +158,38 @@ plots: ## docs/adaptive.svg, docs/roundtrips.svg and docs/ratios.svg, from check
 	cd docs/plots && $(GO) run . -kind reckoning -data ../../$(RECKONING)/loopback.json -out ../roundtrips.svg
 	cd docs/plots && $(GO) run . -kind ratios -data ratios.csv -out ../ratios.svg
 
-roundtrips: roundtrips-exact ## what calls cost in each version and with its extensions: counts, round trips, latencies; docs/roundtrips.md
+roundtrips: roundtrips-exact ## cost of calls in each version and with its extensions: counts, round trips, latencies; docs/roundtrips.md
 	$(GO) test -count=1 -timeout 35m -run '^TestVersion2$$/^round_trips$$' ./interop -args -roundtrips.json $(CURDIR)/$(RECKONING)/guest.json
-	$(GO) run ./interop/reckoning/page
+	$(GO) test -count=1 -v -run '^TestPage$$' ./interop/reckoning -args -update
 
-roundtrips-exact: ## the same without the kernel guest, whose figures stay
+roundtrips-exact: ## the same without the kernel guest; its figures stay as they are
 	$(GO) test -count=1 -run '^TestReckoning$$' ./cmd/rdmactl/internal/bench -args -update
 	$(MAKE) plots
-	$(GO) run ./interop/reckoning/page
+	$(GO) test -count=1 -v -run '^TestPage$$' ./interop/reckoning -args -update
 
-load: ## settings updates under 1,000 connections with traffic; figures in bin/load.json (LOADFLAGS changes what)
+load: ## settings updates, and 50 web consoles, beside 1,000 connections with traffic; figures in bin/load.json (LOADFLAGS changes the load)
 	@mkdir -p $(BIN)
 	TEST_UNJUDGED=1 $(GO) test -count=1 -timeout 30m -v -run '^TestSettingsUnderLoad$$' ./cmd/rdmad -args \
-	  -load.connections 1000 -load.time 1m -load.slice 3s -load.calls 4000 -load.updates 100 -load.json $(CURDIR)/$(BIN)/load.json $(LOADFLAGS)
+	  -load.connections 1000 -load.time 1m -load.slice 3s -load.calls 4000 -load.updates 100 -load.consoles 50 -load.json $(CURDIR)/$(BIN)/load.json $(LOADFLAGS)
+
+.PHONY: fleet-scale
+fleet-scale: ## 300 nodes of a fleet on three members of etcd: changes, restarts, load and sizes (docs/fleet.md)
+	$(GO) test -count=1 -timeout 30m -v -run '^TestScale$$' ./interop/fleet -args -scale.nodes 300 -scale.steps 3 -scale.changes 10 -scale.window 30s
+
+.PHONY: fleet-robustness
+EXECUTIONS ?= 100
+SEED ?= 1
+fleet-robustness: ## EXECUTIONS of a fleet under faults from SEED on, and planted bugs (docs/fleet.md)
+	$(GO) test -count=1 -timeout 6h -v -run '^Test(Robustness|PlantedBugs)$$' ./interop/fleet -args -executions $(EXECUTIONS) -faults 10 -seed $(SEED)
 
 siege: build ## attacks on rdmad beside innocent clients, two hours; figures in bin/siege.json and, without SIEGEFLAGS, docs/security.md
 	$(GO) build -o $(BIN)/siege ./interop/cmd/siege
 	$(BIN)/siege run -rdmad $(BIN)/rdmad -json $(BIN)/siege.json $(SIEGEFLAGS); code=$$?; \
 	  $(if $(SIEGEFLAGS),,$(BIN)/siege page -json $(BIN)/siege.json &&) exit $$code
 
-screenshots: ## docs/images, of rdmactl top in a real run
-	$(GO) run ./cmd/rdmactl/internal/top/shot
+screenshots: ## docs/images: pictures of rdmactl top and of the console, in real runs
+	$(GO) test -count=1 -run '^TestPictures$$' ./cmd/rdmactl/internal/top -args -pictures $(CURDIR)/docs/images
+	$(GO) test -count=1 -run '^TestPictures$$' ./controlplane/console -args -pictures $(CURDIR)/docs/images
 
-clean: ## what build made
+clean: ## remove the results of build
 	rm -rf $(BIN)
