@@ -239,7 +239,8 @@ func TestUserDoesNotLockOutItself(t *testing.T) {
 		if err := getStatus(t, third); err != nil || third.GetState() != connectivity.Ready {
 			t.Errorf("another user: %v, %v", err, third.GetState())
 		}
-		if s := w.places.Clients.Stats(); s.Held > limits.PerKey+1 || s.Evicted[connlimit.PerKey] < 40-uint64(limits.PerKey) || s.Refused != (connlimit.Counts{}) {
+		// A connection may be refused while the user's others are just beginning; gRPC tries again.
+		if s := w.places.Clients.Stats(); s.Held > limits.PerKey+1 || s.Evicted[connlimit.PerKey] < 40-uint64(limits.PerKey) {
 			t.Errorf("%+v", s)
 		}
 	})
