@@ -32,8 +32,11 @@ func (a *app) keep(ctx context.Context, read func(conn *grpc.ClientConn, begun f
 	}
 	for {
 		err := read(conn, begun)
-		if !known || !wentAway(err) || ctx.Err() != nil {
+		if !known || !wentAway(err) {
 			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err() // interrupted as rdmad went away
 		}
 		if blind.IsZero() {
 			blind = time.Now()

@@ -1,10 +1,16 @@
 package cli
 
 import (
+	"context"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/dataplane/conditions"
 )
@@ -55,5 +61,21 @@ func TestWatchFailsWithoutAFirstAnswer(t *testing.T) {
 			t.Errorf("%s: exit code %d, stderr %q", command, code, v.stderr.String())
 		}
 		v.cancel()
+	}
+}
+
+// TestInterruptedAsRdmadGoes: an interruption that comes as the stream ends is the end, and no
+// error of the stream.
+func TestInterruptedAsRdmadGoes(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	var stderr strings.Builder
+	a := &app{stderr: &stderr, socket: filepath.Join(t.TempDir(), "none"), retry: time.Hour}
+	err := a.keep(ctx, func(_ *grpc.ClientConn, begun func()) error {
+		begun()
+		interrupt()
+		return status.Error(codes.Unavailable, "rdmad is shutting down")
+	})
+	if !ended(ctx, err) || stderr.String() != "" {
+		t.Errorf("%v, stderr %q", err, stderr.String())
 	}
 }
