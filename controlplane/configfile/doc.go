@@ -4,5 +4,6 @@
 //
 // It also reads and writes the two sections that the configuration file shares with
 // settings export and settings import: "settings" holds the live settings of the
-// global scope, "scopes" those of listeners and peers.
+// global scope, "scopes" those of listeners and peers. It writes the other sections
+// that a running rdmad exports.
 package configfile

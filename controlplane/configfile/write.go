@@ -3,11 +3,14 @@ package configfile
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
@@ -18,13 +21,62 @@ const (
 	JSON = "json"
 )
 
+// InForce returns the settings of a dump as the file has them: what is in force at the global
+// scope, and what narrower scopes say.
+func InForce(d *settings.Dump) (c *Contents, err error) {
+	c = &Contents{Scopes: make(map[settings.Scope]live.Values)}
+	if c.Values, err = settings.ParseValues(d.Base); err != nil {
+		return nil, err
+	}
+	for _, one := range d.Scopes {
+		scope, err := settings.ParseScope(one.Scope)
+		if err != nil {
+			return nil, err
+		}
+		v, err := settings.ParseValues(one.Values)
+		if err != nil {
+			return nil, err
+		}
+		if scope.Kind == settings.Global {
+			c.Values.Overlay(&v)
+		} else {
+			c.Scopes[scope] = v
+		}
+	}
+	return c, nil
+}
+
 // Write writes live settings in a format, as a part of a configuration file, which Read
 // reads too.
 func (c *Contents) Write(format string) ([]byte, error) {
-	doc := sections{Settings: tree(&c.Values), Scopes: make(map[string]groups, len(c.Scopes))}
+	return c.sections().write(format)
+}
+
+// WriteAll is Write with the other sections that a running rdmad exports.
+func (c *Contents) WriteAll(format string, all *spec.All, limits *spec.Limits) ([]byte, error) {
+	doc := c.sections()
+	doc.Services, doc.Listeners, doc.Connectors = items(all.Services), items(all.Listeners), items(all.Connectors)
+	doc.Limits = spec.Encode(limits)
+	return doc.write(format)
+}
+
+// items are specifications as the file has them.
+func items[S spec.Named](list []S) (out []map[string]any) {
+	for i := range list {
+		out = append(out, spec.Encode(&list[i]))
+	}
+	return out
+}
+
+func (c *Contents) sections() *sections {
+	doc := &sections{Settings: tree(&c.Values), Scopes: make(map[string]groups, len(c.Scopes))}
 	for scope, v := range c.Scopes {
 		doc.Scopes[scope.String()] = tree(&v)
 	}
+	return doc
+}
+
+func (doc *sections) write(format string) ([]byte, error) {
 	switch format {
 	case TOML:
 		return toml.Marshal(doc)
@@ -48,6 +100,11 @@ func (c *Contents) Write(format string) ([]byte, error) {
 
 // sections are those that are written.
 type sections struct {
+	Services   []map[string]any `json:"services,omitempty" yaml:"services,omitempty" toml:"services,omitempty"`
+	Listeners  []map[string]any `json:"listeners,omitempty" yaml:"listeners,omitempty" toml:"listeners,omitempty"`
+	Connectors []map[string]any `json:"connectors,omitempty" yaml:"connectors,omitempty" toml:"connectors,omitempty"`
+	Limits     map[string]any   `json:"limits,omitempty" yaml:"limits,omitempty" toml:"limits,omitempty"`
+
 	Settings groups            `json:"settings" yaml:"settings" toml:"settings"`
 	Scopes   map[string]groups `json:"scopes,omitempty" yaml:"scopes,omitempty" toml:"scopes,omitempty"`
 }
@@ -70,9 +127,16 @@ func tree(v *live.Values) groups {
 	return out
 }
 
-// plain takes the quotes of on and off away, which YAML 1.2 does without.
+// plain takes the quotes of on and off away, which YAML 1.2 does without. A mapping begins
+// with its name.
 func plain(n *yaml.Node) {
 	n.Style = 0
+	for i := 2; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		if n.Content[i].Value == "name" {
+			pair := []*yaml.Node{n.Content[i], n.Content[i+1]}
+			n.Content = slices.Insert(slices.Delete(n.Content, i, i+2), 0, pair...)
+		}
+	}
 	for _, inner := range n.Content {
 		plain(inner)
 	}

@@ -205,6 +205,7 @@ func New(cfg Config) (*Server, error) {
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
 	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager})
 	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{manager: cfg.Manager})
+	rdmadv1.RegisterConfigurationServiceServer(s.grpc, &configurationService{manager: cfg.Manager, store: cfg.Store})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
 	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, store: cfg.Store, stopping: s.stopping})

@@ -83,7 +83,7 @@ func TestListenersAndStatus(t *testing.T) {
 }
 
 var services = []string{
-	"grpc.channelz.v1.Channelz", "grpc.health.v1.Health", "rdmad.v1.AuditService", "rdmad.v1.ConnectionService",
+	"grpc.channelz.v1.Channelz", "grpc.health.v1.Health", "rdmad.v1.AuditService", "rdmad.v1.ConfigurationService", "rdmad.v1.ConnectionService",
 	"rdmad.v1.ConnectorService", "rdmad.v1.ConsoleService",
 	"rdmad.v1.DiagnosticsService", "rdmad.v1.ExtensionService", "rdmad.v1.FleetService", "rdmad.v1.ListenerService", "rdmad.v1.ProcessService",
 	"rdmad.v1.SettingsService", "rdmad.v1.StatusService", "rdmad.v1.TelemetryService",

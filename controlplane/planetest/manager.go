@@ -22,7 +22,7 @@ func NewManager(p *Plane) manager.API {
 	services := map[string]manager.ServiceInfo{
 		"export": {Spec: spec.Service{Name: "export", NFS: &spec.NFS{Export: spec.Export{Path: "/srv"}}}, State: manager.StateUp},
 	}
-	return manager.API{
+	api := manager.API{
 		Limits: &limits{p: p},
 		Services: &set[spec.Service, manager.Serving]{
 			what: "service", operators: make(map[string]spec.Service),
@@ -91,6 +91,20 @@ func NewManager(p *Plane) manager.API {
 			remove: p.removeConnector,
 		},
 	}
+	api.Export = func() (out manager.Exported) {
+		for _, i := range api.Services.List() {
+			out.Services = append(out.Services, i.Spec)
+		}
+		for _, i := range api.Listeners.List() {
+			out.Listeners = append(out.Listeners, i.Spec)
+		}
+		for _, i := range api.Connectors.List() {
+			out.Connectors = append(out.Connectors, i.Spec)
+		}
+		out.Limits, _ = api.Limits.Get()
+		return out
+	}
+	return api
 }
 
 // missing is a directory that isn't there.

@@ -15,6 +15,8 @@ type API struct {
 	Listeners  Set[spec.Listener, dataplane.ListenerInfo]
 	Connectors Set[spec.Connector, dataplane.ConnectorInfo]
 	Limits     LimitsSet
+	// Export returns everything that is in service, as a configuration file has it.
+	Export func() Exported
 }
 
 // Set is the set of all services, listeners or connectors. Its methods are safe for

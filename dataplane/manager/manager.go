@@ -106,6 +106,7 @@ type group interface {
 	startAll()
 	closeAll()
 	keepLocked(all *spec.All)
+	exportLocked(out *Exported)
 	countLocked() int
 }
 
@@ -127,7 +128,7 @@ func New(cfg Config) *Manager {
 	m.connectors = newSet(m, "connector", connectors{m}, func(a *spec.All) *[]spec.Connector { return &a.Connectors },
 		func(c *spec.Changes) *map[string]spec.Delta { return &c.Connectors },
 		func(c *Change) *part[spec.Connector, dataplane.ConnectorInfo] { return c.connectors })
-	m.API = API{m.services, m.listeners, m.connectors, boundsOf{m}}
+	m.API = API{m.services, m.listeners, m.connectors, boundsOf{m}, m.Export}
 	return m
 }
 

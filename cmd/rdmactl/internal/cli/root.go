@@ -49,7 +49,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("color", fixedValues(output.Colourings...)))
 	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
 	root.AddCommand(newStatus(a), newConditions(a), newConnections(a), newClients(a), newSettings(a), newExtensions(a), newListeners(a), newConnectors(a), newServices(a),
-		newFleet(a), newLimits(a), newAudit(a), newLogLevel(a), newConfig(a), newDoctor(a), newPing(a), newBench(a), newTrace(a), newSlowCalls(a), newCapture(a), newCheckCapture(a), newTop(a), newDebug(a),
+		newFleet(a), newLimits(a), newExport(a), newAudit(a), newLogLevel(a), newConfig(a), newDoctor(a), newPing(a), newBench(a), newTrace(a), newSlowCalls(a), newCapture(a), newCheckCapture(a), newTop(a), newDebug(a),
 		newConsole(a), newCompletion(a), newVersion(a))
 	group(root)
 	return root

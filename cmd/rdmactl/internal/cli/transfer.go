@@ -14,7 +14,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/settingsproto"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
-	live "github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/spf13/cobra"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
@@ -63,17 +62,22 @@ func newSettingsExport(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if name == toStdout {
-				_, err = a.stdout.Write(out)
-				return err
-			}
-			if err := replaceFile(name, out); err != nil {
-				return err
-			}
-			fmt.Fprintf(a.stderr, "%s has the settings of revision %d\n", name, res.GetRevision())
-			return nil
+			return a.writeFile(name, out, fmt.Sprintf("%s has the settings of revision %d", name, res.GetRevision()))
 		},
 	}
+}
+
+// writeFile writes to standard output, or replaces a file and says so.
+func (a *app) writeFile(name string, out []byte, done string) error {
+	if name == toStdout {
+		_, err := a.stdout.Write(out)
+		return err
+	}
+	if err := replaceFile(name, out); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stderr, done)
+	return nil
 }
 
 // exportFormat is that of the file's name, unless -o says which.
@@ -87,23 +91,15 @@ func exportFormat(asked, name string) string {
 	return configfile.YAML
 }
 
-// contents are the settings of an export: those in force at the global scope, and what
-// narrower scopes say.
+// contents are the settings of an export.
 func contents(res *rdmadv1.ExportSettingsResponse) (*configfile.Contents, error) {
-	c := &configfile.Contents{Values: settingsproto.Values(res.GetBase()), Scopes: make(map[settings.Scope]live.Values)}
+	base := settingsproto.Values(res.GetBase())
+	d := settings.Dump{Base: base.Text()}
 	for _, one := range res.GetScopes() {
-		scope, err := settings.ParseScope(one.GetScope())
-		if err != nil {
-			return nil, err
-		}
 		v := settingsproto.Values(one.GetSettings())
-		if scope.Kind == settings.Global {
-			c.Values.Overlay(&v)
-		} else {
-			c.Scopes[scope] = v
-		}
+		d.Scopes = append(d.Scopes, settings.ScopeDump{Scope: one.GetScope(), Values: v.Text()})
 	}
-	return c, nil
+	return configfile.InForce(&d)
 }
 
 // replaceFile replaces a file by a new one, or leaves the old one as it is. It
