@@ -175,6 +175,9 @@ func TestRefusedAssignments(t *testing.T) {
 		e.Put(t, "/rdmad/assign/n1", garbage)
 		refused(conditions.FleetUnreadable, "key /rdmad/assign/n1 can't be read")
 	}
+	e.Do(t, clientv3.OpDelete("/rdmad/assign/n1")) // nothing is refused any more
+	n.await(t, conditions.FleetJoined)
+	n.check(t, 2048)
 	e.Put(t, "/rdmad/policy/small@6", `{"name":"large","revision":6}`)
 	e.Put(t, "/rdmad/assign/n1", `{"policies":["small@6"]}`)
 	refused(conditions.FleetUnreadable, "the value is that of policy large@6")

@@ -17,8 +17,14 @@ func (a *Agent) take(ctx context.Context, got *store.Assignment) error {
 	if err := a.known(got); err != nil {
 		return err
 	}
-	if got.Revision == 0 || a.seen != nil && got.Revision < a.seen.Revision {
-		return nil // nothing assigned, or older than what was seen
+	switch {
+	case got.Revision == 0: // nothing assigned: what is in force stays
+		if a.seen != nil && a.seen.Err != nil {
+			a.seen, a.refused = nil, nil
+		}
+		return nil
+	case a.seen != nil && got.Revision < a.seen.Revision:
+		return nil
 	}
 	a.seen = got
 	return a.apply(ctx)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/rdmad/rdmad/controlplane/fleet"
@@ -168,12 +169,10 @@ func (s *session) changed(ctx context.Context, cluster uint64, res clientv3.Watc
 	if len(res.Events) == 0 {
 		return nil
 	}
-	kv := res.Events[len(res.Events)-1].Kv
-	if len(kv.Value) == 0 && kv.Version == 0 {
-		return nil // deleted: what was assigned stays
-	}
 	got := &store.Assignment{Cluster: cluster, Read: res.Header.Revision}
-	got.Take(kv)
+	if last := res.Events[len(res.Events)-1]; last.Type != mvccpb.DELETE {
+		got.Take(last.Kv)
+	}
 	if err := s.take(ctx, got); err != nil {
 		return err
 	}

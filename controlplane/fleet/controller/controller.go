@@ -8,8 +8,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -18,8 +20,11 @@ import (
 	"github.com/rdmad/rdmad/dataplane/conditions"
 )
 
-// name is that of the controller's condition.
-const name = "controller"
+// Names of conditions: the controller's, and that of keys that are left out.
+const (
+	name = "controller"
+	keys = "keys"
+)
 
 // Times of a controller.
 const (
@@ -91,10 +96,12 @@ func (c *Config) term(ctx context.Context) (led bool, err error) {
 		}
 	}()
 	election := concurrency.NewElection(session, c.Store.ElectionKey())
-	// A refusal comes at once. While others lead, Campaign takes long: the refusal is over then.
-	permitted := time.AfterFunc(store.Timeout, func() { c.Conditions.Remove(conditions.Fleet, name) })
+	waiting, elected := context.WithCancel(ctx)
+	var waits sync.WaitGroup
+	waits.Go(func() { c.wait(waiting) })
 	err = election.Campaign(ctx, c.Node)
-	permitted.Stop()
+	elected()
+	waits.Wait()
 	if err != nil {
 		return false, err
 	}
@@ -105,6 +112,27 @@ func (c *Config) term(ctx context.Context) (led bool, err error) {
 		err = t.round(ctx)
 	}
 	return true, err
+}
+
+// wait makes conditions of a candidate while others lead.
+func (c *Config) wait(ctx context.Context) {
+	defer c.Conditions.Remove(conditions.Fleet, keys)
+	look := time.NewTimer(store.Timeout)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		c.Conditions.Remove(conditions.Fleet, name) // a refusal comes at once: it is over
+		if err := c.Store.Blocked(ctx); errors.As(err, new(*store.ValueError)) {
+			c.Conditions.Set(conditions.Finding{Name: keys, Reason: conditions.FleetLeftOut, Message: err.Error()})
+		} else if err == nil {
+			c.Conditions.Remove(conditions.Fleet, keys)
+		}
+		look.Reset(3 * c.TTL)
+	}
 }
 
 // resign ends the lease of the election at once, if etcd answers, so that another controller

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -26,8 +27,12 @@ type term struct {
 	// unreadable are the policies and rollouts that can't be read, by key. While there is one,
 	// nothing is written: it may be the newest of its policy.
 	unreadable map[string]error
-	notable    map[fleet.Ref]*fleet.Rollout // that have a condition
+	// leftOut are other keys that can't be read, at most maxLeftOut.
+	leftOut map[string]error
+	notable map[fleet.Ref]*fleet.Rollout // that have a condition
 }
+
+const maxLeftOut = 256
 
 // pause is the time between two looks at the rollouts: reports of many nodes count together.
 const pause = 100 * time.Millisecond
@@ -77,12 +82,24 @@ func (t *term) round(ctx context.Context) error {
 
 // list reads everything.
 func (t *term) list(ctx context.Context) (revision int64, err error) {
-	t.unreadable, t.stale = make(map[string]error), true
-	t.view, revision, err = t.Store.View(ctx)
-	for _, bad := range store.ValueErrors(err) {
-		t.unreadable[bad.Key], err = bad, nil
+	t.view, t.unreadable, t.leftOut, t.stale = fleet.NewView(), make(map[string]error), make(map[string]error), true
+	return t.Store.List(ctx, t.Store.Prefix(), func(kv *mvccpb.KeyValue) { t.take(kv, false) })
+}
+
+// take notes what a key says, or that it can't be read.
+func (t *term) take(kv *mvccpb.KeyValue, gone bool) {
+	key := string(kv.Key)
+	delete(t.unreadable, key)
+	delete(t.leftOut, key)
+	err := t.Store.Take(t.view, kv, gone, time.Now())
+	switch {
+	case err == nil || gone:
+	case t.Store.Decides(key):
+		t.unreadable[key] = err
+	case len(t.leftOut) < maxLeftOut:
+		t.leftOut[key] = err
+		t.Logger.Warn("fleet: a key is left out", "error", err)
 	}
-	return revision, err
 }
 
 var errWatch = errors.New("the watch has ended")
@@ -96,19 +113,9 @@ func (t *term) follow(res clientv3.WatchResponse) error {
 		return errWatch
 	}
 	for _, e := range res.Events {
-		key := string(e.Kv.Key)
-		err := t.Store.Take(t.view, e.Kv, e.Type == mvccpb.DELETE, time.Now())
-		if !t.Store.Reports(key) {
+		t.take(e.Kv, e.Type == mvccpb.DELETE)
+		if !t.Store.Reports(string(e.Kv.Key)) {
 			t.stale = true
-		}
-		switch {
-		case t.Store.Decides(key):
-			delete(t.unreadable, key)
-			if err != nil {
-				t.unreadable[key] = err
-			}
-		case err != nil:
-			t.Logger.Warn("fleet: a node's key is left out", "error", err)
 		}
 	}
 	return nil
@@ -175,14 +182,19 @@ func (t *term) written(err error) error {
 	return err
 }
 
-// found makes the state of the fleet the controller's conditions: one of the controller, and one
-// of each rollout that is active or was halted.
+// found makes the state of the fleet the controller's conditions: one of the controller, one of
+// the keys that it leaves out, and one of each rollout that is active or was halted.
 func (t *term) found() {
 	f := conditions.Finding{Name: name, Reason: conditions.FleetLeads, Message: t.Node}
-	for _, key := range slices.Sorted(maps.Keys(t.unreadable))[:min(1, len(t.unreadable))] {
-		f.Reason, f.Message = conditions.FleetUnreadable, t.unreadable[key].Error()
+	if len(t.unreadable) > 0 {
+		f.Reason, f.Message = conditions.FleetUnreadable, first(t.unreadable)
 	}
 	t.Conditions.Set(f)
+	if len(t.leftOut) > 0 {
+		t.Conditions.Set(conditions.Finding{Name: keys, Reason: conditions.FleetLeftOut, Message: first(t.leftOut)})
+	} else {
+		t.Conditions.Remove(conditions.Fleet, keys)
+	}
 	before := t.notable
 	t.notable = t.view.Notable()
 	for ref := range before {
@@ -195,6 +207,15 @@ func (t *term) found() {
 	}
 }
 
+// first is the error of the first key, and the number of the others.
+func first(all map[string]error) string {
+	text := all[slices.Min(slices.Collect(maps.Keys(all)))].Error()
+	if len(all) > 1 {
+		text += fmt.Sprintf("; and %d more keys", len(all)-1)
+	}
+	return text
+}
+
 // rolloutReasons are those of rollouts that have a condition.
 var rolloutReasons = map[fleet.RolloutState]*conditions.Reason{
 	fleet.Running:    conditions.RolloutRunning,
@@ -203,8 +224,9 @@ var rolloutReasons = map[fleet.RolloutState]*conditions.Reason{
 	fleet.RolledBack: conditions.RolloutRolledBack,
 }
 
-// forget removes the conditions of rollouts.
+// forget removes the conditions of rollouts and keys.
 func (t *term) forget() {
+	t.Conditions.Remove(conditions.Fleet, keys)
 	for ref := range t.notable {
 		t.Conditions.Remove(conditions.Rollout, ref.String())
 	}

@@ -25,7 +25,7 @@ var ErrRace = errors.New("another policy or rollout was changed at the same time
 // conflicts with another one, a *fleet.ActiveError one that has to wait for another rollout, a
 // *settings.LimitError one policy too many. With dry nothing is stored.
 func (s *Store) Apply(ctx context.Context, r fleet.Revision, plan *fleet.Plan, dry bool) (*fleet.Rollout, error) {
-	v, read, err := s.View(ctx, policies, rollouts, nodes)
+	v, read, err := s.view(ctx, policies, rollouts, nodes)
 	if err != nil {
 		return nil, err
 	}

@@ -34,8 +34,20 @@ type ValueError struct {
 	Err error
 }
 
-func (e *ValueError) Error() string { return fmt.Sprintf("key %s can't be read: %v", e.Key, e.Err) }
+// Error is short, and text, whatever the key and its value are.
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("key %s can't be read: %s", short(e.Key), short(e.Err.Error()))
+}
+
 func (e *ValueError) Unwrap() error { return e.Err }
+
+func short(s string) string {
+	const most = 256 // bytes
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
 
 // strict refuses fields that this rdmad does not know: half of a newer rdmad's policy is not
 // that policy.
@@ -56,21 +68,4 @@ func name(key, folder string) (string, error) {
 		return "", fmt.Errorf("%s", text)
 	}
 	return rest, nil
-}
-
-// ValueErrors are those that an error joins, if it joins nothing else.
-func ValueErrors(err error) (all []*ValueError) {
-	switch e := err.(type) { //nolint:errorlint // made by errors.Join
-	case *ValueError:
-		return []*ValueError{e}
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			more := ValueErrors(one)
-			if more == nil {
-				return nil
-			}
-			all = append(all, more...)
-		}
-	}
-	return all
 }

@@ -157,7 +157,7 @@ type LostError struct{ Node string }
 func (e *LostError) Error() string { return "the lease of node " + e.Node + " has ended" }
 
 // Join makes a node's presence, with a lease of ttl seconds that the caller keeps alive.
-// *TakenError when another rdmad has the name.
+// *TakenError when another rdmad has the name, *ValueError when the key is garbage.
 func (s *Store) Join(ctx context.Context, node string, id *fleet.Identity, ttl int64) (*Presence, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -190,9 +190,11 @@ func (s *Store) Join(ctx context.Context, node string, id *fleet.Identity, ttl i
 func (s *Store) taken(node string, kvs []*mvccpb.KeyValue) error {
 	e := &TakenError{Node: node}
 	for _, kv := range kvs {
-		if _, id, err := s.DecodeNode(kv); err == nil {
-			e.Other = *id
+		_, id, err := s.DecodeNode(kv)
+		if err != nil {
+			return err // of no rdmad
 		}
+		e.Other = *id
 	}
 	return e
 }

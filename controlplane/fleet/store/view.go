@@ -13,16 +13,10 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
 )
 
-// Folders of a View.
-var viewed = []string{policies, rollouts, nodes, assignments, statuses}
-
-// View reads folders of keys at one revision of etcd, which it returns; all that a view has
-// without folders. The error joins those of policies and rollouts that can't be read.
-func (s *Store) View(ctx context.Context, folders ...string) (v *fleet.View, revision int64, err error) {
+// view reads folders of keys at one revision of etcd, which it returns. The error joins those of
+// policies and rollouts that can't be read.
+func (s *Store) view(ctx context.Context, folders ...string) (v *fleet.View, revision int64, err error) {
 	v = fleet.NewView()
-	if len(folders) == 0 {
-		folders = viewed
-	}
 	now := time.Now()
 	var bad error
 	for _, folder := range folders {
@@ -47,13 +41,11 @@ func (s *Store) Decides(key string) bool {
 }
 
 // Take notes a key in a view, or that it is gone. An error is a *ValueError; the view then has
-// nothing of the key. Keys that a view does not have are left out.
+// nothing of the key. It has nothing of the history, elections and dry runs either, whose keys are
+// only checked.
 func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Time) error {
 	key := string(kv.Key)
-	folder, rest, ok := strings.Cut(strings.TrimPrefix(key, s.prefix), "/")
-	if !ok {
-		return nil
-	}
+	folder, rest, _ := strings.Cut(strings.TrimPrefix(key, s.prefix), "/")
 	switch folder + "/" {
 	case policies:
 		return s.takePolicy(v, kv, rest, gone)
@@ -73,7 +65,10 @@ func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Tim
 		}
 		return s.takeMember(m, folder+"/", kv, gone, now)
 	}
-	return nil
+	if gone {
+		return nil
+	}
+	return s.check(folder+"/", rest, kv)
 }
 
 func (s *Store) takePolicy(v *fleet.View, kv *mvccpb.KeyValue, rest string, gone bool) error {

@@ -1,0 +1,149 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/agent"
+	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
+	"github.com/rdmad/rdmad/controlplane/history"
+	"github.com/rdmad/rdmad/controlplane/planetest"
+	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// local makes a store of settings what the agent applies assignments with.
+type local struct{ *desired.Store }
+
+func (l local) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {
+	return l.Store.Assign(f, desired.Options{Actor: history.Actor{Name: "fleet"}, ConfirmWithin: confirmWithin})
+}
+
+// rdmad runs node a and a controller, with common conditions.
+func rdmad(t *testing.T, e *etcdtest.Etcd) *one {
+	t.Helper()
+	defaults := rpcrdma.DefaultSettings()
+	plane := &planetest.Plane{}
+	s, err := desired.New(plane, slog.New(slog.DiscardHandler), &defaults, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane.Use(s.Resolve)
+	c := run(t, e, "a")
+	a := agent.New(agent.Config{
+		Store: c.Store, Node: "a", Local: local{s}, Conditions: c.Conditions, Logger: c.Logger, TTL: 5 * time.Second, Every: 100 * time.Millisecond,
+		Load: func(time.Time) fleet.Load { return fleet.Load{} },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { a.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+	return c
+}
+
+// awaitText waits until a condition of the fleet says something; for "" until all conditions are
+// OK and there is a controller.
+func (c *one) awaitText(t *testing.T, what, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w := c.Conditions.Watch()
+	defer w.Close()
+	for w.Next(ctx.Done()) {
+		all := c.Conditions.List()
+		bad := all.NotOK()
+		if want == "" && len(bad) == 0 && all.Find(conditions.Fleet, name) != nil {
+			return
+		}
+		for _, one := range bad {
+			if want != "" && strings.Contains(one.Message, want) {
+				return
+			}
+		}
+	}
+	t.Fatalf("%s: %+v, want %q", what, c.Conditions.List(), want)
+}
+
+// garbage are values that no key of the fleet has.
+var garbage = map[string]string{
+	"bytes":      "\xff\xfe\x00garbage",
+	"wrong type": `[7]`,
+	"empty":      "",
+	"large":      strings.Repeat("x", 1<<20),
+}
+
+// Garbage under the prefix is a condition that names its key. Node and controller go on, and the
+// condition is gone with the key.
+func TestGarbage(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := newStore(t, e)
+	c := rdmad(t, e)
+	apply(t, s, "name: all\nsettings: {credits: {max: 9}}")
+	awaitKey(t, e, "/rdmad/assign/a", `{"policies":["all@1"]}`)
+	c.awaitText(t, "at first", "")
+	for _, key := range []string{
+		"node/a", "node/b", "node/b/c", "node/", "policy/b@1", "policy/b", "policy/all@2", "rollout/b@1", "rollout/b", "rollout/all@2",
+		"assign/b", "assign/b/c", "status/b", "status/b/c", "election/controller/7", "election/controller", "election/b",
+		"audit/7", "audit/00000000000000000500", "dryrun/7", "answer/7/a", "answer/7", "answer/7/b/c", "history/7", "b", "", "\xff\xfe",
+	} {
+		for kind, value := range garbage {
+			what := fmt.Sprintf("%s under %q", kind, key)
+			e.Put(t, "/rdmad/"+key, value)
+			c.awaitText(t, what, "key /rdmad/"+strings.ToValidUTF8(key, "\uFFFD")+" can't be read: ")
+			e.Do(t, clientv3.OpDelete("/rdmad/"+key))
+			c.awaitText(t, what+", gone", "")
+		}
+	}
+	// The keys that this node and the controller write are written anew.
+	for _, key := range []string{"assign/a", "status/a"} {
+		for kind, value := range garbage {
+			e.Put(t, "/rdmad/"+key, value)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			for e.Get(t, "/rdmad/"+key) == value {
+				if ctx.Err() != nil {
+					t.Fatalf("%s under %s stays", kind, key)
+				}
+			}
+			cancel()
+			c.awaitText(t, kind+" under "+key, "")
+		}
+	}
+	apply(t, s, "name: all\nsettings: {credits: {max: 10}}")
+	awaitKey(t, e, "/rdmad/assign/a", `{"policies":["all@2"]}`)
+	c.awaitText(t, "in the end", "")
+}
+
+// Garbage that was there before rdmad is named too, and so is a key for which nobody can be elected.
+func TestGarbageFromBefore(t *testing.T) {
+	e := etcdtest.Start(t)
+	all := []string{"election/controller/7", "node/a", "answer/7/a", "assign/b", "status/b"}
+	for _, key := range all {
+		e.Put(t, "/rdmad/"+key, "garbage")
+	}
+	c := rdmad(t, e)
+	c.awaitText(t, "node", "key /rdmad/node/a can't be read: ")
+	c.awaitText(t, "candidate", "key /rdmad/election/controller/7 can't be read: no rdmad can be elected: ")
+	if got := c.Conditions.List().Find(conditions.Fleet, name); got != nil {
+		t.Errorf("elected: %v", got)
+	}
+	for _, key := range all {
+		e.Do(t, clientv3.OpDelete("/rdmad/"+key))
+		if key == all[0] {
+			c.awaitText(t, "controller", "key /rdmad/answer/7/a can't be read: the key's name is not that of its lease: it would stay for ever; and 3 more keys")
+		}
+	}
+	c.awaitText(t, "gone", "")
+}
