@@ -153,6 +153,9 @@ func (r *Rollout) takeBack(now time.Time) {
 // Text says the state in one line.
 func (r *Rollout) Text() string {
 	text := "rollout " + r.String() + ": " + r.State.String()
+	if r.State == Aborted && r.Settled() {
+		text += ", taken back"
+	}
 	if r.Reason != "" {
 		text += " (" + r.Reason + ")"
 	}

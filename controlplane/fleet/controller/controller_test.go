@@ -35,7 +35,7 @@ func run(t *testing.T, e *etcdtest.Etcd, node string) *one {
 func runWith(t *testing.T, e *etcdtest.Etcd, node string, change func(*one)) *one {
 	t.Helper()
 	c := &one{Config: Config{
-		Store: newStore(t, e), Node: node, Conditions: conditions.NewRegistry(), Logger: slog.New(slog.DiscardHandler), TTL: 2 * time.Second,
+		Store: storeOf(t, e, node), Node: node, Conditions: conditions.NewRegistry(), Logger: slog.New(slog.DiscardHandler), TTL: 2 * time.Second,
 	}}
 	change(c)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -51,7 +51,12 @@ func runWith(t *testing.T, e *etcdtest.Etcd, node string, change func(*one)) *on
 
 func newStore(t *testing.T, e *etcdtest.Etcd) *store.Store {
 	t.Helper()
-	s, err := store.New(store.Config{Endpoints: []string{e.Endpoint}, Prefix: "/rdmad"})
+	return storeOf(t, e, "")
+}
+
+func storeOf(t *testing.T, e *etcdtest.Etcd, node string) *store.Store {
+	t.Helper()
+	s, err := store.New(store.Config{Endpoints: []string{e.Endpoint}, Prefix: "/rdmad", Node: node})
 	if err != nil {
 		t.Fatal(err)
 	}

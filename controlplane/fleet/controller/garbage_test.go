@@ -69,6 +69,9 @@ func (c *one) awaitText(t *testing.T, what, want string) {
 			return
 		}
 		for _, one := range bad {
+			if len(one.Message) > 2000 {
+				t.Fatalf("%s: a message of %d bytes", what, len(one.Message))
+			}
 			if want != "" && strings.Contains(one.Message, want) {
 				return
 			}
@@ -97,12 +100,12 @@ func TestGarbage(t *testing.T) {
 	for _, key := range []string{
 		"node/a", "node/b", "node/b/c", "node/", "policy/b@1", "policy/b", "policy/all@2", "rollout/b@1", "rollout/b", "rollout/all@2",
 		"assign/b", "assign/b/c", "status/b", "status/b/c", "election/controller/7", "election/controller", "election/b",
-		"audit/7", "audit/00000000000000000500", "dryrun/7", "answer/7/a", "answer/7", "answer/7/b/c", "history/7", "b", "", "\xff\xfe",
+		"audit/7", "audit/00000000000000000500", "dryrun/7", "answer/7/a", "answer/7", "answer/7/b/c", "history/7", "b", "", "\xff\xfe", strings.Repeat("b", 1<<19),
 	} {
 		for kind, value := range garbage {
-			what := fmt.Sprintf("%s under %q", kind, key)
+			what, want := fmt.Sprintf("%s under %.20q", kind, key), "key /rdmad/"+strings.ToValidUTF8(key, "\uFFFD")+" can't be read: "
 			e.Put(t, "/rdmad/"+key, value)
-			c.awaitText(t, what, "key /rdmad/"+strings.ToValidUTF8(key, "\uFFFD")+" can't be read: ")
+			c.awaitText(t, what, want[:min(len(want), 200)])
 			e.Do(t, clientv3.OpDelete("/rdmad/"+key))
 			c.awaitText(t, what+", gone", "")
 		}

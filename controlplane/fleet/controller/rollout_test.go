@@ -135,6 +135,13 @@ func TestRollouts(t *testing.T) {
 	if got, want := assignments(t, s, "a", "b", "c", "d"), "a[all@1], b[all@1], c[all@1], d[all@1]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	if got, want := changes(t, s), `: rdmad:  -> all@1: all nodes; priority 0; global credits.max=9
+a: rdmad: rollout all@1: RUNNING -> rollout all@1: DONE
+: rdmad: all@1: all nodes; priority 0; global credits.max=9 -> all@2: all nodes; priority 0; global credits.max=10
+a: rdmad: rollout all@2: RUNNING -> rollout all@2: HALTED (d: 50.0 errors per second, 2.0 before (max_errors_per_second is 1 more))
+a: rdmad: rollout all@2: HALTED (d: 50.0 errors per second, 2.0 before (max_errors_per_second is 1 more)) -> rollout all@2: ROLLED_BACK (d: 50.0 errors per second, 2.0 before (max_errors_per_second is 1 more))`; got != want {
+		t.Errorf("the history has\n%s\nwant\n%s", got, want)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	w := c.Conditions.Watch()
@@ -187,9 +194,33 @@ func TestOperatorsChangeRollouts(t *testing.T) {
 	if r := until(t, s, ref, (*fleet.Rollout).Settled); r.State != fleet.Aborted || r.Waves[0].State != fleet.WaveTakenBack {
 		t.Errorf("%+v", r)
 	}
+	if got, want := changes(t, s), "\na: rdmad: rollout all@1: ABORTED (aborted by alice) -> rollout all@1: ABORTED, taken back (aborted by alice)"; !strings.HasSuffix(got, want) {
+		t.Errorf("the history has\n%s\nwant at its end%s", got, want)
+	}
 	if got, want := assignments(t, s, "a", "b", "c"), "a[], b[], c[]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+}
+
+// done is a rollout as it is to be next.
+func done(r *fleet.Rollout) *fleet.Rollout {
+	next := *r
+	next.State = fleet.Done
+	return &next
+}
+
+// changes are those of the history, the oldest first.
+func changes(t *testing.T, s *store.Store) string {
+	t.Helper()
+	list, _, err := s.History(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range slices.Backward(list) {
+		all = append(all, fmt.Sprintf("%s: %s: %s -> %s", e.Node, e.Actor, e.Before, e.After))
+	}
+	return strings.Join(all, "\n")
 }
 
 // A rollout that can't be read stops the controller, and nothing changes.
@@ -246,6 +277,13 @@ func TestDiesAfterEachWrite(t *testing.T) {
 	if got, want := assignments(t, s, "a", "b", "c", "d"), "a[all@1], b[all@1], c[all@1], d[all@1]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	// Each step is in the history once, whichever controller made it.
+	history := changes(t, s)
+	for _, step := range []string{"all@1: DONE", "all@2: HALTED (", "all@2: ROLLED_BACK ("} {
+		if strings.Count(history, "-> rollout "+step) != 1 {
+			t.Errorf("%q is not once in the history\n%s", step, history)
+		}
+	}
 	if deaths.Load() < 5 {
 		t.Errorf("%d deaths", deaths.Load())
 	}
@@ -266,20 +304,23 @@ func TestRolloutWritesAreFenced(t *testing.T) {
 	if _, err := s.ChangeRollout(t.Context(), ref, func(r *fleet.Rollout) (*fleet.Rollout, error) { return r.Pause("", time.Now()) }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.StepRollout(t.Context(), fence, read); !errors.Is(err, store.ErrRace) {
+	if _, err := s.StepRollout(t.Context(), fence, read, done(read)); !errors.Is(err, store.ErrRace) {
 		t.Error(err)
 	}
 	if read, err = s.Rollout(t.Context(), ref); err != nil || read.State != fleet.Paused {
 		t.Fatal(read, err)
 	}
-	if _, err := s.StepRollout(t.Context(), fence, read); err != nil {
+	if _, err := s.StepRollout(t.Context(), fence, read, read); err != nil {
 		t.Error(err)
 	}
 	e.Do(t, clientv3.OpDelete("/rdmad/election/controller/1"))
 	if read, err = s.Rollout(t.Context(), ref); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.StepRollout(t.Context(), fence, read); !errors.Is(err, store.ErrDeposed) {
+	if _, err := s.StepRollout(t.Context(), fence, read, done(read)); !errors.Is(err, store.ErrDeposed) {
 		t.Error(err)
+	}
+	if got, want := changes(t, s), ": rdmad:  -> all@1: all nodes; priority 0; global credits.max=9\n: rdmad: rollout all@1: RUNNING -> rollout all@1: PAUSED (paused)"; got != want {
+		t.Errorf("the history has\n%s\nwant\n%s", got, want)
 	}
 }

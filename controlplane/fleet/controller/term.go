@@ -166,7 +166,7 @@ func (t *term) assign(ctx context.Context) error {
 
 // step writes the next state of a rollout.
 func (t *term) step(ctx context.Context, next *fleet.Rollout) (err error) {
-	next.Changed, err = t.Store.StepRollout(ctx, t.fence, next)
+	next.Changed, err = t.Store.StepRollout(ctx, t.fence, t.view.Rollouts[next.Ref], next)
 	if err := t.written(err); err != nil {
 		return err
 	}

@@ -104,10 +104,10 @@ func (s *Store) begin(ctx context.Context, read int64, r *fleet.Revision, rollou
 		return err
 	}
 	key := s.policyKey(r.Ref())
-	ok, err := s.change(ctx, before, r.Text(),
+	revision, err := s.change(ctx, before, r.Text(),
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.ModRevision(s.Policies()), "<", read+1).WithPrefix()},
 		append(excess, clientv3.OpPut(key, policy), clientv3.OpPut(s.rolloutKey(r.Ref()), value)))
-	if err == nil && !ok {
+	if err == nil && revision == 0 {
 		err = ErrRace
 	}
 	return err
@@ -154,14 +154,9 @@ func (s *Store) Assign(ctx context.Context, f Fence, all map[string]fleet.Assign
 		}
 		puts = append(puts, clientv3.OpPut(s.AssignmentKey(node), value))
 	}
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	res, err := s.client.Txn(ctx).If(f.holds()).Then(puts...).Commit()
-	if err != nil {
-		return 0, err
+	revision, err = s.commit(ctx, []clientv3.Cmp{f.holds()}, puts)
+	if err == nil && revision == 0 {
+		err = ErrDeposed
 	}
-	if !res.Succeeded {
-		return 0, ErrDeposed
-	}
-	return res.Header.Revision, nil
+	return revision, err
 }

@@ -27,20 +27,21 @@ const attempts = 5
 // maxNumber bounds the numbers of changes. Keys with larger ones are garbage, and not read.
 const maxNumber = 1 << 53
 
-// change carries out ops, and adds the change to the history, if all conditions hold. ok is false
-// if one doesn't. The request of ctx says who changes the fleet; without one it is rdmad.
-func (s *Store) change(ctx context.Context, before, after string, conditions []clientv3.Cmp, ops []clientv3.Op) (ok bool, err error) {
+// change carries out ops, and adds the change to the history, if all conditions hold. It returns the
+// revision of etcd at which it did, or 0 if one doesn't. The request of ctx says who changes the
+// fleet; without one it is the controller.
+func (s *Store) change(ctx context.Context, before, after string, conditions []clientv3.Cmp, ops []clientv3.Op) (revision int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	for range attempts {
 		e := s.entry(ctx, before, after)
 		if e.Number, err = s.lastChange(ctx); err != nil {
-			return false, err
+			return 0, err
 		}
 		e.Number++
 		value, err := encode(fleetproto.EntryMessage(e))
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		key := s.changeKey(e.Number)
 		res, err := s.client.Txn(ctx).
@@ -48,28 +49,28 @@ func (s *Store) change(ctx context.Context, before, after string, conditions []c
 			Then(append(ops[:len(ops):len(ops)], clientv3.OpPut(key, value), s.forget(e.Number))...).
 			Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		if res.Succeeded {
 			audit.Note(ctx, before, after, 0) // for the local log
+			return res.Header.Revision, nil
 		}
-		if res.Succeeded || res.Responses[0].GetResponseRange().GetCount() == 0 {
-			return res.Succeeded, nil
+		if res.Responses[0].GetResponseRange().GetCount() == 0 {
+			return 0, nil
 		}
 	}
-	return false, ErrRace
+	return 0, ErrRace
 }
 
-// entry is a change by the client of ctx.
+// entry is a change by the client of ctx, or by the controller.
 func (s *Store) entry(ctx context.Context, before, after string) *fleet.Entry {
 	e := &fleet.Entry{Time: time.Now().UTC().Truncate(time.Second), Node: s.cfg.Node, Before: audit.Bounded(before), After: audit.Bounded(after)}
 	id := auth.FromContext(ctx)
-	if id.Role == auth.None { // not a client's
-		id.Name = auth.Daemon
-	}
-	e.Actor, e.Role, e.Origin = id.Name, id.Role.String(), id.Origin
 	method, _ := grpc.Method(ctx)
-	e.Action = strings.TrimPrefix(method, "/")
+	if id.Role == auth.None { // not a client's
+		id.Name, method = auth.Daemon, "controller"
+	}
+	e.Actor, e.Role, e.Origin, e.Action = id.Name, id.Role.String(), id.Origin, strings.TrimPrefix(method, "/")
 	return e
 }
 

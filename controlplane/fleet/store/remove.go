@@ -32,9 +32,9 @@ func (s *Store) RemoveNode(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	ok, err := s.change(ctx, before, "", []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.NodeKey(node)), "=", 0)},
+	revision, err := s.change(ctx, before, "", []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.NodeKey(node)), "=", 0)},
 		[]clientv3.Op{clientv3.OpDelete(keys[0]), clientv3.OpDelete(keys[1])})
-	if err == nil && !ok {
+	if err == nil && revision == 0 {
 		err = &UpError{node}
 	}
 	return err

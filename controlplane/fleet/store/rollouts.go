@@ -78,9 +78,9 @@ func (s *Store) ChangeRollout(ctx context.Context, ref fleet.Ref, change func(*f
 			return nil, err
 		}
 		key := s.rolloutKey(ref)
-		ok, err := s.change(ctx, now.Text(), next.Text(),
+		revision, err := s.change(ctx, now.Text(), next.Text(),
 			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", now.Changed)}, []clientv3.Op{clientv3.OpPut(key, value)})
-		if ok || err != nil {
+		if revision != 0 || err != nil {
 			return next, err
 		}
 	}
@@ -88,31 +88,40 @@ func (s *Store) ChangeRollout(ctx context.Context, ref fleet.Ref, change func(*f
 }
 
 // StepRollout stores a rollout's next state, if the fence holds, and returns the revision of etcd
-// at which it did. ErrRace means that an operator changed it meanwhile.
-func (s *Store) StepRollout(ctx context.Context, f Fence, next *fleet.Rollout) (revision int64, err error) {
+// at which it did. A change that operators see as one, such as a halt, is in the history. ErrRace
+// means that an operator changed the rollout meanwhile.
+func (s *Store) StepRollout(ctx context.Context, f Fence, now, next *fleet.Rollout) (revision int64, err error) {
 	value, err := encode(fleetproto.RolloutMessage(next))
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
 	key := s.rolloutKey(next.Ref)
-	res, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", next.Changed), f.holds()).
-		Then(clientv3.OpPut(key, value)).
-		Else(clientv3.OpGet(key, clientv3.WithKeysOnly())).Commit()
-	if err != nil {
-		return 0, err
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", next.Changed), f.holds()}
+	put := []clientv3.Op{clientv3.OpPut(key, value)}
+	if before, after := now.Text(), next.Text(); before != after {
+		revision, err = s.change(ctx, before, after, conditions, put)
+	} else {
+		revision, err = s.commit(ctx, conditions, put)
 	}
-	if res.Succeeded {
-		return res.Header.Revision, nil
+	if revision != 0 || err != nil {
+		return revision, err
 	}
-	for _, kv := range res.Responses[0].GetResponseRange().GetKvs() {
-		if kv.ModRevision == next.Changed {
-			return 0, ErrDeposed
-		}
+	if now, err = s.Rollout(ctx, next.Ref); err == nil && now.Changed == next.Changed {
+		return 0, ErrDeposed
 	}
 	return 0, ErrRace
+}
+
+// commit carries out ops if all conditions hold, and returns the revision of etcd at which it did,
+// or 0 if one doesn't.
+func (s *Store) commit(ctx context.Context, conditions []clientv3.Cmp, ops []clientv3.Op) (revision int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	res, err := s.client.Txn(ctx).If(conditions...).Then(ops...).Commit()
+	if err != nil || !res.Succeeded {
+		return 0, err
+	}
+	return res.Header.Revision, nil
 }
 
 // WatchRollout gives a rollout to changed, as it is now and after each change, until that
