@@ -17,7 +17,7 @@ import (
 )
 
 func newFleetPolicies(a *app) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "policies [POLICY]",
 		Short: "List the policies of the fleet, or the revisions of one",
 		Long: `Lists the newest revision of each policy, with the nodes that it selects, its priority and its
@@ -45,6 +45,34 @@ the rollout of each. etcd keeps 100.`,
 			return a.printer().Answer(all, func() *output.Table { return policyTable(all.GetPolicies()) })
 		},
 	}
+	cmd.AddCommand(newFleetPolicyRemove(a))
+	return cmd
+}
+
+func newFleetPolicyRemove(a *app) *cobra.Command {
+	var request policyRequest
+	cmd := &cobra.Command{
+		Use:   "remove POLICY",
+		Short: "Take a policy's settings away from its nodes",
+		Long: `Stores a next revision of the policy that has no settings, and begins its rollout: the nodes get
+what they would have without the policy. Its earlier revisions stay: fleet rollback brings one
+back.
+
+` + planHelp,
+		Example:           "  rdmactl fleet policies remove small --dry-run\n  rdmactl fleet policies remove small\n  rdmactl fleet policies remove small --at-once",
+		Args:              exactly("POLICY"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	request.register(cmd, "removed")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		all, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]})
+		if err != nil {
+			return err
+		}
+		newest := all.GetRevisions()[0]
+		return request.send(cmd, a, &rdmadv1.FleetPolicy{Name: newest.GetName(), Selector: newest.GetSelector(), Priority: newest.GetPriority()})
+	}
+	return cmd
 }
 
 func policyTable(all []*rdmadv1.FleetPolicy) *output.Table {
@@ -74,10 +102,40 @@ func policySettings(p *rdmadv1.FleetPolicy) string {
 	return orWords(parts, "none")
 }
 
+// policyRequest stores a revision of a policy.
+type policyRequest struct {
+	comment string
+	dryRun  bool
+	plan    planFlags
+}
+
+func (r *policyRequest) register(cmd *cobra.Command, comment string) {
+	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "check the policy and ask the nodes what it would do on them, but change nothing")
+	cmd.Flags().StringVar(&r.comment, "comment", comment, "reason of the change")
+	must(cmd.RegisterFlagCompletionFunc("comment", cobra.NoFileCompletions))
+	r.plan.register(cmd)
+}
+
+func (r *policyRequest) send(cmd *cobra.Command, a *app, p *rdmadv1.FleetPolicy) error {
+	plan, err := r.plan.plan(cmd)
+	if err != nil {
+		return err
+	}
+	p.Comment = r.comment
+	res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ApplyPolicy,
+		&rdmadv1.ApplyPolicyRequest{Policy: p, DryRun: r.dryRun, Plan: plan, AtOnce: r.plan.atOnce})
+	if err != nil {
+		return err
+	}
+	if err := a.printer().Answer(res, func() *output.Table { return appliedTable(res, res.GetEffects(), r.dryRun) }); err != nil {
+		return err
+	}
+	return refusals(res.GetEffects())
+}
+
 func newFleetApply(a *app) *cobra.Command {
-	var file, comment string
-	var dryRun bool
-	var flags planFlags
+	var file string
+	var request policyRequest
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Store a new revision of a policy, and begin its rollout",
@@ -87,8 +145,8 @@ selects and to those that its previous revision selected.
 ` + planHelp + `
 
 FILE is YAML, or TOML or JSON by its name; - stands for standard input. It has a name, a
-selector, a priority, and the sections settings and scopes of the configuration file. A
-policy with settings: {} gives nothing: apply it to take a policy's settings away.
+selector, a priority, and the sections settings and scopes of the configuration file. fleet
+policies remove takes a policy's settings away.
 
 --dry-run asks each node that the policy selects, or that has its previous revision: which
 values in force would change there, on how many connections the change would be applied at
@@ -99,10 +157,7 @@ code is 1 if a node would refuse it.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` with the policy")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check the policy and ask the nodes what it would do on them, but change nothing")
-	cmd.Flags().StringVar(&comment, "comment", "", "reason of the change")
-	must(cmd.RegisterFlagCompletionFunc("comment", cobra.NoFileCompletions))
-	flags.register(cmd)
+	request.register(cmd, "")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if file == "" {
 			return usagef("%s needs -f FILE", cmd.CommandPath())
@@ -111,21 +166,7 @@ code is 1 if a node would refuse it.`,
 		if err != nil {
 			return err
 		}
-		plan, err := flags.plan(cmd)
-		if err != nil {
-			return err
-		}
-		m := fleetproto.PolicyMessage(p)
-		m.Comment = comment
-		res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ApplyPolicy,
-			&rdmadv1.ApplyPolicyRequest{Policy: m, DryRun: dryRun, Plan: plan, AtOnce: flags.atOnce})
-		if err != nil {
-			return err
-		}
-		if err := a.printer().Answer(res, func() *output.Table { return appliedTable(res, res.GetEffects(), dryRun) }); err != nil {
-			return err
-		}
-		return refusals(res.GetEffects())
+		return request.send(cmd, a, fleetproto.PolicyMessage(p))
 	}
 	return cmd
 }
