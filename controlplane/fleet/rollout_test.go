@@ -268,9 +268,7 @@ func TestControllerDiesAtAnyWrite(t *testing.T) {
 // the rollout; the nodes that had confirmed it take it back too.
 func TestNobodyConfirms(t *testing.T) {
 	w, ref := begun(t, 6, quick())
-	for w.rollouts[ref].Waves[1].State != WaveBaking {
-		w.pass()
-	}
+	w.await(t, ref, "baking", wave(1, WaveBaking))
 	if got := w.having(two); len(got) != 3 {
 		t.Fatalf("small@2 is on %v", got)
 	}
@@ -312,9 +310,7 @@ func TestPauseResumeAbort(t *testing.T) {
 	if err := w.change(ref, (*Rollout).Resume); err != nil {
 		t.Fatal(err)
 	}
-	for w.rollouts[ref].Waves[1].State != WaveBaking {
-		w.pass()
-	}
+	w.await(t, ref, "baking", wave(1, WaveBaking))
 	if err := w.change(ref, (*Rollout).Abort); err != nil {
 		t.Fatal(err)
 	}
@@ -380,16 +376,12 @@ func TestNodesThatAreDown(t *testing.T) {
 		t.Errorf("canary %v", got)
 	}
 	w.nodes["n03"].load = slow
-	for w.rollouts[ref].Waves[0].State != WaveDone {
-		w.pass()
-	}
+	w.await(t, ref, "done", wave(0, WaveDone))
 	w.down("n01")
 	for range 5 {
 		w.pass()
 	}
-	for w.rollouts[ref].State == Running {
-		w.pass()
-	}
+	w.await(t, ref, "halted", func(r *Rollout) bool { return r.State != Running })
 	r := w.until(t, ref)
 	if r.State != RolledBack || !strings.Contains(r.Waves[0].Reason, "DOWN, takes it back when it returns: n01") {
 		t.Errorf("%s: %s", w.text(ref), r.Waves[0].Reason)
@@ -527,9 +519,7 @@ func TestBeforeIsBeforeTheChange(t *testing.T) {
 	w.nodes["n00"].load = func(now []Ref) Load { return Load{Errors: errors} }
 	w.pass()
 	errors = 0.9
-	for w.rollouts[ref].Waves[0].State != WaveDone {
-		w.pass()
-	}
+	w.await(t, ref, "done", wave(0, WaveDone))
 	w.pass()
 	errors = 1.5
 	if r := w.until(t, ref); r.State != RolledBack || r.Reason != "n00: 1.5 errors per second, 0.0 before (max_errors_per_second is 1 more)" {

@@ -232,7 +232,7 @@ func (w *world) dies() bool {
 
 // control is what the controller's term does, with one assignment to a write.
 func (w *world) control() {
-	for {
+	for range 1000 {
 		changes := w.view.Changes()
 		for _, name := range slices.Sorted(maps.Keys(changes)) {
 			dies := w.dies()
@@ -257,6 +257,8 @@ func (w *world) control() {
 			return
 		}
 	}
+	next, _ := w.view.Step(w.now)
+	panic(fmt.Sprintf("the controller writes without end, now %+v", next))
 }
 
 // fataler is a test, of testing or rapid.
@@ -269,14 +271,25 @@ type fataler interface {
 // until lets time pass until a rollout is settled.
 func (w *world) until(t fataler, ref Ref) *Rollout {
 	t.Helper()
+	w.await(t, ref, "settled", (*Rollout).Settled)
+	return w.rollouts[ref]
+}
+
+// await lets at most an hour pass until a rollout is so.
+func (w *world) await(t fataler, ref Ref, what string, so func(*Rollout) bool) {
+	t.Helper()
 	for range 3600 {
-		if r := w.rollouts[ref]; r.Settled() {
-			return r
+		if so(w.rollouts[ref]) {
+			return
 		}
 		w.pass()
 	}
-	t.Fatalf("not settled: %s", w.text(ref))
-	return nil
+	t.Fatalf("not %s: %s: %s", what, w.text(ref), w.rollouts[ref].Reason)
+}
+
+// wave is whether a rollout's wave, from 0, is in a state.
+func wave(i int, s WaveState) func(*Rollout) bool {
+	return func(r *Rollout) bool { return i < len(r.Waves) && r.Waves[i].State == s }
 }
 
 // having are the nodes on which a version is in force.
