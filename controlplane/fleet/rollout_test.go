@@ -339,6 +339,20 @@ func TestOneRolloutAtATime(t *testing.T) {
 	if _, err := w.apply(big, quick()); err != nil {
 		t.Error(err)
 	}
+
+	// Nodes that a policy leaves are its nodes, too.
+	w = newWorld().with(3)
+	if _, err := w.apply(sized("small", 2048), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.apply(sized("big", 2048), quick()); err != nil {
+		t.Fatal(err)
+	}
+	edges := sized("small", 1024)
+	edges.Selector = Selector{{Label: "role", Values: []string{"edge"}}}
+	if _, err := w.apply(edges, quick()); err == nil || !strings.HasPrefix(err.Error(), "rollout big@1 is RUNNING, on nodes that policy small can select too") {
+		t.Error(err)
+	}
 }
 
 // Nodes that join get what their labels say by the state of the rollout: the earlier revision
@@ -524,5 +538,89 @@ func TestBeforeIsBeforeTheChange(t *testing.T) {
 	errors = 1.5
 	if r := w.until(t, ref); r.State != RolledBack || r.Reason != "n00: 1.5 errors per second, 0.0 before (max_errors_per_second is 1 more)" {
 		t.Errorf("%s: %s", w.text(ref), r.Reason)
+	}
+}
+
+// A wave bakes for the whole time of the plan.
+func TestBake(t *testing.T) {
+	plan := quick()
+	plan.Bake = time.Minute
+	w, ref := begun(t, 2, plan)
+	w.await(t, ref, "baking", wave(0, WaveBaking))
+	from := w.now
+	w.await(t, ref, "done", wave(0, WaveDone))
+	if took := w.now.Sub(from); took < plan.Bake {
+		t.Errorf("baked for %v", took)
+	}
+}
+
+// Two reports with the change must be worse, for errors and p99 alike.
+func TestOneReportIsNotEnough(t *testing.T) {
+	plan, before := quick(), &Before{Errors: 1, P99: time.Millisecond}
+	for name, load := range map[string]Load{"errors": {Errors: 9, P99: time.Millisecond}, "p99": {P99: 9 * time.Millisecond}} {
+		for _, c := range []struct {
+			what string
+			last [2]Report
+			bad  bool
+		}{
+			{"both are worse", [2]Report{{Applied: 7, Load: load}, {Applied: 7, Load: load}}, true},
+			{"the last is worse", [2]Report{{Applied: 7, Load: load}, {Applied: 7, Load: Load{P99: time.Millisecond}}}, false},
+			{"the one before is worse", [2]Report{{Applied: 7, Load: Load{P99: time.Millisecond}}, {Applied: 7, Load: load}}, false},
+			{"the one before is without the change", [2]Report{{Applied: 7, Load: load}, {Applied: 5, Load: load}}, false},
+		} {
+			got := plan.judgeLoad([2]*Reported{{Report: c.last[0]}, {Report: c.last[1]}}, before)
+			if (got != "") != c.bad {
+				t.Errorf("%s, %s: %q", name, c.what, got)
+			}
+		}
+	}
+}
+
+// Connections on which the change is impossible count over all nodes.
+func TestUnsupportedOfAllNodes(t *testing.T) {
+	plan := quick()
+	plan.MaxUnsupported = 1
+	w, ref := begun(t, 4, plan)
+	for _, node := range []string{"n00", "n03"} {
+		w.nodes[node].unsupported = func(now []Ref) uint32 {
+			if slices.Contains(now, two) {
+				return 1
+			}
+			return 0
+		}
+	}
+	r := w.until(t, ref)
+	if r.State != RolledBack || r.Reason != "the change is UNSUPPORTED on 2 connections (max_unsupported is 1)" {
+		t.Errorf("%s: %s", w.text(ref), r.Reason)
+	}
+}
+
+// Nodes from which a revision takes settings away have it in waves, too.
+func TestTakenAwayInWaves(t *testing.T) {
+	narrow, none := sized("small", 2048), sized("small", 2048)
+	narrow.Selector = append(narrow.Selector, Term{Label: "rack", Values: []string{"r1"}})
+	none.Settings = nil
+	for name, c := range map[string]struct {
+		next Policy
+		left []string
+	}{"fewer nodes": {narrow, []string{"n01", "n04"}}, "no settings": {none, nil}} {
+		w := newWorld().with(6)
+		if _, err := w.apply(sized("small", 1024), nil); err != nil {
+			t.Fatal(err)
+		}
+		w.pass()
+		w.pass()
+		r, err := w.apply(c.next, quick())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.await(t, r.Ref, "baking", wave(0, WaveBaking))
+		if got := w.having(one); len(got) != 5 {
+			t.Errorf("%s: after the canary, small@1 is on %v", name, got)
+		}
+		end := w.until(t, r.Ref)
+		if len(end.begun()) != 6 || len(w.having(one)) != 0 || !slices.Equal(w.having(two), c.left) {
+			t.Errorf("%s: %s, small@1 on %v, small@2 on %v", name, w.text(r.Ref), w.having(one), w.having(two))
+		}
 	}
 }
