@@ -53,7 +53,7 @@ func TestFleetDemo(t *testing.T) {
 	if err := run(t.Context(), "", &out, (*demo).fleet); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, want := range []string{"small@1", "DONE", "ROLLED_BACK", "no such listener", "none failed", "Done in"} {
+	for _, want := range []string{"small@1", "DONE", "HALTED", "the change is UNSUPPORTED on 1 connections", "ROLLED_BACK", "TAKEN_BACK", "none failed", "Done in"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("nothing says %q in:\n%s", want, out.String())
 		}

@@ -27,13 +27,17 @@ type session struct {
 // dial connects to one of rdmad's listeners. For results of at least minChunk bytes the client
 // offers a write chunk and leaves the choice to rdmad. It expects smaller results inline.
 func (d *demo) dial(ctx context.Context, listener string, minChunk uint32) (*session, error) {
+	s := rpcrdma.DefaultSettings()
+	s.DDPMinChunk = minChunk
+	return d.dialWith(ctx, listener, &s)
+}
+
+func (d *demo) dialWith(ctx context.Context, listener string, s *rpcrdma.Settings) (*session, error) {
 	p, err := softiwarp.New(softiwarp.Config{})
 	if err != nil {
 		return nil, err
 	}
-	s := rpcrdma.DefaultSettings()
-	s.DDPMinChunk = minChunk
-	c, err := rpcrdma.Dial(ctx, p, d.daemon.addresses[listener], rpcrdma.DialConfig{Settings: &s})
+	c, err := rpcrdma.Dial(ctx, p, d.daemon.addresses[listener], rpcrdma.DialConfig{Settings: s})
 	if err != nil {
 		p.Close()
 		return nil, err

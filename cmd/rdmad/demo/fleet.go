@@ -10,18 +10,17 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
+	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// gatewayConfiguration is that of a node of the fleet. The last one has no listener bulk.
+// gatewayConfiguration is that of a node of the fleet.
 const gatewayConfiguration = `control: {listen: "127.0.0.1:0"}
 metrics: {listen: ""}
 services: [{name: test, echo: {}}]
 listeners:
   - {name: echo, provider: softiwarp, address: "127.0.0.1:0", service: test}
-%sfleet: {endpoints: [%q], node: gateway-%d, labels: {role: gateway}}
-`
-
-const bulkListener = `  - {name: bulk, provider: softiwarp, address: "127.0.0.1:0", service: test}
+settings: {remote_invalidation: {use: false}}
+fleet: {endpoints: [%q], node: gateway-%d, labels: {role: gateway}}
 `
 
 // gateways is how many rdmads the fleet has.
@@ -54,19 +53,17 @@ type gateway struct {
 func (d *demo) startGateways(ctx context.Context) error {
 	d.title(fmt.Sprintf("Start %d rdmads, each with a client that calls over soft-iWARP", gateways))
 	for i := range gateways {
-		dir, listener := filepath.Join(d.dir, fmt.Sprintf("gateway-%d", i+1)), bulkListener
+		dir := filepath.Join(d.dir, fmt.Sprintf("gateway-%d", i+1))
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
-		if i == gateways-1 {
-			listener = ""
-		}
-		dm, err := d.launch(ctx, dir, fmt.Sprintf(gatewayConfiguration, listener, d.etcd.Endpoints()[0], i+1))
+		dm, err := d.launch(ctx, dir, fmt.Sprintf(gatewayConfiguration, d.etcd.Endpoints()[0], i+1))
 		if err != nil {
 			return err
 		}
 		d.daemon = dm
-		if err := d.join(ctx, dm); err != nil {
+		// The last client differs from the others: the bad rollout can do nothing on its connection.
+		if err := d.join(ctx, dm, i < gateways-1); err != nil {
 			return err
 		}
 	}
@@ -76,9 +73,12 @@ func (d *demo) startGateways(ctx context.Context) error {
 	return d.rdmactl(ctx, "fleet", "nodes")
 }
 
-// join gives an rdmad a client, which makes a call every few milliseconds.
-func (d *demo) join(ctx context.Context, dm *daemon) error {
-	s, err := d.dial(ctx, "echo", defaultChunk)
+// join gives an rdmad a client, which makes a call every few milliseconds. The client lets rdmad
+// invalidate its memory, or doesn't.
+func (d *demo) join(ctx context.Context, dm *daemon, invalidation bool) error {
+	settings := rpcrdma.DefaultSettings()
+	settings.RemoteInvalidationAccept = invalidation
+	s, err := d.dialWith(ctx, "echo", &settings)
 	if err != nil {
 		return err
 	}
@@ -151,19 +151,25 @@ func (d *demo) goodRollout(ctx context.Context) error {
 }
 
 func (d *demo) badRollout(ctx context.Context) error {
-	d.title("A bad one: the last gateway has no listener bulk. The others take it back")
-	err := d.policy("bulk.yaml", `{name: bulk, selector: {role: gateway}, scopes: {listener/bulk: {inline: {send_max: 8KiB}}}}`)
+	d.title("A bad one: UNSUPPORTED for the last gateway's client. The gate halts it, and all take it back")
+	err := d.policy("invalidate.yaml", `{name: invalidate, selector: {role: gateway}, settings: {remote_invalidation: {use: true}}}`)
 	if err != nil {
 		return err
 	}
-	if err := d.rdmactl(ctx, "fleet", "apply", "-f", "bulk.yaml", "--canary", "0", "--waves", "100%", "--bake", "0s", "--max-p99", "0"); err != nil {
+	if err := d.rdmactl(ctx, "fleet", "apply", "-f", "invalidate.yaml", "--canary", "1", "--waves", "100%", "--bake", "0s", "--max-p99", "0"); err != nil {
 		return err
 	}
-	_ = d.rdmactl(ctx, "fleet", "rollouts", "watch", "bulk@1") // it ends with 1 for a rollout that was taken back
-	if err := d.rdmactl(ctx, "fleet", "rollouts", "show", "bulk@1"); err != nil {
-		return err
+	_ = d.rdmactl(ctx, "fleet", "rollouts", "watch", "invalidate@1") // it ends with 1 for a rollout that was taken back
+	for _, args := range [][]string{
+		{"fleet", "rollouts", "show", "invalidate@1"},
+		{"fleet", "nodes"},
+		{"fleet", "history", "--limit", "3"},
+	} {
+		if err := d.rdmactl(ctx, args...); err != nil {
+			return err
+		}
 	}
-	return d.state(ctx, "bulk@1", "ROLLED_BACK")
+	return d.state(ctx, "invalidate@1", "ROLLED_BACK")
 }
 
 // state checks a rollout's state.
