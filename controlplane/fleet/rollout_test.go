@@ -139,8 +139,12 @@ func TestGatesHalt(t *testing.T) {
 // One report that is worse may be chance; a condition that was there before is not the rollout's.
 func TestGatesPass(t *testing.T) {
 	w, ref := begun(t, 3, quick())
-	w.nodes["n00"].conditions = func([]Ref) []Condition {
-		return []Condition{{Kind: "service", Name: "old", Status: "FAILED", Reason: "Failed"}, {Kind: "fleet", Name: "controller", Status: "DEGRADED", Reason: "Unreadable"}}
+	w.nodes["n00"].conditions = func(now []Ref) []Condition {
+		c := []Condition{{Kind: "service", Name: "old", Status: "FAILED", Reason: "Failed"}}
+		if slices.Contains(now, two) { // not the rollout's either
+			c = append(c, Condition{Kind: "fleet", Name: "keys", Status: "DEGRADED", Reason: "LeftOut"})
+		}
+		return c
 	}
 	w.pass()
 	turn := 0
@@ -154,6 +158,13 @@ func TestGatesPass(t *testing.T) {
 		}
 		return Load{P99: 100 * time.Microsecond}
 	}
+	w.nodes["n02"].load = func(now []Ref) Load { // 2 ms longer, but less than twice as long
+		if slices.Contains(now, two) {
+			return Load{P99: 6 * time.Millisecond}
+		}
+		return Load{P99: 4 * time.Millisecond}
+	}
+	w.pass()
 	if r := w.until(t, ref); r.State != Done {
 		t.Errorf("%s: %s", w.text(ref), r.Reason)
 	}
