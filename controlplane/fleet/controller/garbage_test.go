@@ -100,7 +100,7 @@ func TestGarbage(t *testing.T) {
 	for _, key := range []string{
 		"node/a", "node/b", "node/b/c", "node/", "policy/b@1", "policy/b", "policy/all@2", "rollout/b@1", "rollout/b", "rollout/all@2",
 		"assign/b", "assign/b/c", "status/b", "status/b/c", "election/controller/7", "election/controller", "election/b",
-		"audit/7", "audit/00000000000000000500", "dryrun/7", "answer/7/a", "answer/7", "answer/7/b/c", "history/7", "b", "", "\xff\xfe", strings.Repeat("b", 1<<19),
+		"audit/7", "audit/00000000000000000500", "dryrun/7", "answer/7/a", "answer/7", "answer/7/b/c", "history/7", "b", "", "\xff\xfe", strings.Repeat("b", 1<<17),
 	} {
 		for kind, value := range garbage {
 			what, want := fmt.Sprintf("%s under %.20q", kind, key), "key /rdmad/"+strings.ToValidUTF8(key, "\uFFFD")+" can't be read: "

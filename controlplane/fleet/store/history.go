@@ -39,6 +39,9 @@ func (s *Store) change(ctx context.Context, before, after string, conditions []c
 			return 0, err
 		}
 		e.Number++
+		if e.Number == maxNumber {
+			return s.commit(ctx, conditions, ops) // garbage has the last number; changes go on without history
+		}
 		value, err := encode(fleetproto.EntryMessage(e))
 		if err != nil {
 			return 0, err

@@ -107,6 +107,19 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// Garbage with the last number ends the history, but no changes.
+func TestHistoryIsFull(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := open(t, e)
+	e.Put(t, "/rdmad/audit/00009007199254740991", "garbage")
+	for range 2 {
+		apply(t.Context(), t, s, "name: p\nsettings: {}")
+	}
+	if list, _, err := s.History(t.Context(), 0, 10); err != nil || len(list) != 1 || list[0].Err == nil {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // Changes at the same time all have a number of their own.
 func TestHistoryCountsEachPolicy(t *testing.T) {
 	e := etcdtest.Start(t)

@@ -39,7 +39,7 @@ type AuditEntry struct {
 	// Origin of the request: address and port, or "unix pid N".
 	Origin string `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
 	// Action: the method, such as rdmad.v1.SettingsService/SetSettings. "reload",
-	// "expire" and "fleet" are actions of rdmad without a request.
+	// "expire", "fleet" and "controller" are actions of rdmad without a request.
 	Action string `protobuf:"bytes,6,opt,name=action,proto3" json:"action,omitempty"`
 	// The request as JSON, without secrets.
 	Request string `protobuf:"bytes,7,opt,name=request,proto3" json:"request,omitempty"`
