@@ -122,7 +122,7 @@ func TestRollouts(t *testing.T) {
 		alive(t, s, name, "rack=r"+name, idle)
 	}
 	alive(t, s, "d", "rack=ra", worse)
-	c := run(t, e, "a")
+	c := runWith(t, e, "a", func(c *one) { c.wrote = func() error { return assignedBeforeBaking(t, s) } })
 	one := rollOut(t, s, "name: all\nsettings: {credits: {max: 9}}", quick())
 	if r := until(t, s, one, (*fleet.Rollout).Settled); r.State != fleet.Done || len(r.Waves) != 3 {
 		t.Errorf("%+v", r)
@@ -163,6 +163,26 @@ a: rdmad: rollout all@2: HALTED (d: 50.0 errors per second, 2.0 before (max_erro
 	if err != nil || len(all) != 3 || all[0].Revision != 3 {
 		t.Errorf("%v %v", all, err)
 	}
+}
+
+// assignedBeforeBaking checks after a write of the controller that no wave bakes before its nodes
+// are assigned the change.
+func assignedBeforeBaking(t *testing.T, s *store.Store) error {
+	all, err := s.AllRollouts(t.Context(), "")
+	for _, r := range all {
+		for _, w := range r.Waves {
+			if w.State != fleet.WaveBaking {
+				continue
+			}
+			for _, node := range w.Nodes {
+				a, err := s.Assignment(t.Context(), node)
+				if err == nil && !slices.Contains(a.Policies, r.Ref) {
+					t.Errorf("wave %v of %s bakes, and %s is assigned %v", w.Nodes, r.Ref, node, a.Policies)
+				}
+			}
+		}
+	}
+	return err
 }
 
 // An operator pauses, resumes and aborts while the controller works.
