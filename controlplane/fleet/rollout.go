@@ -133,6 +133,16 @@ func (r *Rollout) begun() (nodes []string) {
 	return nodes
 }
 
+// NotAfter has waves begin no later than now. The clock of the controller that wrote them may have
+// been ahead, and a wave would last longer by as much.
+func (r *Rollout) NotAfter(now time.Time) {
+	for i := range r.Waves {
+		if w := &r.Waves[i]; w.Since.After(now) {
+			w.Since = now
+		}
+	}
+}
+
 // enter changes the state.
 func (r *Rollout) enter(s RolloutState, reason string, now time.Time) {
 	r.State, r.Reason = s, cutText(reason)

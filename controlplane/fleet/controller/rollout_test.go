@@ -243,6 +243,25 @@ func changes(t *testing.T, s *store.Store) string {
 	return strings.Join(all, "\n")
 }
 
+// A wave that begins in the future, by the clock of the controller before, lasts no longer.
+func TestClockOfTheControllerBefore(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := newStore(t, e)
+	alive(t, s, "a", "", idle)
+	ref := rollOut(t, s, "name: all\nsettings: {credits: {max: 9}}", quick())
+	_, err := s.ChangeRollout(t.Context(), ref, func(r *fleet.Rollout) (*fleet.Rollout, error) {
+		r.Waves[0].State, r.Waves[0].Since = fleet.WaveBaking, time.Now().Add(time.Hour)
+		return r, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, e, "a")
+	if r := until(t, s, ref, (*fleet.Rollout).Settled); r.State != fleet.Done {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A rollout that can't be read stops the controller, and nothing changes.
 func TestUnreadableRollout(t *testing.T) {
 	e := etcdtest.Start(t)

@@ -50,7 +50,7 @@ func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Tim
 	case policies:
 		return s.takePolicy(v, kv, rest, gone)
 	case rollouts:
-		return s.takeRollout(v, kv, rest, gone)
+		return s.takeRollout(v, kv, rest, gone, now)
 	case nodes, assignments, statuses:
 		if text := fleet.NameProblem(rest); text != "" {
 			return &ValueError{key, errors.New(text)}
@@ -85,7 +85,7 @@ func (s *Store) takePolicy(v *fleet.View, kv *mvccpb.KeyValue, rest string, gone
 	return err
 }
 
-func (s *Store) takeRollout(v *fleet.View, kv *mvccpb.KeyValue, rest string, gone bool) error {
+func (s *Store) takeRollout(v *fleet.View, kv *mvccpb.KeyValue, rest string, gone bool, now time.Time) error {
 	if ref, err := fleetproto.Ref(rest); err == nil {
 		if r := v.Rollouts[ref]; r != nil && r.Changed >= kv.ModRevision {
 			return nil // written by the caller itself
@@ -97,6 +97,7 @@ func (s *Store) takeRollout(v *fleet.View, kv *mvccpb.KeyValue, rest string, gon
 	}
 	r, err := s.decodeRollout(kv)
 	if err == nil {
+		r.NotAfter(now)
 		v.Rollouts[r.Ref] = r
 	}
 	return err
