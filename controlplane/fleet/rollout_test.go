@@ -536,6 +536,26 @@ func (w *world) onlyBegun(t *rapid.T, ref Ref) {
 	}
 }
 
+// A wave does not begin before its nodes have reported: the gates would have nothing to compare with.
+func TestWavesWaitForReports(t *testing.T) {
+	w := newWorld().with(1)
+	w.view = w.list()
+	for _, b := range w.nodes {
+		b.load = func(now []Ref) Load { return Load{Errors: 50 * float64(len(now))} }
+	}
+	r, err := w.apply(sized("small", 1024), quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.control()
+	if w.rollouts[one].Waves[0].begun() {
+		t.Errorf("%s", w.text(one))
+	}
+	if r = w.until(t, r.Ref); r.State != RolledBack {
+		t.Errorf("%s", w.text(one))
+	}
+}
+
 // The gates compare with the time before the change, not with the last wave: what gets worse by
 // and by halts the rollout, too.
 func TestBeforeIsBeforeTheChange(t *testing.T) {

@@ -51,15 +51,19 @@ func (v *View) forward(r *Rollout, now time.Time) (*Rollout, time.Time) {
 }
 
 // begin returns the rollout with its next wave, or done. The waves that have not begun are made
-// of the nodes that are up now.
+// of the nodes that are up now. It waits for the first report of each: the gates compare with it.
 func (v *View) begin(r *Rollout, now time.Time) *Rollout {
 	having := make(map[string]bool)
 	for _, node := range r.begun() {
 		having[node] = true
 	}
+	all := v.candidates(v.Policies[r.Ref], v.Base(r.Policy), r.Plan.Spread, having)
+	if slices.ContainsFunc(all, func(c candidate) bool { return v.Members[c.name].Reports[0] == nil }) {
+		return nil
+	}
 	next := r.clone()
 	next.Waves = slices.DeleteFunc(next.Waves, func(w Wave) bool { return !w.begun() })
-	next.Waves = append(next.Waves, r.Plan.waves(len(having), v.candidates(v.Policies[r.Ref], v.Base(r.Policy), r.Plan.Spread, having))...)
+	next.Waves = append(next.Waves, r.Plan.waves(len(having), all)...)
 	if i := slices.IndexFunc(next.Waves, func(w Wave) bool { return !w.begun() }); i >= 0 && len(next.Waves) <= MaxWaves {
 		next.Waves[i].State, next.Waves[i].Since = WaveApplying, now
 		return next
