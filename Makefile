@@ -180,7 +180,7 @@ fleet-scale: ## 300 nodes of a fleet on three members of etcd: changes, restarts
 EXECUTIONS ?= 100
 SEED ?= 1
 fleet-robustness: ## EXECUTIONS of a fleet under faults from SEED on, and planted bugs (docs/fleet.md)
-	$(GO) test -count=1 -timeout 6h -v -run '^Test(Robustness|PlantedBugs)$$' ./interop/fleet -args -executions $(EXECUTIONS) -faults 10 -seed $(SEED)
+	$(GO) test -count=1 -timeout 6h -v -run '^Test(Robustness|PlantedBugs)$$' ./interop/fleet -args -executions $(EXECUTIONS) -faults 10 -outages -seed $(SEED)
 
 siege: build ## attacks on rdmad beside innocent clients, two hours; figures in bin/siege.json and, without SIEGEFLAGS, docs/security.md
 	$(GO) build -o $(BIN)/siege ./interop/cmd/siege

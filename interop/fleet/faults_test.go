@@ -18,7 +18,81 @@ type fault struct {
 	begin func(x *execution, member, node int) (end func() error, err error)
 }
 
-// faults are all of them. Each has a member and a node to happen to.
+// clocks are the faults of clocks.
+var clocks = []fault{
+	{"step a member's clock", false, func(x *execution, member, _ int) (func() error, error) {
+		return after(func() {}), x.step(x.etcd.Members[member].Pid())
+	}},
+	{"step a node's clock", false, func(x *execution, _, node int) (func() error, error) {
+		return after(func() {}), x.step(x.nodes[node].child.Pid())
+	}},
+	{"step the controller's clock, and kill it", false, func(x *execution, _, node int) (func() error, error) {
+		n := x.leader(node)
+		err := x.step(n.child.Pid())
+		return func() error {
+			n.kill()
+			return n.start()
+		}, err
+	}},
+}
+
+// outage is longer than any confirm window.
+var outage = fault{"cut all nodes off until nothing waits to be confirmed", false, func(x *execution, _, _ int) (func() error, error) {
+	var ends []func() error
+	for _, n := range x.nodes {
+		ends = append(ends, n.links((*relay).cut))
+	}
+	return func() error {
+		ctx, cancel := context.WithTimeout(x.ctx, longest)
+		defer cancel()
+		waiting := x.journal.while(ctx, x.waits)
+		for _, end := range ends {
+			_ = end()
+		}
+		if waiting {
+			return errForgot
+		}
+		return nil
+	}, nil
+}}
+
+// errForgot is no fault of the execution.
+var errForgot = errors.New("a node that nobody confirms does not take back what it was assigned")
+
+// waits reports whether a node has an assignment in force that etcd wants to be confirmed.
+func (x *execution) waits(records []record) bool {
+	newest := make(map[string]record)
+	for _, r := range records {
+		switch now := newest[r.Node]; {
+		case r.Outcome != done:
+		case r.Op == opApply || r.Op == opStart:
+			newest[r.Node] = r
+		case r.Op == opBack && r.Lost == now.Rev:
+			delete(newest, r.Node)
+		}
+	}
+	for node, r := range newest {
+		if x.observer.window(node, r.Rev) {
+			return true
+		}
+	}
+	return false
+}
+
+// step sets the clock of a process ahead or behind, by up to half an hour: certificates are good for
+// longer.
+func (x *execution) step(pid int) error {
+	ahead := time.Duration(x.rnd.IntN(3600)-1800) * time.Second
+	x.t.Logf("by %v", ahead)
+	err := stepClock(pid, ahead)
+	if errors.Is(err, errors.ErrUnsupported) {
+		x.t.Logf("not done: %v", err)
+		return nil
+	}
+	return err
+}
+
+// faults are all others. Each has a member and a node to happen to.
 var faults = []fault{
 	{"kill a member", false, func(x *execution, member, _ int) (func() error, error) {
 		m := x.etcd.Members[member]

@@ -18,14 +18,21 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/store"
+	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/interop/child"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // nodeEnv makes the test program run a node. It is the node's configuration.
 const nodeEnv = "RDMAD_FLEET_NODE"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(clockEnv) != "" {
+		playClock()
+		return
+	}
 	if text := os.Getenv(nodeEnv); text != "" {
 		if err := playNode(text); err != nil {
 			panic(err)
@@ -64,9 +71,11 @@ func playNode(text string) error {
 		return err
 	}
 	rec := &recorder{out: os.Stdout}
-	now, _ := n.settings.Fleet()
-	rec.begin(record{Op: opStart, Node: c.Name, Rev: now.Assignment, Layer: written(now)})(func(r *record) { r.Outcome = done })
+	if err := rec.started(n); err != nil {
+		return err
+	}
 	recorded(n, rec, c.Plants)
+	n.agent.Load = n.suffers
 	n.agent.TTL, n.agent.Every, n.lead.TTL = faultyTTL, faultyEvery, faultyTTL
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -90,13 +99,24 @@ func loadTLS(ca, cert, key string) (*tls.Config, error) {
 
 // recorded has a node's history written.
 func recorded(n *node, r *recorder, p plants) {
-	n.agent.Local = recordedLocal{local{n.settings}, r, n.name}
+	n.agent.Local = recordedLocal{local{n.settings}, r, n.name, p}
 	n.lead.Logger = slog.New(listener{slog.DiscardHandler, r.won})
 	client := n.store.Client()
 	client.KV = recordedKV{client.KV, r, n, p}
 	if p.NoRelist {
 		client.Watcher = forgetful{client.Watcher}
 	}
+}
+
+// suffers is the work of a node on which harmful policies bring errors, each more than the one
+// before.
+func (n *node) suffers(time.Time) fleet.Load {
+	layer, _ := n.settings.Fleet()
+	v := layer.Scopes[settings.Scope{}].Values
+	if !harms(&v) {
+		return fleet.Load{}
+	}
+	return fleet.Load{Errors: 100 * float64(v.Value(live.CreditsMax))}
 }
 
 // process is a node in a process of its own. It is killed and started again.
@@ -152,6 +172,7 @@ func (p *process) signal(s syscall.Signal) {
 // journal is the histories of all processes of an execution.
 type journal struct {
 	mu        sync.Mutex
+	more      sync.Cond
 	processes int
 	records   []record
 }
@@ -161,6 +182,25 @@ func (j *journal) process() int {
 	defer j.mu.Unlock()
 	j.processes++
 	return j.processes
+}
+
+// while waits as long as ok holds of the records, and reports whether it still does when ctx ends.
+func (j *journal) while(ctx context.Context, ok func([]record) bool) bool {
+	stop := context.AfterFunc(ctx, func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.more.Broadcast()
+	})
+	defer stop()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for ok(j.records) {
+		if ctx.Err() != nil {
+			return true
+		}
+		j.more.Wait()
+	}
+	return false
 }
 
 func (j *journal) read(r io.Reader, process int) {
@@ -174,6 +214,7 @@ func (j *journal) read(r io.Reader, process int) {
 		rec.Process = process
 		j.mu.Lock()
 		j.records = append(j.records, rec)
+		j.more.Broadcast()
 		j.mu.Unlock()
 	}
 }

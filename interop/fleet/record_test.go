@@ -10,14 +10,16 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
 
 // record is one line of a process's history: the beginning or the end of an operation.
 type record struct {
-	Time    int64 // Unix, in nanoseconds
+	Time    int64 // monotonic, in nanoseconds; the same clock in all processes
 	Process int   // counts the processes of an execution; set by their parent
 	ID      int   // of the operation, in its process
 	Op      op
@@ -26,6 +28,8 @@ type record struct {
 	Term    int64             // revision at which the writer's election key was made; 0 without election
 	Values  map[string]string // of assignments, by node
 	Rev     int64             // of etcd, or of the assignment
+	Lost    int64             // assignment that was taken back
+	Waits   bool              // the assignment waits to be confirmed
 	Outcome outcome
 	Layer   map[string]string // in force, SCOPE KEY to VALUE POLICY
 }
@@ -34,9 +38,10 @@ type op string
 
 const (
 	opLead  op = "lead"  // from the campaign to the knowledge that it was won
-	opWrite op = "write" // a transaction with assignments
+	opWrite op = "write" // a transaction with assignments, or with a rollout
 	opRead  op = "read"  // a linearizable read of an assignment
 	opApply op = "apply" // an assignment comes in force
+	opBack  op = "back"  // an assignment that was not confirmed is taken back
 	opStart op = "start" // what is in force when a process starts
 )
 
@@ -59,7 +64,11 @@ type recorder struct {
 }
 
 func (r *recorder) write(rec record) {
-	rec.Time = time.Now().UnixNano()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		panic(err)
+	}
+	rec.Time = now.Nano()
 	b, err := json.Marshal(rec)
 	if err != nil {
 		panic(err)
@@ -146,18 +155,19 @@ func (t *recordedTxn) Commit() (*clientv3.TxnResponse, error) {
 	commit := t.Txn.If(t.compares...).Then(t.kv.plants.ops(t.then)...).Else(t.other...).Commit
 	s := t.kv.node.store
 	values := make(map[string]string)
-	campaign := false
+	campaign, rollout := false, false
 	for _, op := range t.then {
 		key := string(op.KeyBytes())
 		if node, ok := strings.CutPrefix(key, s.AssignmentKey("")); ok && op.IsPut() {
 			values[node] = string(op.ValueBytes())
 		}
 		campaign = campaign || op.IsPut() && strings.HasPrefix(key, s.ElectionKey())
+		rollout = rollout || op.IsPut() && strings.HasPrefix(key, rollouts)
 	}
 	switch {
 	case campaign:
 		return t.kv.campaign(commit)
-	case len(values) > 0:
+	case rollout || len(values) > 0:
 		return t.kv.assign(values, commit)
 	}
 	return commit()
@@ -208,24 +218,58 @@ func (r *recorder) assign(values map[string]string, commit func() (*clientv3.Txn
 type recordedLocal struct {
 	local
 	*recorder
-	node string
+	node   string
+	plants plants
 }
 
 func (l recordedLocal) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {
+	if l.plants.NoWindow {
+		confirmWithin = 0
+	}
 	now, _ := l.Fleet()
 	if f.Equal(&now) {
 		return l.local.Assign(f, confirmWithin)
 	}
-	end := l.begin(record{Op: opApply, Node: l.node, Rev: f.Assignment, Layer: written(f)})
+	end := l.begin(record{Op: opApply, Node: l.node, Rev: f.Assignment, Layer: written(f), Waits: confirmWithin != 0})
 	res, ok, err := l.local.Assign(f, confirmWithin)
 	end(func(r *record) {
 		r.Outcome = refused
 		if ok {
-			now, _ := l.Fleet()
-			r.Outcome, r.Layer = done, written(now)
+			r.Outcome, r.Waits = done, !res.ConfirmDeadline.IsZero()
+		}
+		if now, _ := l.Fleet(); ok && now.Assignment == f.Assignment { // else it was taken back already
+			r.Layer = written(now)
 		}
 	})
 	return res, ok, err
+}
+
+// started records what is in force when a process starts, and from then on what is taken back.
+func (r *recorder) started(n *node) error {
+	w, err := n.settings.Watch()
+	if err != nil {
+		return err
+	}
+	now, _ := n.settings.Fleet()
+	p, from := n.settings.Pending(), n.settings.Revision()
+	if p != nil {
+		now, from = p.Step.Fleet.After, p.Revision
+	}
+	end := r.begin(record{Op: opBack, Node: n.name})
+	r.begin(record{Op: opStart, Node: n.name, Rev: now.Assignment, Layer: written(now), Waits: p != nil})(func(r *record) { r.Outcome = done })
+	go func() { // as long as the process
+		for e := range w.Entries() {
+			if e.Kind != history.AutoRollback || e.Revision <= from {
+				continue
+			}
+			end(func(r *record) {
+				back := e.Step.Fleet.After
+				r.Outcome, r.Rev, r.Lost, r.Layer = done, back.Assignment, back.TakenBack, written(back)
+			})
+			end = r.begin(record{Op: opBack, Node: n.name})
+		}
+	}()
+	return nil
 }
 
 // written is a layer as text.
@@ -259,14 +303,28 @@ type plants struct {
 	NoFence      bool // the controller's writes don't depend on its election
 	NoRelist     bool // a watch goes on after a compaction as if nothing was missed
 	LeasedPolicy clientv3.LeaseID
+	NoWindow     bool // a node forgets that an assignment waits to be confirmed
+	NoConfirm    bool // the controller forgets to confirm
 }
+
+const (
+	policies = prefix + "/policy/"
+	rollouts = prefix + "/rollout/"
+)
 
 // ops plants bugs into the puts of a transaction.
 func (p plants) ops(all []clientv3.Op) []clientv3.Op {
 	out := append([]clientv3.Op(nil), all...)
 	for i, op := range out {
-		if p.LeasedPolicy != 0 && op.IsPut() && strings.HasPrefix(string(op.KeyBytes()), prefix+"/policy/") {
-			out[i] = clientv3.OpPut(string(op.KeyBytes()), string(op.ValueBytes()), clientv3.WithLease(p.LeasedPolicy))
+		if !op.IsPut() {
+			continue
+		}
+		key, value := string(op.KeyBytes()), string(op.ValueBytes())
+		switch {
+		case p.LeasedPolicy != 0 && strings.HasPrefix(key, policies):
+			out[i] = clientv3.OpPut(key, value, clientv3.WithLease(p.LeasedPolicy))
+		case p.NoConfirm && strings.HasPrefix(key, prefix+"/assign/") && strings.Contains(value, `"rollout"`) && !strings.Contains(value, `"confirm_within"`):
+			out[i] = clientv3.OpPut(key, `{"confirm_within":"30s",`+value[1:])
 		}
 	}
 	return out

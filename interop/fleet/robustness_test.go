@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -15,19 +16,24 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
-	"github.com/rdmad/rdmad/controlplane/fleet/store"
 )
 
 var (
 	seed       = flag.Uint64("seed", 0, "seed of the first execution of TestRobustness; 0 for 1")
 	executions = flag.Int("executions", 1, "executions of TestRobustness, each with the next seed")
 	faultCount = flag.Int("faults", 6, "faults of an execution")
+	outages    = flag.Bool("outages", false, "faults of TestRobustness that last longer than confirm windows, too")
 )
 
-// convergence bounds how long nodes may take to have the newest policy after the last fault, with
-// leases of 2 seconds and waits of up to 30 between two attempts.
-const convergence = 75 * time.Second
+// convergence bounds how long nodes may take to have what is in force after the last fault, with
+// leases of 2 seconds and waits of up to 30 between two attempts. A rollout may first wait for the
+// end of a confirm window.
+const (
+	convergence = 75 * time.Second
+	longest     = convergence + time.Minute // with rollouts
+)
 
 // execution is one run of a fleet under faults: three members, three nodes, all processes.
 type execution struct {
@@ -40,15 +46,21 @@ type execution struct {
 	journal  journal
 	observer *observer
 	admin    *node
+	changes  *rand.Rand // of the policy; it has a goroutine of its own
+	faults   []fault    // that may happen
+	rollouts bool       // some changes are rollouts
 	value    int
-	began    int // faults
+	began    []string // faults
 	mu       sync.Mutex
 }
 
 // newExecution starts the fleet.
 func newExecution(t *testing.T, seed uint64, p plants) *execution {
 	t.Helper()
-	x := &execution{ctx: t.Context(), t: t, rnd: rand.New(rand.NewPCG(seed, 0)), network: newNetwork(t, 3)}
+	x := &execution{
+		ctx: t.Context(), t: t, rnd: rand.New(rand.NewPCG(seed, 0)), changes: rand.New(rand.NewPCG(seed, 1)), network: newNetwork(t, 3), faults: faults,
+	}
+	x.journal.more.L = &x.journal.mu
 	x.etcd = etcdtest.StartCluster(t, etcdtest.Options{
 		Members: 3, TLS: true, Via: func(i int) string { return x.network.proxies[i] },
 		Flags: []string{"--heartbeat-interval", "50", "--election-timeout", "500"},
@@ -105,22 +117,6 @@ func (x *execution) launch(c processConfig) {
 	x.nodes = append(x.nodes, n)
 }
 
-// policy gives settings at two scopes, which belong together.
-const policy = "name: small\nsettings: {inline: {send_max: %d}, credits: {max: %d}}\nscopes: {listener/nfs: {inline: {send_max: %[1]d}}}"
-
-// change applies the policy anew. Without an answer, it may have been.
-func (x *execution) change() error {
-	x.mu.Lock()
-	x.value++
-	text := fmt.Sprintf(policy, 2048+4*x.value, 16+x.value)
-	x.mu.Unlock()
-	_, err := x.admin.apply(x.ctx, text)
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrRace) {
-		return nil
-	}
-	return lenient(err)
-}
-
 // run lets faults happen while the policy changes, and checks the history.
 func (x *execution) run(faultCount int) error {
 	changing, cancel := context.WithCancel(x.ctx)
@@ -129,12 +125,16 @@ func (x *execution) run(faultCount int) error {
 	every := time.Duration(100+x.rnd.IntN(300)) * time.Millisecond
 	changes.Go(func() {
 		for pause(changing, every) && failed == nil {
-			failed = x.change()
+			if x.rollouts && x.changes.IntN(3) == 0 {
+				failed = x.rollOut(changing)
+			} else {
+				failed = x.change()
+			}
 		}
 	})
 	var err error
 	for range faultCount {
-		if err = x.fault(faults[x.rnd.IntN(len(faults))]); err != nil {
+		if err = x.fault(x.faults[x.rnd.IntN(len(x.faults))]); err != nil {
 			break
 		}
 	}
@@ -146,10 +146,10 @@ func (x *execution) run(faultCount int) error {
 	if err == nil { // the last change is one that nobody could follow
 		err = x.fault(faults[slices.IndexFunc(faults, func(f fault) bool { return strings.HasSuffix(f.name, "a moment and compact") })])
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errForgot) {
 		return fmt.Errorf("the execution is no good: %w", err)
 	}
-	return x.verdict()
+	return errors.Join(err, x.verdict())
 }
 
 // fault lets one fault happen, for at most four seconds.
@@ -164,7 +164,7 @@ func (x *execution) fault(f fault) error {
 	if err != nil {
 		return err
 	}
-	x.began++
+	x.began = append(x.began, f.name)
 	pause(x.ctx, length)
 	if err := end(); err != nil {
 		return err
@@ -173,9 +173,12 @@ func (x *execution) fault(f fault) error {
 	return nil
 }
 
-// verdict waits until all nodes have the newest policy, ends the nodes, and checks what happened.
+// verdict waits until all nodes have what is in force, ends the nodes, and checks what happened.
 func (x *execution) verdict() error {
-	err := x.converge()
+	err := x.observer.check(nil)
+	if err == nil { // else they may never
+		err = x.converge()
+	}
 	for _, n := range x.nodes {
 		n.kill()
 	}
@@ -195,17 +198,31 @@ func (x *execution) newest() int64 {
 	return res.Kvs[0].ModRevision
 }
 
-// converge waits until all nodes report the newest policy.
+// converge waits until no rollout is active, all nodes report the revision in force, and nothing
+// waits to be confirmed. That is the newest one, but for those that were taken back.
 func (x *execution) converge() error {
-	ctx, cancel := context.WithTimeout(x.ctx, convergence)
+	bound := convergence
+	if x.rollouts {
+		bound = longest
+	}
+	ctx, cancel := context.WithTimeout(x.ctx, bound)
 	defer cancel()
 	watch := x.admin.store.Client().Watch(ctx, x.admin.store.StatusKey(""), clientv3.WithPrefix())
 	for {
 		late := ""
 		all, _, err := x.admin.store.AllNodes(ctx)
+		err = errors.Join(err, lenient(x.observer.await(ctx, x.newest())))
+		ref, open := x.observer.inForce()
+		if open != nil {
+			late += fmt.Sprintf("\n  rollout %+v", open)
+		}
+		if open != nil && open.State == fleet.Paused {
+			err = errors.Join(err, x.alter(open.Ref, (*fleet.Rollout).Resume))
+		}
 		for _, n := range all {
-			if ref := x.observer.newest(); n.Report == nil || !n.Up || !has(ref)(n) {
-				late += fmt.Sprintf("\n  %s is to have %v, has assignment %d of %v, up %v, report %+v", n.Name, ref, n.Assigned, n.Policies, n.Up, n.Report)
+			waits := x.observer.window(n.Name, n.Assigned)
+			if n.Report == nil || !n.Up || waits || !at(ref, n) {
+				late += fmt.Sprintf("\n  %s is to have %v, has assignment %d of %v, to be confirmed %v, up %v, report %+v", n.Name, ref, n.Assigned, n.Policies, waits, n.Up, n.Report)
 			}
 		}
 		if err == nil && late == "" && len(all) == len(x.nodes) {
@@ -217,21 +234,52 @@ func (x *execution) converge() error {
 	}
 }
 
+// at reports whether a node has a revision in force and nothing else; nothing for the zero Ref.
+func at(ref fleet.Ref, n *fleet.Node) bool {
+	if ref.Revision == 0 {
+		return len(n.Policies) == 0 && !n.Drift()
+	}
+	return has(ref)(n)
+}
+
 // Whatever happens to members, nodes, controllers and the network, the history of the fleet is
 // one of the model, and every node ends with the newest policy.
 func TestRobustness(t *testing.T) {
-	operations, began := 0, 0
+	operations, back, began, ends := 0, 0, make(map[string]int), make(map[fleet.RolloutState]int)
 	for i := range *executions {
 		s := max(*seed, 1) + uint64(i)
 		t.Run(fmt.Sprintf("seed=%d", s), func(t *testing.T) {
 			x := newExecution(t, s, plants{})
-			if err := x.run(*faultCount); err != nil {
-				t.Errorf("with -seed %d: %v", s, err)
+			x.rollouts, x.faults = true, slices.Concat(faults, clocks)
+			if *outages {
+				x.faults = append(x.faults, outage)
 			}
-			operations, began = operations+len(x.journal.records), began+x.began
+			if err := x.run(*faultCount); err != nil {
+				t.Errorf("with -seed %d -faults %d -outages=%v: %v", s, *faultCount, *outages, err)
+			}
+			operations += len(x.journal.records)
+			for _, f := range x.began {
+				began[f]++
+			}
+			for _, r := range x.observer.rollouts() {
+				t.Log(r.Text())
+				ends[r.State]++
+			}
+			for _, r := range x.journal.records {
+				if r.Op == opBack && r.Outcome == done {
+					back++
+				}
+			}
 		})
 	}
-	fmt.Printf("%d executions, %d faults, %d records of operations\n", *executions, began, operations)
+	sum := 0
+	for _, f := range slices.Sorted(maps.Keys(began)) {
+		fmt.Printf("%d × %s\n", began[f], f)
+		sum += began[f]
+	}
+	fmt.Printf("%d executions, %d faults, %d records of operations\n", *executions, sum, operations)
+	fmt.Printf("%d rollouts done, %d rolled back, %d aborted; %d times a node took back what it was assigned\n",
+		ends[fleet.Done], ends[fleet.RolledBack], ends[fleet.Aborted], back)
 }
 
 // Each planted bug is found within a few executions.
@@ -240,16 +288,20 @@ func TestPlantedBugs(t *testing.T) {
 		name   string
 		plants plants
 		budget int // executions
+		faults int // of each
 		want   string
 	}{
-		{"no list after a compaction", plants{NoRelist: true}, 3, "not as they should be"},
-		{"no fence", plants{NoFence: true}, 6, "is not one of the model"},
-		{"a policy with a lease", plants{LeasedPolicy: 1}, 1, "has a lease"},
+		{"no list after a compaction", plants{NoRelist: true}, 3, *faultCount, "not as they should be"},
+		{"no fence", plants{NoFence: true}, 6, *faultCount, "is not one of the model"},
+		{"a policy with a lease", plants{LeasedPolicy: 1}, 1, *faultCount, "has a lease"},
+		{"a node forgets that it waits", plants{NoWindow: true}, 4, 3, "waits to be confirmed: false, want true"},
+		{"a controller forgets to confirm", plants{NoConfirm: true}, 4, 3, "which is not confirmed"},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
 			for s := range uint64(c.budget) {
 				x := newExecution(t, s+1, c.plants)
-				if err := x.run(*faultCount); err != nil && strings.Contains(err.Error(), c.want) {
+				x.rollouts = c.plants.NoWindow || c.plants.NoConfirm
+				if err := x.run(c.faults); err != nil && strings.Contains(err.Error(), c.want) {
 					fmt.Printf("%s: found by seed %d\n", c.name, s+1)
 					return
 				} else if err != nil {
