@@ -32,10 +32,15 @@ func (e *MemoryError) Reason() string {
 	return fmt.Sprintf("%d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
 }
 
-// NoMemoryError means that there is no memory for another listener.
-type NoMemoryError struct{ Need, Left int64 } // bytes
+// NoMemoryError means that there is no memory for another listener or connector.
+type NoMemoryError struct {
+	Need, Left int64 // bytes; 0 for a connector, which takes memory as clients come
+}
 
 func (e *NoMemoryError) Error() string {
+	if e.Need == 0 {
+		return "no registered memory is left for the first client of a connector; raise limits.memory, or try again when there are fewer connections"
+	}
 	return fmt.Sprintf("a listener needs %d KiB of registered memory, and the others leave %d KiB; raise limits.memory, or try again when there are fewer connections", e.Need>>10, e.Left>>10)
 }
 
@@ -210,6 +215,18 @@ func (v *division) room(n int) int64 {
 // used reports whether connectors have left no memory of the budget for another client.
 func (v *division) used(listeners int) bool {
 	return v.connectors.Load() > 0 && v.room(listeners) <= 0
+}
+
+// leaves returns a *NoMemoryError if the first client of a new connector would be refused.
+// Before Start nothing is in use.
+func (v *division) leaves(d *Dataplane) error {
+	v.step(d, false)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.started && v.used(len(d.listeners)+len(d.prepared)+len(d.leaving)) {
+		return new(NoMemoryError)
+	}
+	return nil
 }
 
 // share returns the part of the budget that is divided between the listeners, in bytes.

@@ -67,7 +67,8 @@ type ConnectorInfo struct {
 }
 
 // PrepareConnector makes a connector, which is not listed before Enter. The error is a
-// *LimitError or an *AccessError, with the connector's name.
+// *LimitError, an *AccessError, or a *NoMemoryError if connectors have left no memory for its
+// first client, with the connector's name.
 func (d *Dataplane) PrepareConnector(cfg ConnectorConfig) (*Connector, error) {
 	k := &Connector{
 		endpoint: endpoint{
@@ -80,6 +81,9 @@ func (d *Dataplane) PrepareConnector(cfg ConnectorConfig) (*Connector, error) {
 	}
 	k.table = k.tcpTable
 	if err := k.init(d, cfg.Limits, cfg.Access); err != nil {
+		return nil, k.failed(err)
+	}
+	if err := d.division.leaves(d); err != nil {
 		return nil, k.failed(err)
 	}
 	return k, nil

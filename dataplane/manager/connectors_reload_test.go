@@ -95,3 +95,60 @@ func TestAddressInUse(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// TestMemoryForClients: a connector whose first client would find no memory does not come into
+// service. The one that it would replace keeps its clients, and a reload says that it may be
+// tried again.
+func TestMemoryForClients(t *testing.T) {
+	o := newOperated(t)
+	o.start(o.named("a"))
+	full, c := o.add("full").Live.Address.String(), o.dial(o.connectors.info("a").Live.Address.String())
+	if err := echoCall(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for o.connectors.info("full").Live.Memory < dataplane.MinMemory {
+		if err := echoCall(t.Context(), o.dial(full)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := o.data.SetMemory(dataplane.MinMemory); err != nil {
+		t.Fatal(err)
+	}
+	before, stored := o.Connectors.List(), o.store.saved
+	patient := o.named("a")
+	patient.DialTimeout = time.Minute
+	update := func() error {
+		_, _, err := o.Connectors.Update(t.Context(), "a", func(c *spec.Connector) { c.DialTimeout = time.Minute }, UpdateOptions{})
+		return err
+	}
+	errs := []error{
+		update(),
+		o.reload(patient),
+		func() error { _, err := o.Connectors.Add(t.Context(), o.named("b")); return err }(),
+	}
+	for i, err := range errs {
+		if !errors.As(err, new(*dataplane.NoMemoryError)) {
+			t.Errorf("change %d: %v", i, err)
+		}
+		var all ChangeErrors
+		if errors.As(err, &all) && !all[0].Outside() {
+			t.Errorf("change %d can't be tried again: %v", i, err)
+		}
+	}
+	o.want("refused", "a config up", "full runtime up")
+	for i, name := range []string{"a", "full"} {
+		if k := o.connectors.info(name); k.Spec.DialTimeout != before[i].Spec.DialTimeout || k.Live.Since != before[i].Live.Since {
+			t.Errorf("%+v became %+v", before[i], k)
+		}
+	}
+	same(t, "stored", o.store.saved, stored)
+	if err := echoCall(t.Context(), c); err != nil {
+		t.Errorf("the old client: %v", err)
+	}
+	if err := o.data.SetMemory(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := update(); err != nil {
+		t.Errorf("with memory: %v", err)
+	}
+}
