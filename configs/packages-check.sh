@@ -84,11 +84,13 @@ EOF
 
 say "the image, as buildah makes it, runs its programs"
 "$top/configs/container/rootfs.sh" "$bin" "$work/image" >/dev/null
-buildah build -q --isolation chroot --format docker --build-arg VERSION="$VERSION" -t rdmad:check "$work/image" >/dev/null
-container=$(buildah from -q rdmad:check)
-[ "$(buildah run --isolation chroot "$container" -- /usr/bin/rdmad --version)" = "$("$bin/rdmad" --version)" ] || fail "the image has another rdmad"
-buildah run --isolation chroot "$container" -- /usr/bin/rdmad check --offline --config /etc/rdmad/rdmad.yaml >/dev/null
-buildah inspect --type image --format '{{.Docker.Config.User}} {{.Docker.Config.Healthcheck.Test}}' rdmad:check | grep -q '^65532:65532 .*rdmactl conditions --failed' || fail "the image has another user or health check"
-buildah rm "$container" >/dev/null
-buildah rmi rdmad:check >/dev/null
+# vfs works on every file system, also on that of a container.
+builder() { buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"; }
+builder build -q --isolation chroot --format docker --build-arg VERSION="$VERSION" -t rdmad:check "$work/image" >/dev/null
+container=$(builder from -q rdmad:check)
+[ "$(builder run --isolation chroot "$container" -- /usr/bin/rdmad --version)" = "$("$bin/rdmad" --version)" ] || fail "the image has another rdmad"
+builder run --isolation chroot "$container" -- /usr/bin/rdmad check --offline --config /etc/rdmad/rdmad.yaml >/dev/null
+builder inspect --type image --format '{{.Docker.Config.User}} {{.Docker.Config.Healthcheck.Test}}' rdmad:check | grep -q '^65532:65532 .*rdmactl conditions --failed' || fail "the image has another user or health check"
+builder rm "$container" >/dev/null
+builder rmi rdmad:check >/dev/null
 echo "packages-check: all is well"
