@@ -16,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	"github.com/rdmad/rdmad/rpcrdma"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -72,13 +73,20 @@ func TestListenersAndStatus(t *testing.T) {
 	if !proto.Equal(listeners, want) {
 		t.Errorf("got  %v\nwant %v", listeners, want)
 	}
-	st, err := rdmadv1.NewStatusServiceClient(b.client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if st.GetVersion() != "v1.2.3" || st.GetListeners() != 1 || st.GetConnections() != 2 || st.GetCalls() != 3 ||
-		st.GetErrors() != 1 || st.GetUptimeSeconds() <= 0 || st.GetStarted() == nil {
-		t.Errorf("status %v", st)
+	b.plane.Connector(dataplane.ConnectorInfo{Totals: rpcrdma.Stats{Calls: 40, Errors: 10}})
+	for connections := uint32(2); ; connections-- { // what has ended still counts
+		st, err := rdmadv1.NewStatusServiceClient(b.client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.GetVersion() != "v1.2.3" || st.GetListeners() != 1 || st.GetConnections() != connections || st.GetCalls() != 43 ||
+			st.GetErrors() != 11 || st.GetUptimeSeconds() <= 0 || st.GetStarted() == nil {
+			t.Errorf("status %v", st)
+		}
+		if connections == 0 {
+			break
+		}
+		b.plane.Disconnect(b.plane.Connections()[0].ID, "")
 	}
 }
 

@@ -20,7 +20,6 @@ type statusService struct {
 
 // GetStatus implements rdmadv1.StatusServiceServer.
 func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusRequest) (*rdmadv1.GetStatusResponse, error) {
-	connections := s.cfg.Plane.Connections()
 	id := auth.FromContext(ctx)
 	res := &rdmadv1.GetStatusResponse{
 		Version:       s.cfg.Version,
@@ -28,7 +27,7 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 		UptimeSeconds: time.Since(s.cfg.Started).Seconds(),
 		Revision:      s.cfg.Store.Revision(),
 		Listeners:     uint32(len(s.cfg.Plane.Listeners())),
-		Connections:   uint32(len(connections)),
+		Connections:   uint32(len(s.cfg.Plane.Connections())),
 		Actor:         id.Name,
 		Role:          rdmadv1.Role(id.Role),
 	}
@@ -46,9 +45,11 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 			Files: uint32(d.Files), Tcp: uint32(d.TCP), Rdma: uint32(d.RDMA), Problems: d.Unreachable,
 		}
 	}
-	for i := range connections {
-		res.Calls += float64(connections[i].Stats.Calls)
-		res.Errors += float64(connections[i].Stats.Errors)
+	for _, l := range s.cfg.Plane.Stats() {
+		res.Calls, res.Errors = res.Calls+float64(l.Totals.Calls), res.Errors+float64(l.Totals.Errors)
+	}
+	for _, c := range s.cfg.Plane.Connectors() {
+		res.Calls, res.Errors = res.Calls+float64(c.Totals.Calls), res.Errors+float64(c.Totals.Errors)
 	}
 	s.addHealth(res)
 	return res, nil

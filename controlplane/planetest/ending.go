@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -34,15 +35,23 @@ func (p *Plane) CloseConnection(id string) error {
 	return nil
 }
 
-// Stats implements grpcapi.Plane: the sums over the connections that are up.
+// Stats implements grpcapi.Plane: the sums over the connections that are up or disconnected.
 func (p *Plane) Stats() (out []*dataplane.ListenerStats) {
 	conns := p.Connections()
+	p.mu.Lock()
+	gone := slices.Clone(p.gone)
+	p.mu.Unlock()
 	for _, l := range p.Listeners() {
 		s := &dataplane.ListenerStats{ListenerInfo: l}
 		for i := range conns {
 			if conns[i].Listener == l.Name {
 				s.Connections++
 				s.Totals.Add(&conns[i].Stats)
+			}
+		}
+		for i := range gone {
+			if gone[i].Listener == l.Name {
+				s.Totals.Add(&gone[i].Stats)
 			}
 		}
 		out = append(out, s)

@@ -25,6 +25,7 @@ type Plane struct {
 	mu        sync.Mutex
 	resolve   dataplane.Resolver
 	conns     map[string]*conn
+	gone      []dataplane.ConnInfo // disconnected
 	listeners []dataplane.ListenerInfo
 	connects  []dataplane.ConnectorInfo
 	limits    dataplane.Limits
@@ -237,6 +238,7 @@ func (p *Plane) Disconnect(id, reason string) {
 	defer p.mu.Unlock()
 	c := p.conns[id]
 	delete(p.conns, id)
+	p.gone = append(p.gone, c.ConnInfo)
 	c.trace.Close()
 	p.publish(dataplane.Event{Type: dataplane.ConnDown, Time: Born, Conn: c.ConnInfo, Reason: reason})
 }

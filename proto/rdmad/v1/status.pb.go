@@ -420,10 +420,10 @@ type GetStatusResponse struct {
 	Listeners uint32 `protobuf:"varint,5,opt,name=listeners,proto3" json:"listeners,omitempty"`
 	// Connections that are up.
 	Connections uint32 `protobuf:"varint,6,opt,name=connections,proto3" json:"connections,omitempty"`
-	// Calls received on the connections that are up. A double, for the reason
-	// given at Connection.
+	// Calls of all connections of the listeners and connectors, also of those that
+	// have ended. A double, for the reason given at Connection.
 	Calls float64 `protobuf:"fixed64,7,opt,name=calls,proto3" json:"calls,omitempty"`
-	// Transport errors on the connections that are up.
+	// Transport errors of the same connections.
 	Errors float64 `protobuf:"fixed64,8,opt,name=errors,proto3" json:"errors,omitempty"`
 	// Revision that waits for its confirmation; 0 if none waits.
 	UnconfirmedRevision uint32 `protobuf:"varint,9,opt,name=unconfirmed_revision,json=unconfirmedRevision,proto3" json:"unconfirmed_revision,omitempty"`
