@@ -70,6 +70,9 @@ func newWorld(dir string, options []string) (*world, error) {
 		case "viewer":
 			role := auth.Viewer
 			cfg.Access.Rules.Default = &role
+		case "nobody":
+			role := auth.None
+			cfg.Access.Rules.Default = &role
 		case "fleet":
 			cfg.Fleet = &fakeFleet{}
 		case "audit":
@@ -181,7 +184,7 @@ func initial() rpcrdma.Settings {
 
 // control ends the control plane and begins another: control OPTION…. Options
 // are unix (a Unix socket), tls (with what certificates makes), viewer (that
-// is all anybody may be), audit (an audit log), busy (one request is let in),
+// is all anybody may be), nobody (has a role), audit (an audit log), busy (one request is let in),
 // degraded (a listener is, and there are adapters), console (it is on) and file (settings from a
 // file, and stored).
 func control(ts *testscript.TestScript, _ bool, options []string) {

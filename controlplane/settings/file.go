@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -68,27 +69,33 @@ func (f *FileLayer) check() error {
 	return nil
 }
 
-// FileScope reads a scope of the configuration file: listener/NAME or peer/CIDR,
-// the CIDR without bits beyond its length.
+// FileScope reads a scope of the configuration file: listener/NAME or peer/CIDR.
 func FileScope(name string) (Scope, error) {
 	scope, err := ParseScope(name)
+	cidr, _ := strings.CutPrefix(name, "peer/")
 	switch {
+	case hostBits(cidr):
+		prefix, _ := ParsePrefix(cidr)
+		return Scope{}, live.Invalid("scope", "%s", hostBitsText(prefix))
 	case err != nil:
 		return Scope{}, live.Invalid("scope", "must be listener/NAME or peer/CIDR")
 	case scope.Kind == Global:
 		return Scope{}, live.Invalid("scope", "global settings belong under settings")
 	case scope.Kind == Connection:
 		return Scope{}, live.Invalid("scope", "settings of a connection end with it, and a file outlives it: use the scope of its listener or peer here, or rdmactl settings set --scope %s", scope)
-	case scope.Kind == Peer && hostBits(name):
-		return Scope{}, live.Invalid("scope", "has address bits beyond the prefix length: write %s", scope)
 	}
 	return scope, nil
 }
 
-// hostBits says whether the CIDR of a peer scope has bits beyond its length.
-func hostBits(name string) bool {
-	p, err := netip.ParsePrefix(strings.TrimPrefix(name, "peer/"))
+// hostBits says whether a CIDR has bits beyond its length.
+func hostBits(cidr string) bool {
+	p, err := netip.ParsePrefix(cidr)
 	return err == nil && p != p.Masked()
+}
+
+// hostBitsText says what is wrong with a scope that has them.
+func hostBitsText(right netip.Prefix) string {
+	return fmt.Sprintf("has address bits beyond the prefix length: write %s", Scope{Kind: Peer, Prefix: right})
 }
 
 // File is the configuration file's layer in force.

@@ -27,7 +27,7 @@ type Scope struct {
 }
 
 // ParseScope reads global, listener/NAME, peer/CIDR (or peer/ADDRESS) or
-// connection/ID; "" is global.
+// connection/ID; "" is global. A CIDR has no bits beyond its length.
 func ParseScope(s string) (Scope, error) {
 	kind, rest, _ := strings.Cut(s, "/")
 	switch {
@@ -38,10 +38,14 @@ func ParseScope(s string) (Scope, error) {
 	case kind == "connection" && validName(rest):
 		return Scope{Kind: Connection, Name: rest}, nil
 	case kind == "peer":
-		if prefix, ok := ParsePrefix(rest); ok {
-			return Scope{Kind: Peer, Prefix: prefix}, nil
+		prefix, ok := ParsePrefix(rest)
+		switch {
+		case !ok:
+			return Scope{}, live.Invalid("scope", "%q is not an address or CIDR, such as peer/192.0.2.0/24", rest)
+		case hostBits(rest):
+			return Scope{}, live.Invalid("scope", "%q %s", s, hostBitsText(prefix))
 		}
-		return Scope{}, live.Invalid("scope", "%q is not an address or CIDR, such as peer/192.0.2.0/24", rest)
+		return Scope{Kind: Peer, Prefix: prefix}, nil
 	}
 	return Scope{}, live.Invalid("scope", "%q is not one of global, listener/NAME, peer/CIDR and connection/ID", s)
 }

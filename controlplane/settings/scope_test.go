@@ -12,13 +12,13 @@ func TestParseScope(t *testing.T) {
 		"global":                        "global",
 		"listener/nfs":                  "listener/nfs",
 		"connection/17":                 "connection/17",
-		"peer/10.1.2.3/8":               "peer/10.0.0.0/8",
+		"peer/10.0.0.0/8":               "peer/10.0.0.0/8",
 		"peer/10.1.2.3":                 "peer/10.1.2.3/32",
 		"peer/0.0.0.0/0":                "peer/0.0.0.0/0",
 		"peer/2001:db8::1":              "peer/2001:db8::1/128",
 		"peer/2001:DB8::/32":            "peer/2001:db8::/32",
 		"peer/::ffff:10.1.2.3":          "peer/10.1.2.3/32",
-		"peer/::ffff:10.1.2.3/104":      "peer/10.0.0.0/8",
+		"peer/::ffff:10.0.0.0/104":      "peer/10.0.0.0/8",
 		"peer/::/0":                     "peer/::/0",
 		"listener/with.dots-and_dashes": "listener/with.dots-and_dashes",
 	} {
@@ -37,7 +37,7 @@ func TestParseScopeRefuses(t *testing.T) {
 	for _, in := range []string{
 		"globe", "global/x", "listener", "listener/", "listener/a/b", "listener/a b", "listener/a\x00",
 		"listener/" + strings.Repeat("x", 65), "connection/", "peer", "peer/", "peer/nfs", "peer/10.0.0.0/33",
-		"peer/fe80::1%eth0", "peer/::ffff:0.0.0.0/95", "peers/10.0.0.0/8", "/", "listener/a\nb",
+		"peer/fe80::1%eth0", "peer/::ffff:0.0.0.0/95", "peer/10.1.2.3/8", "peer/::ffff:10.1.2.3/104", "peers/10.0.0.0/8", "/", "listener/a\nb",
 	} {
 		scope, err := ParseScope(in)
 		if err == nil {

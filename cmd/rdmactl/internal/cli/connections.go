@@ -31,15 +31,15 @@ all fields of one connection.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	listener := a.listenerFlag(cmd, "only connections of this listener")
-	peer := cmd.Flags().String("peer", "", "only peers within this address or CIDR")
+	var peer string
+	peerFlag(cmd, &peer)
 	fields := cmd.Flags().StringSlice("fields", nil, "only these fields: names in JSON, separated by commas")
-	must(cmd.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions))
 	must(cmd.RegisterFlagCompletionFunc("fields", completeFields))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkFields(*fields); err != nil {
 			return err
 		}
-		req := &rdmadv1.ListConnectionsRequest{Listener: *listener, Peer: *peer}
+		req := &rdmadv1.ListConnectionsRequest{Listener: *listener, Peer: peer}
 		if len(*fields) > 0 {
 			req.ReadMask = &fieldmaskpb.FieldMask{Paths: *fields}
 		}

@@ -50,6 +50,9 @@ func (a *app) explain(err error) string {
 	case codes.InvalidArgument:
 		return violations(st, text)
 	case codes.PermissionDenied:
+		if metadata(st)["role"] == rdmadv1.Role_ROLE_UNSPECIFIED.String() { // it may not call status
+			return "permission denied: " + text + " (an admin gives roles with control.roles in the configuration)"
+		}
 		return "permission denied: " + text + " (rdmactl status shows your identity and role)"
 	case codes.NotFound:
 		return text + hint(text)

@@ -129,7 +129,7 @@ stand over the configuration file, also after restarts and reloads, until
 		numberLimit("max-connections-per-peer", "most connections from one address; 0 for 256", func(l *rdmadv1.Limits, n uint32) { l.MaxConnectionsPerPeer = n }),
 		numberLimit("max-handshakes", "most connections being made at once; 0 for 256", func(l *rdmadv1.Limits, n uint32) { l.MaxHandshakes = n }),
 		timeLimit("idle", "time without a call after which a connection is closed; 0 for never", func(l *rdmadv1.Limits, d *durationpb.Duration) { l.Idle = d }),
-		bytesLimit("max-memory", "most memory of the process, in bytes; 5/8 of it is for registered memory",
+		bytesLimit("max-memory", "most memory of the process; 5/8 of it is for registered memory",
 			func(l *rdmadv1.Limits, n float64) { l.MaxMemory = &n }),
 		numberLimit("max-tcp-connections", "most TCP connections of services; 0 for 1024", func(l *rdmadv1.Limits, n uint32) { l.MaxTcpConnections = &n }),
 		numberLimit("max-tcp-connections-per-peer", "most TCP connections of services from one address; 0 for 128",
@@ -237,8 +237,9 @@ func numberLimit(name, usage string, set func(*rdmadv1.Limits, uint32)) flagOfLi
 
 func bytesLimit(name, usage string, set func(*rdmadv1.Limits, float64)) flagOfLimit {
 	return flagOfLimit{name, func(cmd *cobra.Command) func(*rdmadv1.Limits) {
-		n := cmd.Flags().Uint64(name, 0, usage)
-		return func(l *rdmadv1.Limits) { set(l, float64(*n)) }
+		var n sizeFlag
+		cmd.Flags().Var(&n, name, usage)
+		return func(l *rdmadv1.Limits) { set(l, float64(n)) }
 	}}
 }
 

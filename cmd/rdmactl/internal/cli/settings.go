@@ -25,9 +25,10 @@ func newSettings(a *app) *cobra.Command {
 
 // scopeFlag adds --scope.
 func (a *app) scopeFlag(cmd *cobra.Command) *string {
-	scope := cmd.Flags().String("scope", "global", "global, listener/NAME, peer/CIDR or connection/ID")
+	scope := "global"
+	cmd.Flags().Var(&checkedText{&scope, checkScope}, "scope", "global, listener/NAME, peer/CIDR or connection/ID")
 	must(cmd.RegisterFlagCompletionFunc("scope", a.completeScope))
-	return scope
+	return &scope
 }
 
 func newSettingsGet(a *app) *cobra.Command {

@@ -24,12 +24,11 @@ func (f *traceFilter) flags(a *app, cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.connections, "connection", nil, "only this connection; for several use commas or repeat the flag")
 	flags.StringVar(&f.listener, "listener", "", "only connections of this listener")
-	flags.StringVar(&f.peer, "peer", "", "only peers within this address or CIDR")
+	peerFlag(cmd, &f.peer)
 	must(cmd.RegisterFlagCompletionFunc("connection", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return commaList(a.connectionIDs(""), typed), inOrder | cobra.ShellCompDirectiveNoSpace
 	}))
 	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListenerFlag))
-	must(cmd.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions))
 }
 
 func (f *traceFilter) message() *rdmadv1.TraceFilter {
