@@ -71,6 +71,9 @@ func TestPingIsNoError(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+	if err := p.waitLog(regexp.MustCompile(`"msg":"connection down"`), 1); err != nil { // else rdmad may stop first
+		t.Error(err)
+	}
 	p.end(t, "TERM", 0)
 	if log := p.log(); strings.Contains(log, `"level":"WARN"`) || !strings.Contains(log, `"reason":"disconnected","calls":1,"replies":1,"errors":0,`) {
 		t.Errorf("logged\n%s", log)
