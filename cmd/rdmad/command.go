@@ -158,7 +158,7 @@ func newLevel(f *pflag.Flag) (*loglevel.Level, error) {
 
 // newLog returns a handler that logs to standard error and limits floods of lines.
 func newLog(level slog.Leveler, format string) (*loglimit.Handler, error) {
-	o := &slog.HandlerOptions{Level: level, ReplaceAttr: addressAsText}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: asText}
 	switch format {
 	case "text":
 		return loglimit.New(slog.NewTextHandler(os.Stderr, o)), nil
@@ -168,10 +168,14 @@ func newLog(level slog.Leveler, format string) (*loglimit.Handler, error) {
 	return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
 }
 
-// addressAsText logs addresses of package net as text, not as structures.
-func addressAsText(_ []string, a slog.Attr) slog.Attr {
-	if addr, ok := a.Value.Any().(net.Addr); ok {
-		a.Value = slog.StringValue(addr.String())
+// asText logs addresses of package net as text, not as structures, and times with their unit,
+// in JSON too.
+func asText(_ []string, a slog.Attr) slog.Attr {
+	switch v := a.Value.Any().(type) {
+	case net.Addr:
+		a.Value = slog.StringValue(v.String())
+	case time.Duration:
+		a.Value = slog.StringValue(v.String())
 	}
 	return a
 }

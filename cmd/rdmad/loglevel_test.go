@@ -1,10 +1,13 @@
 package main
 
 import (
+	"log/slog"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -92,5 +95,15 @@ func TestMetricsPortHasNoProfiles(t *testing.T) {
 		if res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s", path, res.Status)
 		}
+	}
+}
+
+// Times and addresses are text in JSON as well.
+func TestLogAsText(t *testing.T) {
+	var text strings.Builder
+	log := slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{ReplaceAttr: asText}))
+	log.Info("connection down", "up_for", 192500*time.Millisecond, "peer", &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 1001})
+	if want := `"up_for":"3m12.5s","peer":"192.0.2.7:1001"}`; !strings.Contains(text.String(), want) {
+		t.Errorf("%s has no %s", text.String(), want)
 	}
 }
