@@ -77,6 +77,7 @@ var rooms = []struct {
 	{"controlplane", 12},
 	{"cmd", 13},
 	{"interop", 14},
+	{"interop/child", 0},
 	{"controlplane", 10},
 	{"cmd", 11},
 	{"interop", 12},

@@ -48,8 +48,8 @@ done`)
 	work := func() {
 		waitLines(t, reader, 4)
 		waitLines(t, records, 5)
-		n := strings.Count(r.log.String(), "no buffer available")
-		if learnt := strings.Count(r.log.String(), "smaller receives than it said"); n > mostRefused || n > 0 && learnt != 1 {
+		n := strings.Count(r.process.Log(), "no buffer available")
+		if learnt := strings.Count(r.process.Log(), "smaller receives than it said"); n > mostRefused || n > 0 && learnt != 1 {
 			t.Fatalf("the client ended %d connections as it had no receive for a Send, of which rdmad has learnt %d times", n, learnt)
 		}
 	}

@@ -34,7 +34,7 @@ func (gw *gateway) leaveIdle(t *testing.T) []*idleClient {
 	for _, version := range versions {
 		e := gw.e.at(version)
 		if gw.r != nil {
-			e.rdma = portOf(gw.r.log.address("listener idle"))
+			e.rdma = portOf(gw.r.process.Address("listener idle"))
 		}
 		m := newMountAt(t, gw.g, e, gw.via, "/mnt/idle-"+version)
 		c := &idleClient{mount: m, file: "idle-" + version}

@@ -68,7 +68,7 @@ func startKnfsdGateway(t testing.TB, kernel image.Kernel) *gateway {
 	r := startRdmadAs(t, client.ShareDir, func(r *rdmad) string {
 		return forwarding(tcp)(r) + fmt.Sprintf("connectors: [{name: out, listen: %q, provider: softiwarp, target: %q}]\n", r.tcp, rdma)
 	})
-	r.tcp = r.log.address("connector")
+	r.tcp = r.process.Address("connector")
 	e := &exported{g: server, dir: "/export", shared: clientShare, rdma: portOf(r.rdma), tcp: portOf(r.tcp), r: r}
 	return &gateway{g: client, r: r, e: e, via: overRDMA}
 }

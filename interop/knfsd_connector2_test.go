@@ -13,7 +13,7 @@ import (
 func testConnectorVersion(t *testing.T, s *kernelServer) {
 	var r *rdmad
 	t.Cleanup(func() { // when it has stopped, and its log is whole
-		if r != nil && !strings.Contains(r.log.String(), "no common version") {
+		if r != nil && !strings.Contains(r.process.Log(), "no common version") {
 			t.Error("the log does not say why the second connection ended")
 		}
 	})

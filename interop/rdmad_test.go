@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,8 +30,7 @@ type rdmad struct {
 	control          string              // address of the control plane
 	rdma, tcp        string              // addresses of the export
 
-	process *child.Process
-	log     *logWatch
+	process *child.Daemon
 }
 
 // startRdmad starts an rdmad that exports a directory.
@@ -74,22 +72,16 @@ func (r *rdmad) start(t testing.TB) {
 	if err := os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), []byte(r.config(r)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.log = newLogWatch()
-	cmd := exec.Command(r.program, "--config", "rdmad.yaml", "--log-format", "json")
+	cmd := exec.Command(r.program, "--config", "rdmad.yaml")
 	cmd.Dir = r.dir
-	cmd.Stderr = r.log
-	var err error
-	if r.process, err = child.Start(cmd); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), readyTime)
+	defer cancel()
+	process, err := child.StartDaemon(ctx, cmd, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-r.log.ready:
-	case <-r.process.Done():
-		t.Fatalf("rdmad did not start: %v\n%s", r.process.Wait(), r.log)
-	case <-time.After(readyTime):
-		t.Fatalf("rdmad is not ready after %v:\n%s", readyTime, r.log)
-	}
-	r.control, r.rdma, r.tcp = r.log.address("control plane"), r.log.address("listener"), r.log.address("service")
+	r.process = process
+	r.control, r.rdma, r.tcp = r.process.Address("control plane"), r.process.Address("listener"), r.process.Address("service")
 }
 
 // exporting is a configuration with an NFS service. The matrix makes tens of
@@ -123,7 +115,7 @@ func (r *rdmad) stop(t testing.TB) {
 		t.Errorf("rdmad, told to stop: %v", err)
 	}
 	if t.Failed() {
-		t.Logf("rdmad's log:\n%s", r.log)
+		t.Logf("rdmad's log:\n%s", r.process.Log())
 	}
 }
 
@@ -164,66 +156,4 @@ func (r *rdmad) ctl(t testing.TB, v any, args ...string) {
 	if err := json.Unmarshal(stdout.Bytes(), v); err != nil {
 		t.Fatalf("rdmactl %s: %v in\n%s", strings.Join(args, " "), err, &stdout)
 	}
-}
-
-// logWatch keeps rdmad's log and decodes the messages of its start.
-type logWatch struct {
-	ready chan struct{} // closed when rdmad says that it is ready
-
-	mu        sync.Mutex
-	text      bytes.Buffer
-	line      []byte
-	isReady   bool
-	addresses map[string]string
-}
-
-// logLimit is how many bytes of a log are kept.
-const logLimit = 4 << 20
-
-func newLogWatch() *logWatch {
-	return &logWatch{ready: make(chan struct{}), addresses: map[string]string{}}
-}
-
-func (l *logWatch) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.text.Len() < logLimit {
-		l.text.Write(p)
-	}
-	l.line = append(l.line, p...)
-	for {
-		line, rest, found := bytes.Cut(l.line, []byte{'\n'})
-		if !found {
-			return len(p), nil
-		}
-		l.inspect(line)
-		l.line = append([]byte(nil), rest...)
-	}
-}
-
-func (l *logWatch) inspect(line []byte) {
-	var entry struct{ Msg, What, Listener, Address string }
-	if json.Unmarshal(line, &entry) != nil {
-		return // a panic's trace is kept in text
-	}
-	switch {
-	case entry.Msg == "listening":
-		l.addresses[entry.What] = entry.Address
-		l.addresses[entry.What+" "+entry.Listener] = entry.Address
-	case entry.Msg == "ready" && !l.isReady:
-		l.isReady = true
-		close(l.ready)
-	}
-}
-
-func (l *logWatch) address(what string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.addresses[what]
-}
-
-func (l *logWatch) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -1,5 +1,5 @@
-// Package child starts programs that must not outlive this process, however it
-// ends.
+// Package child starts programs, rdmad among them, that must not outlive this process,
+// however it ends.
 package child
 
 import (

@@ -3,10 +3,8 @@
 package costs
 
 import (
-	"bytes"
 	"context"
 	"flag"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -46,13 +44,12 @@ func start(b *testing.B, more string) daemon {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { os.RemoveAll(dir) })
-	d := daemon{rdma: free(b), tcp: free(b), control: free(b)}
-	config := fmt.Sprintf(`control: {listen: %q}
+	config := `control: {listen: "127.0.0.1:0"}
 state: {path: ./state}
-listeners: [{name: nfs, provider: softiwarp, address: %q, service: export}]
+listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: export}]
 services:
-  - {name: export, nfs: {path: ./export, tcp_listen: %q}}
-%s`, d.control, d.rdma, d.tcp, more)
+  - {name: export, nfs: {path: ./export, tcp_listen: "127.0.0.1:0"}}
+` + more
 	if err := os.Mkdir(filepath.Join(dir, "export"), 0o755); err != nil {
 		b.Fatal(err)
 	}
@@ -63,52 +60,21 @@ services:
 	if err != nil {
 		b.Fatal(err)
 	}
-	log := &startLog{ready: make(chan struct{})}
 	cmd := exec.Command(path, "--config", "rdmad.yaml")
-	cmd.Dir, cmd.Stderr = dir, log
-	process, err := child.Start(cmd)
+	cmd.Dir = dir
+	ctx, cancel := context.WithTimeout(context.Background(), hung)
+	defer cancel()
+	p, err := child.StartDaemon(ctx, cmd, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		process.Signal(syscall.SIGTERM)
-		if err := process.Wait(); err != nil || b.Failed() {
-			b.Errorf("rdmad: %v\n%s", err, &log.text)
+		p.Signal(syscall.SIGTERM)
+		if err := p.Wait(); err != nil || b.Failed() {
+			b.Errorf("rdmad: %v\n%s", err, p.Log())
 		}
 	})
-	d.pid = process.Pid()
-	select {
-	case <-log.ready:
-	case <-process.Done():
-		b.Fatal("rdmad does not start")
-	case <-time.After(hung):
-		b.Fatal("rdmad is not ready")
-	}
-	return d
-}
-
-// startLog keeps the log and notices when rdmad is ready.
-type startLog struct {
-	text  bytes.Buffer
-	ready chan struct{}
-}
-
-// Write implements io.Writer. The log comes in whole lines.
-func (l *startLog) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte("msg=ready")) {
-		close(l.ready)
-	}
-	return l.text.Write(p)
-}
-
-// free returns an address that nobody uses.
-func free(b *testing.B) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return daemon{rdma: p.Address("listener"), tcp: p.Address("service"), control: p.Address("control plane"), pid: p.Pid()}
 }
 
 func dialRDMA(b *testing.B, address string) (nfstest.Carrier, null) {

@@ -1,8 +1,7 @@
 package siege
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,8 +21,7 @@ const hung = time.Minute
 
 // daemon is an rdmad with the default configuration, except for the ports.
 type daemon struct {
-	process *child.Process
-	log     *logFile
+	process *child.Daemon
 	target  Target
 	memory  int64 // limits.memory, in bytes
 }
@@ -38,27 +35,19 @@ func startDaemon(program, dir string, a *Attack, memory int64) (*daemon, error) 
 	if err := d.prepare(dir, a); err != nil {
 		return nil, err
 	}
+	cmd := exec.Command("sh", "-c", limited(a.Files)+`exec "$0" "$@"`, program, "--config", "rdmad.yaml")
+	cmd.Dir = dir
+	ctx, cancel := context.WithTimeout(context.Background(), hung)
+	defer cancel()
 	var err error
-	if d.log, err = newLogFile(filepath.Join(dir, "rdmad.log")); err != nil {
+	if d.process, err = child.StartDaemon(ctx, cmd, nil); err != nil {
 		return nil, err
-	}
-	cmd := exec.Command("sh", "-c", limited(a.Files)+`exec "$0" --config rdmad.yaml --log-format json`, program)
-	cmd.Dir, cmd.Stderr = dir, d.log
-	if d.process, err = child.Start(cmd); err != nil {
-		return nil, err
-	}
-	select {
-	case <-d.log.ready:
-	case <-d.process.Done():
-		return nil, fmt.Errorf("rdmad did not start: %w\n%s", d.process.Wait(), d.log.tail())
-	case <-time.After(hung):
-		d.process.Kill()
-		return nil, fmt.Errorf("rdmad is not ready:\n%s", d.log.tail())
 	}
 	t := &d.target
-	t.RDMA, t.TCP, t.Metrics, t.Deleted = d.log.address("listener nfs"), d.log.address("service export"), d.log.address("metrics"), d.log.address("service deleted")
+	t.RDMA, t.TCP = d.process.Address("listener nfs"), d.process.Address("service export")
+	t.Metrics, t.Deleted = d.process.Address("metrics"), d.process.Address("service deleted")
 	if a.Control != Socket {
-		t.Control = d.log.address("control plane")
+		t.Control = d.process.Address("control plane")
 	}
 	if a.Deleted {
 		if err := os.RemoveAll(filepath.Join(dir, "deleted")); err != nil {
@@ -126,10 +115,9 @@ func (d *daemon) control(dir string, c Control) (string, error) {
 
 // stop stops rdmad. It returns an error if rdmad did not end in order.
 func (d *daemon) stop() error {
-	defer d.log.close()
 	select {
 	case <-d.process.Done():
-		return fmt.Errorf("rdmad ended by itself: %w\n%s", d.process.Wait(), d.log.tail())
+		return fmt.Errorf("rdmad ended by itself: %w\n%s", d.process.Wait(), d.tail())
 	default:
 	}
 	d.process.Signal(syscall.SIGTERM)
@@ -138,10 +126,10 @@ func (d *daemon) stop() error {
 	case <-time.After(hung):
 		d.process.Signal(syscall.SIGQUIT)
 		_ = d.process.Wait()
-		return fmt.Errorf("rdmad did not end in %v\n%s", hung, d.log.tail())
+		return fmt.Errorf("rdmad did not end in %v\n%s", hung, d.tail())
 	}
 	if err := d.process.Wait(); err != nil {
-		return fmt.Errorf("rdmad, told to stop: %w\n%s", err, d.log.tail())
+		return fmt.Errorf("rdmad, told to stop: %w\n%s", err, d.tail())
 	}
 	return nil
 }
@@ -173,93 +161,8 @@ func (d *daemon) peakRSS() int64 {
 // resetPeak restarts the peak of the resident size (proc(5), clear_refs).
 func (d *daemon) resetPeak() error { return os.WriteFile(d.proc("clear_refs"), []byte("5"), 0) }
 
-// logFile stores rdmad's log. It reads the addresses in it until rdmad is
-// ready.
-type logFile struct {
-	file  *os.File
-	ready chan struct{}
-
-	mu        sync.Mutex
-	size      int64
-	part      []byte // of a line
-	isReady   bool
-	addresses map[string]string
+// tail returns the end of the log.
+func (d *daemon) tail() string {
+	log := d.process.Log()
+	return log[max(len(log)-16<<10, 0):]
 }
-
-// keptLog is how many bytes of a log are stored, so that a flood does not fill
-// the disk.
-const keptLog = 16 << 20
-
-func newLogFile(path string) (*logFile, error) {
-	f, err := os.Create(path)
-	return &logFile{file: f, ready: make(chan struct{}), addresses: map[string]string{}}, err
-}
-
-func (l *logFile) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.size < keptLog {
-		if _, err := l.file.Write(p); err != nil {
-			return 0, err
-		}
-	}
-	l.size += int64(len(p))
-	if l.isReady {
-		return len(p), nil
-	}
-	l.part = append(l.part, p...)
-	for !l.isReady {
-		line, rest, ok := bytes.Cut(l.part, []byte{'\n'})
-		if !ok {
-			break
-		}
-		l.inspect(line)
-		l.part = rest
-	}
-	return len(p), nil
-}
-
-func (l *logFile) inspect(line []byte) {
-	var entry struct{ Msg, What, Listener, Service, Address string }
-	if json.Unmarshal(line, &entry) != nil {
-		return
-	}
-	switch entry.Msg {
-	case "listening":
-		name := entry.What
-		switch name {
-		case "listener":
-			name += " " + entry.Listener
-		case "service":
-			name += " " + entry.Service
-		}
-		l.addresses[name] = entry.Address
-	case "ready":
-		l.isReady = true
-		close(l.ready)
-	}
-}
-
-func (l *logFile) address(what string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.addresses[what]
-}
-
-// bytes returns the number of logged bytes.
-func (l *logFile) bytes() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.size
-}
-
-// tail returns the end of the stored log.
-func (l *logFile) tail() string {
-	b, err := os.ReadFile(l.file.Name())
-	if err != nil {
-		return err.Error()
-	}
-	return string(b[max(len(b)-16<<10, 0):])
-}
-
-func (l *logFile) close() { l.file.Close() }

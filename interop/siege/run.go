@@ -118,7 +118,7 @@ func (r *run) phase(ctx context.Context, name string, ready <-chan struct{}) (ph
 	if err := r.daemon.resetPeak(); err != nil {
 		return ph, err
 	}
-	began, logged := time.Now(), r.daemon.log.bytes()
+	began, logged := time.Now(), r.daemon.process.Logged()
 	over := make(chan struct{})
 	ph.Clients = map[string]Latencies{}
 	var mu sync.Mutex
@@ -135,7 +135,7 @@ func (r *run) phase(ctx context.Context, name string, ready <-chan struct{}) (ph
 	close(over)
 	working.Wait()
 	ph.Seconds = time.Since(began).Seconds()
-	ph.RSS, ph.LogBytes, ph.Goroutines = r.daemon.peakRSS(), r.daemon.log.bytes()-logged, r.innocents.goroutines.Load()
+	ph.RSS, ph.LogBytes, ph.Goroutines = r.daemon.peakRSS(), r.daemon.process.Logged()-logged, r.innocents.goroutines.Load()
 	return ph, context.Cause(ctx)
 }
 

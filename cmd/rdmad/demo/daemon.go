@@ -1,18 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/rdmad/rdmad/interop/child"
 )
 
 // configuration lets the system choose all ports, so that the demonstration
@@ -29,10 +29,19 @@ listeners:
 
 // daemon is the rdmad of the demonstration.
 type daemon struct {
-	cmd       *exec.Cmd
-	addresses map[string]string // control plane, metrics, and listeners by name
-	reloads   chan string       // messages about the configuration
-	ended     chan struct{}
+	*child.Daemon
+	cmd     *exec.Cmd
+	reloads chan string // messages about the configuration
+}
+
+// message forwards the messages about the configuration.
+func (dm *daemon) message(msg string) {
+	if strings.HasPrefix(msg, "configuration ") {
+		select {
+		case dm.reloads <- msg:
+		default: // nobody waits
+		}
+	}
 }
 
 // build makes the binaries if none were given.
@@ -68,7 +77,7 @@ func (d *demo) start(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{"nfs", "echo", "control plane", "metrics"} {
-		d.say("%-14s %s", name, d.daemon.addresses[name])
+		d.say("%-14s %s", name, cmp.Or(d.daemon.Address(name), d.daemon.Address("listener "+name)))
 	}
 	return nil
 }
@@ -78,62 +87,14 @@ func (d *demo) launch(ctx context.Context, dir, configuration string) (*daemon, 
 	if err := os.WriteFile(filepath.Join(dir, "rdmad.yaml"), []byte(configuration), 0o600); err != nil {
 		return nil, err
 	}
-	dm := &daemon{
-		cmd:       exec.CommandContext(ctx, filepath.Join(d.bin, "rdmad"), "--config", "rdmad.yaml", "--log-format", "json"),
-		addresses: map[string]string{},
-		reloads:   make(chan string, 16),
-		ended:     make(chan struct{}),
-	}
+	dm := &daemon{cmd: exec.CommandContext(ctx, filepath.Join(d.bin, "rdmad"), "--config", "rdmad.yaml"), reloads: make(chan string, 16)}
 	dm.cmd.Dir = dir
-	dm.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	log, err := dm.cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := dm.cmd.Start(); err != nil {
+	var err error
+	if dm.Daemon, err = child.StartDaemon(ctx, dm.cmd, dm.message); err != nil {
 		return nil, err
 	}
 	d.started = append(d.started, dm)
-	ready := make(chan error, 1)
-	go dm.follow(log, ready)
-	select {
-	case err := <-ready:
-		return dm, err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// follow reads rdmad's log to learn the addresses, and when rdmad is ready or why it failed.
-func (dm *daemon) follow(log io.Reader, ready chan<- error) {
-	defer close(dm.ended)
-	lines := bufio.NewScanner(log)
-	last := ""
-	for lines.Scan() {
-		last = lines.Text()
-		var l struct{ Msg, What, Listener, Address string }
-		if json.Unmarshal(lines.Bytes(), &l) != nil {
-			continue
-		}
-		switch {
-		case l.Msg == "ready":
-			ready <- nil
-		case strings.HasPrefix(l.Msg, "configuration "):
-			select {
-			case dm.reloads <- l.Msg:
-			default: // nobody waits
-			}
-		case l.Msg == "listening" && l.What == "listener":
-			dm.addresses[l.Listener] = l.Address
-		case l.Msg == "listening" && l.What != "service":
-			dm.addresses[l.What] = l.Address
-		}
-	}
-	err := dm.cmd.Wait()
-	select {
-	case ready <- fmt.Errorf("rdmad did not start: %s (%w)", last, err):
-	default:
-	}
+	return dm, nil
 }
 
 // stop ends each rdmad and checks that it ends in order.
@@ -148,11 +109,9 @@ func (d *demo) stop(ctx context.Context) error {
 }
 
 func (d *demo) finish(ctx context.Context, dm *daemon) error {
-	if err := dm.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
+	dm.Signal(syscall.SIGTERM)
 	select {
-	case <-dm.ended:
+	case <-dm.Done():
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -162,12 +121,6 @@ func (d *demo) finish(ctx context.Context, dm *daemon) error {
 		return fmt.Errorf("exit code %d", code)
 	}
 	return nil
-}
-
-// kill ends rdmad if it still runs.
-func (dm *daemon) kill() {
-	_ = dm.cmd.Process.Kill() // it may have ended
-	<-dm.ended
 }
 
 // rdmactl runs a command of rdmactl against the daemon and shows the output.
@@ -184,7 +137,7 @@ func (d *demo) rdmactl(ctx context.Context, args ...string) error {
 func (d *demo) ask(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, "rdmactl"), args...)
 	cmd.Dir = d.dir
-	cmd.Env = append(os.Environ(), "RDMACTL_ADDR="+d.daemon.addresses["control plane"])
+	cmd.Env = append(os.Environ(), "RDMACTL_ADDR="+d.daemon.Address("control plane"))
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

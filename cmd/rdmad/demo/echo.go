@@ -37,7 +37,7 @@ func (d *demo) dialWith(ctx context.Context, listener string, s *rpcrdma.Setting
 	if err != nil {
 		return nil, err
 	}
-	c, err := rpcrdma.Dial(ctx, p, d.daemon.addresses[listener], rpcrdma.DialConfig{Settings: s})
+	c, err := rpcrdma.Dial(ctx, p, d.daemon.Address("listener "+listener), rpcrdma.DialConfig{Settings: s})
 	if err != nil {
 		p.Close()
 		return nil, err

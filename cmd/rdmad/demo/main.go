@@ -97,7 +97,7 @@ func (d *demo) end() {
 		g.end()
 	}
 	for _, dm := range d.started {
-		dm.kill() // no effect after an orderly end
+		dm.Kill() // no effect after an orderly end
 	}
 	if d.etcd != nil {
 		d.etcd.Close()

@@ -29,9 +29,7 @@ func (d *demo) reload(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(d.dir, "rdmad.yaml"), []byte(configuration+more), 0o600); err != nil {
 		return err
 	}
-	if err := d.daemon.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		return err
-	}
+	d.daemon.Signal(syscall.SIGHUP)
 	if err := d.daemon.reloaded(ctx, "configuration not reloaded; nothing changed"); err != nil {
 		return err
 	}
@@ -60,7 +58,7 @@ func (dm *daemon) reloaded(ctx context.Context, want string) error {
 			if got == want {
 				return nil
 			}
-		case <-dm.ended:
+		case <-dm.Done():
 			return fmt.Errorf("rdmad ended")
 		case <-ctx.Done():
 			return context.Cause(ctx)

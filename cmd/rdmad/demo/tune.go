@@ -144,7 +144,7 @@ func (d *demo) counters(ctx context.Context) (c counters, err error) {
 // metrics shows some of the metrics that Prometheus reads.
 func (d *demo) metrics(ctx context.Context) error {
 	d.title("What Prometheus sees")
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.daemon.addresses["metrics"]+"/metrics", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.daemon.Address("metrics")+"/metrics", nil)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/cli"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/top"
+	"github.com/rdmad/rdmad/interop/child"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -58,7 +59,7 @@ type scene struct {
 	ctx     context.Context
 	program string // rdmad
 	dir     string
-	daemon  *daemon
+	daemon  *child.Daemon
 	*Terminal
 }
 
@@ -94,7 +95,7 @@ func (s *scene) check(err error) {
 // load makes calls until the test ends.
 func (s *scene) load(listener string, args ...string) {
 	s.Helper()
-	cmd := rdmactl(append([]string{"bench", s.daemon.Listeners[listener], "--duration", "10m"}, args...)...)
+	cmd := rdmactl(append([]string{"bench", s.daemon.Address("listener " + listener), "--duration", "10m"}, args...)...)
 	s.check(cmd.Start())
 	s.Cleanup(func() {
 		_ = cmd.Process.Kill() // it may have ended
@@ -105,7 +106,7 @@ func (s *scene) load(listener string, args ...string) {
 // top starts it.
 func (s *scene) top(columns, lines int, env []string, args ...string) {
 	s.Helper()
-	cmd := rdmactl(append([]string{"top", "--addr", s.daemon.Control, "--interval", "100ms"}, args...)...)
+	cmd := rdmactl(append([]string{"top", "--addr", s.daemon.Address("control plane"), "--interval", "100ms"}, args...)...)
 	cmd.Env = append(cmd.Env, env...)
 	var err error
 	s.Terminal, err = openTerminal(cmd, columns, lines)
@@ -160,7 +161,7 @@ func rows(sc *top.Screen) (ids []string) {
 
 func (s *scene) settings(scope string) *rdmadv1.Settings {
 	s.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+s.daemon.Control, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+s.daemon.Address("control plane"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	s.check(err)
 	defer conn.Close()
 	res, err := rdmadv1.NewSettingsServiceClient(conn).GetSettings(s.ctx, &rdmadv1.GetSettingsRequest{Scope: scope})
@@ -213,7 +214,7 @@ func walk(s *scene) {
 	s.press("y", "Connection "+id+": drain done.")
 	s.press("\x1b", "PEER")
 
-	address := s.daemon.Control
+	address := s.daemon.Address("control plane")
 	s.daemon.Kill()
 	s.press("", "rdmad is away since ")
 	s.start(address)
