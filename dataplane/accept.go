@@ -34,7 +34,8 @@ func (l *Listener) accept() {
 
 // take answers a request. It rejects a peer without access at once, without using a
 // goroutine or memory for it. Every other handshake has its own goroutine. A slow or silent
-// peer uses one place at the turnstiles. It delays others only when all places are used.
+// peer uses one place of the limit of handshakes. It delays others only when all places are
+// used.
 func (l *Listener) take(req *rpcrdma.Request) {
 	c, err := l.admit(req)
 	if err != nil {
@@ -69,7 +70,7 @@ func (l *Listener) over() {
 	l.d.running.Done()
 }
 
-// admit takes places for a request among the connections and at the turnstiles.
+// admit takes places for a request among the connections, and among the handshakes.
 func (l *Listener) admit(req *rpcrdma.Request) (*conn, error) {
 	c, err := l.d.admit(l, req.RemoteAddr())
 	if err != nil {

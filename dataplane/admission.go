@@ -19,7 +19,8 @@ func (l *Limits) tableLimits() connlimit.Limits {
 // allow. The caller holds Dataplane.mu.
 func (l *Listener) fitLocked(room int) (scarce bool) {
 	total := l.limits.Connections
-	if most := max(l.places.Stats().Held+max(room-l.handshakes.inside(), 0), 1); total == 0 || most < total {
+	made, _ := l.handshakes.Used()
+	if most := max(l.places.Stats().Held+max(room-int(made), 0), 1); total == 0 || most < total {
 		total, scarce = most, true
 	}
 	l.places.SetTotal(total)
@@ -107,6 +108,6 @@ func (d *Dataplane) SetLimits(l Limits) error {
 	d.limits = l
 	d.places.SetLimits(d.tableLimitsLocked())
 	d.mu.Unlock()
-	d.handshakes.setLimit(l.Handshakes)
+	d.handshakes.SetLimit(int64(l.Handshakes))
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/clients"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/trace"
@@ -56,7 +57,7 @@ type Config struct {
 
 // Dataplane owns listeners and connections. Its methods are safe for concurrent use.
 //
-// Lock order: applying, then mu or conn.setting, then a turnstile's. Nothing that can wait
+// Lock order: applying, then mu or conn.setting, then a budget's. Nothing that can wait
 // for a peer is called while one of them is held. The data path takes none of them.
 type Dataplane struct {
 	cfg Config
@@ -92,7 +93,7 @@ type Dataplane struct {
 	division   division
 	tracing    trace.Hub
 	slow       slowCalls
-	handshakes turnstile       // of all listeners
+	handshakes *budget.Budget  // of all listeners
 	running    sync.WaitGroup  // connections, being made or up, and evictions
 	ctx        context.Context // ends with Shutdown
 	cancel     context.CancelFunc
@@ -120,7 +121,7 @@ func New(cfg Config) *Dataplane {
 		limits:      limits,
 		tcpLimits:   cfg.TCP,
 		descriptors: cfg.Descriptors,
-		handshakes:  turnstile{limit: limits.Handshakes},
+		handshakes:  budget.New(int64(limits.Handshakes)),
 		resolve:     cfg.Resolver,
 		subs:        make(map[*Subscription]struct{}),
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -26,7 +27,7 @@ type endpoint struct {
 	since    time.Time
 
 	calls      *measured
-	handshakes turnstile
+	handshakes budget.Budget // connections being made
 	accepted   atomic.Uint64
 	slow       atomic.Uint64 // calls
 	refused    refusalLog
@@ -142,7 +143,7 @@ func (e *endpoint) Update(u EndpointUpdate) error {
 func (e *endpoint) setLimitsLocked(v Limits) {
 	e.limits = v.withDefaults(e.defaults)
 	e.places.SetLimits(e.table())
-	e.handshakes.setLimit(e.limits.Handshakes)
+	e.handshakes.SetLimit(int64(e.limits.Handshakes))
 }
 
 // Stopping ends the admission of connections.
@@ -167,19 +168,19 @@ func (e *endpoint) drain(ctx context.Context, wait func()) Removed {
 // together, and takes it. LeaveHandshake returns it. If ctx ends first, the error is a
 // *RefusedError.
 func (e *endpoint) EnterHandshake(ctx context.Context) error {
-	if e.handshakes.enter(ctx) {
-		if e.d.handshakes.enter(ctx) {
+	if e.handshakes.Acquire(ctx, 1) == nil {
+		if e.d.handshakes.Acquire(ctx, 1) == nil {
 			return nil
 		}
-		e.handshakes.leave()
+		e.handshakes.Release(1)
 	}
 	return &RefusedError{RefusedHandshake, "too many connections are being made at once"}
 }
 
 // LeaveHandshake returns the room that EnterHandshake took.
 func (e *endpoint) LeaveHandshake() {
-	e.d.handshakes.leave()
-	e.handshakes.leave()
+	e.d.handshakes.Release(1)
+	e.handshakes.Release(1)
 }
 
 // newConn makes a connection without a place and an id.
