@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -195,7 +196,7 @@ func resetControl(ctx context.Context, i int, t *Target) error {
 }
 
 // clientTLS returns the TLS configuration of a client with a certificate of
-// writeCertificates.
+// the CA in dir.
 func clientTLS(dir, name string) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key"))
 	if err != nil {
@@ -205,9 +206,9 @@ func clientTLS(dir, name string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := poolOf(ca)
-	if err != nil {
-		return nil, err
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, errors.New("ca.pem has no certificate")
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS13}, nil
 }

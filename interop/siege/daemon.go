@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/interop/child"
 )
@@ -103,9 +104,14 @@ func (d *daemon) control(dir string, c Control) (string, error) {
 	switch c {
 	case TLS:
 		d.target.Certificates = dir
+		ca, err := authtest.NewCA(dir)
+		for _, name := range []string{"server", admin, viewer} {
+			if err == nil {
+				err = ca.Issue(name, 48*time.Hour)
+			}
+		}
 		return `{listen: "127.0.0.1:0", tls: {cert: server.pem, key: server.key, client_ca: ca.pem}, ` +
-				`roles: [{role: admin, certificates: [` + admin + `]}, {role: viewer, certificates: [` + viewer + `]}]}`,
-			writeCertificates(dir, "server", admin, viewer)
+			`roles: [{role: admin, certificates: [` + admin + `]}, {role: viewer, certificates: [` + viewer + `]}]}`, err
 	case Socket:
 		d.target.Control = "unix://" + filepath.Join(dir, "control.sock")
 		return fmt.Sprintf(`{listen: %q, default_role: viewer}`, d.target.Control), nil
