@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -9,8 +10,8 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
-// column of the table.
-type column struct {
+// column of a table.
+type column[R any] struct {
 	name  string // for --sort
 	title string
 	right bool
@@ -18,24 +19,24 @@ type column struct {
 	// drop says when it goes if the terminal is narrow: the highest first, 0
 	// never.
 	drop int
-	text func(*row) string
-	cmp  func(a, b *row) int
+	text func(R) string
+	cmp  func(a, b R) int
 }
 
-func texts(name, title string, least, drop int, of func(*row) string) column {
-	return column{name: name, title: title, least: least, drop: drop, text: of,
-		cmp: func(a, b *row) int { return strings.Compare(of(a), of(b)) }}
+func texts[R any](name, title string, least, drop int, of func(R) string) column[R] {
+	return column[R]{name: name, title: title, least: least, drop: drop, text: of,
+		cmp: func(a, b R) int { return strings.Compare(of(a), of(b)) }}
 }
 
 // numbers are sorted with the largest first.
-func numbers(name, title string, least, drop int, write func(float64) string, of func(*row) float64) column {
-	return column{name: name, title: title, right: true, least: least, drop: drop,
+func numbers(name, title string, least, drop int, write func(float64) string, of func(*row) float64) column[*row] {
+	return column[*row]{name: name, title: title, right: true, least: least, drop: drop,
 		text: func(r *row) string { return write(of(r)) },
 		cmp:  func(a, b *row) int { return cmp.Compare(of(b), of(a)) }}
 }
 
 // columns in their order on the screen. Sparklines come after them.
-var columns = []column{
+var columns = []column[*row]{
 	{name: "id", title: "ID", right: true, least: 3, text: func(r *row) string { return r.id }, cmp: byID},
 	texts("listener", "LISTENER", 4, 7, func(r *row) string { return r.listener }),
 	texts("peer", "PEER", 12, 1, func(r *row) string { return r.peer }),
@@ -52,22 +53,16 @@ var columns = []column{
 }
 
 // Columns are the names of what can be sorted by.
-var Columns = func() (names []string) {
+var Columns = namesOf(columns)
+
+func namesOf[R any](columns []column[R]) (names []string) {
 	for i := range columns {
 		names = append(names, columns[i].name)
 	}
 	return names
-}()
-
-// columnNamed is the index of a column, -1 for none.
-func columnNamed(name string) int {
-	for i := range columns {
-		if columns[i].name == name {
-			return i
-		}
-	}
-	return -1
 }
+
+var peerColumn = slices.Index(Columns, "peer")
 
 // byID compares ids, which are numbers, by their values.
 func byID(a, b *row) int {
@@ -88,20 +83,53 @@ type layout struct {
 	spark  int   // 0 for none
 }
 
-// lay chooses columns for a width: some go, then the peer is shortened; what
-// is left over is the sparklines'.
-func (m *model) lay(width int) layout {
+// table is rows in the order of a column.
+type table[R any] struct {
+	columns []column[R]
+	sort    int // column
+	reverse bool
+	visible []R // in their order
+}
+
+// newTable makes a table in the order that the options name.
+func newTable[R any](columns []column[R], o *Options) table[R] {
+	return table[R]{columns: columns, sort: max(slices.Index(namesOf(columns), o.Sort), 0), reverse: o.Reverse}
+}
+
+// sortBy chooses a column, round the ends.
+func (t *table[R]) sortBy(i int) { t.sort = (i + len(t.columns)) % len(t.columns) }
+
+// sortRows sorts the rows, equal ones by other.
+func (t *table[R]) sortRows(other func(a, b R) int) {
+	by := t.columns[t.sort].cmp
+	slices.SortFunc(t.visible, func(a, b R) int {
+		n := by(a, b)
+		if t.reverse {
+			n = -n
+		}
+		if n == 0 {
+			return other(a, b)
+		}
+		return n
+	})
+}
+
+// lay chooses columns for a width: some go, then the column at shrinks, if there is one, is
+// shortened; what is left over is the sparklines'.
+func (t *table[R]) lay(width, shrinks int) layout {
 	l := layout{spark: leastSpark}
-	for i := range columns {
+	for i := range t.columns {
 		l.shown = append(l.shown, i)
-		l.widths = append(l.widths, m.columnWidth(i))
+		l.widths = append(l.widths, t.columnWidth(i))
 	}
-	peer := columnNamed("peer")
-	spare := func() int { return l.widths[peer] - columns[peer].least }
-	for l.total()-max(spare(), 0) > width && l.dropOne() {
+	spare := 0
+	if shrinks >= 0 {
+		spare = max(l.widths[shrinks]-t.columns[shrinks].least, 0)
 	}
-	if over := l.total() - width; over > 0 {
-		l.widths[peer] -= min(over, max(spare(), 0))
+	for l.total()-spare > width && t.dropOne(&l) {
+	}
+	if over := l.total() - width; over > 0 && spare > 0 {
+		l.widths[shrinks] -= min(over, spare)
 	}
 	if l.spark > 0 {
 		l.spark = min(l.spark+max(width-l.total(), 0), mostSpark)
@@ -110,11 +138,11 @@ func (m *model) lay(width int) layout {
 }
 
 // dropOne takes away what can be missed best.
-func (l *layout) dropOne() bool {
+func (t *table[R]) dropOne(l *layout) bool {
 	at, most := -1, 0
 	for i, c := range l.shown {
-		if columns[c].drop > most {
-			at, most = i, columns[c].drop
+		if t.columns[c].drop > most {
+			at, most = i, t.columns[c].drop
 		}
 	}
 	switch {
@@ -142,21 +170,34 @@ func (l *layout) total() int {
 }
 
 // columnWidth is what a column needs.
-func (m *model) columnWidth(i int) int {
-	n := max(columns[i].least, lipgloss.Width(m.heading(i)))
-	for _, r := range m.visible {
-		n = max(n, lipgloss.Width(terminal.Printable(columns[i].text(r))))
+func (t *table[R]) columnWidth(i int) int {
+	n := max(t.columns[i].least, lipgloss.Width(t.heading(i)))
+	for _, r := range t.visible {
+		n = max(n, lipgloss.Width(terminal.Printable(t.columns[i].text(r))))
 	}
 	return n
 }
 
 // heading is a column's title; the one that is sorted by has a mark.
-func (m *model) heading(i int) string {
-	if i != m.sort {
-		return columns[i].title
+func (t *table[R]) heading(i int) string {
+	if i != t.sort {
+		return t.columns[i].title
 	}
-	if m.reverse {
-		return columns[i].title + "▴"
+	if t.reverse {
+		return t.columns[i].title + "▴"
 	}
-	return columns[i].title + "▾"
+	return t.columns[i].title + "▾"
+}
+
+// headings is the line above the rows.
+func (t *table[R]) headings(l layout, width int) *line {
+	out := newLine(width)
+	for _, i := range l.shown {
+		style := bold
+		if i == t.sort {
+			style = title
+		}
+		out.add(plain, " ").add(style, padTo(t.heading(i), l.widths[i], t.columns[i].right))
+	}
+	return out
 }

@@ -55,11 +55,11 @@ func newFeed(o *Options) *feed {
 	}
 }
 
-// run sends snapshots until ctx ends. When rdmad goes away it says so and
+// feedAll follows rdmad until ctx ends. When rdmad goes away it says so and
 // tries again.
-func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
+func feedAll(ctx context.Context, conn *grpc.ClientConn, follow func(context.Context, func(tea.Msg)) error, send func(tea.Msg)) {
 	for {
-		err := f.follow(ctx, send)
+		err := follow(ctx, send)
 		if ctx.Err() != nil {
 			return
 		}
@@ -71,9 +71,11 @@ func (f *feed) run(ctx context.Context, send func(tea.Msg)) {
 			return
 		case <-retry.C:
 		}
-		f.conn.ResetConnectBackoff()
+		conn.ResetConnectBackoff()
 	}
 }
+
+var errEnded = errors.New("rdmad ended the stream")
 
 // follow sends snapshots as long as rdmad answers.
 func (f *feed) follow(ctx context.Context, send func(tea.Msg)) error {
@@ -102,7 +104,7 @@ func (f *feed) follow(ctx context.Context, send func(tea.Msg)) error {
 		return cause
 	}
 	if errors.Is(err, io.EOF) {
-		return errors.New("rdmad ended the stream")
+		return errEnded
 	}
 	return err
 }

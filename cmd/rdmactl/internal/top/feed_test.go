@@ -70,7 +70,8 @@ func feedOn(t *testing.T, p *paged, ok func(tea.Msg) bool) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	enough := false
-	newFeed(&Options{Conn: conn, Interval: 100 * time.Millisecond, Timeout: 400 * time.Millisecond}).run(ctx, func(msg tea.Msg) {
+	f := newFeed(&Options{Conn: conn, Interval: 100 * time.Millisecond, Timeout: 400 * time.Millisecond})
+	feedAll(ctx, conn, f.follow, func(msg tea.Msg) {
 		if ok(msg) {
 			enough = true
 			cancel()

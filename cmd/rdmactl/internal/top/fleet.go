@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -21,8 +19,6 @@ import (
 
 // RunFleet shows the nodes of a fleet as Run shows the connections of one rdmad.
 func RunFleet(ctx context.Context, o Options) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	f := &fleetFeed{conn: o.Conn, client: rdmadv1.NewFleetServiceClient(o.Conn)}
 	looking, done := context.WithTimeout(ctx, o.Timeout)
 	_, err := f.client.ListNodes(looking, &rdmadv1.ListNodesRequest{PageSize: 1}) // an error that does not go away ends it here
@@ -30,18 +26,7 @@ func RunFleet(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p := tea.NewProgram(newFleetModel(&o), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
-	var feeding sync.WaitGroup
-	feeding.Go(func() { f.run(ctx, p.Send) })
-	quit := context.AfterFunc(ctx, p.Quit)
-	_, err = p.Run()
-	quit()
-	cancel()
-	feeding.Wait()
-	if errors.Is(err, tea.ErrInterrupted) {
-		return nil
-	}
-	return err
+	return show(ctx, &o, newFleetModel(&o), f.conn, f.follow)
 }
 
 // fleetFeed brings the events of a watch, and continues it when rdmad or etcd come back.
@@ -49,27 +34,6 @@ type fleetFeed struct {
 	conn   *grpc.ClientConn
 	client rdmadv1.FleetServiceClient
 	token  string
-}
-
-func (f *fleetFeed) run(ctx context.Context, send func(tea.Msg)) {
-	for {
-		err := f.follow(ctx, send)
-		if ctx.Err() != nil {
-			return
-		}
-		if errors.Is(err, io.EOF) {
-			err = errors.New("rdmad ended the stream")
-		}
-		send(offline{err, time.Now()})
-		retry := time.NewTimer(retryAfter)
-		select {
-		case <-ctx.Done():
-			retry.Stop()
-			return
-		case <-retry.C:
-		}
-		f.conn.ResetConnectBackoff()
-	}
 }
 
 func (f *fleetFeed) follow(ctx context.Context, send func(tea.Msg)) error {
@@ -80,6 +44,9 @@ func (f *fleetFeed) follow(ctx context.Context, send func(tea.Msg)) error {
 			send(e)
 			f.token = cmp.Or(e.GetResumeToken(), f.token)
 		}
+	}
+	if errors.Is(err, io.EOF) {
+		return errEnded
 	}
 	return err
 }
@@ -99,16 +66,14 @@ type fleetModel struct {
 	away          error           // why rdmad or etcd don't answer
 	awaySince     time.Time
 	paused        []*rdmadv1.WatchNodesResponse // what came since; nil while the view goes on
-	sort          int
-	reverse       bool
-	filter        field
-	typing        bool
-	visible       []*nodeRow
-	first         int // row at the top
+	table[*nodeRow]
+	filter field
+	typing bool
+	first  int // row at the top
 }
 
 func newFleetModel(o *Options) *fleetModel {
-	return &fleetModel{o: o, width: 80, height: 24, rows: make(map[string]*nodeRow), sort: max(slices.Index(FleetColumns, o.Sort), 0), reverse: o.Reverse, filter: field{text: o.Filter}}
+	return &fleetModel{o: o, width: 80, height: 24, rows: make(map[string]*nodeRow), table: newTable(fleetColumns, o), filter: field{text: o.Filter}}
 }
 
 // Init implements tea.Model.
@@ -191,28 +156,15 @@ func (m *fleetModel) take(e *rdmadv1.WatchNodesResponse) {
 // up reports whether the load of the last report is that of now.
 func (r *nodeRow) up() bool { return r.GetState() == rdmadv1.FleetNode_UP }
 
-// fleetColumn is a column of the table of nodes.
-type fleetColumn struct {
-	name, title string
-	right       bool
-	drop        int // as of column
-	text        func(*nodeRow) string
-	cmp         func(a, b *nodeRow) int
-}
-
-func nodeTexts(name, title string, drop int, of func(*nodeRow) string) fleetColumn {
-	return fleetColumn{name: name, title: title, drop: drop, text: of, cmp: func(a, b *nodeRow) int { return strings.Compare(of(a), of(b)) }}
-}
-
 // nodeNumbers are sorted with the largest first. With load, nodes that are down have none.
-func nodeNumbers(name, title string, drop int, load bool, write func(float64) string, of func(*nodeRow) float64) fleetColumn {
+func nodeNumbers(name, title string, drop int, load bool, write func(float64) string, of func(*nodeRow) float64) column[*nodeRow] {
 	value := func(r *nodeRow) float64 {
 		if load && !r.up() {
 			return -1
 		}
 		return of(r)
 	}
-	return fleetColumn{
+	return column[*nodeRow]{
 		name: name, title: title, right: true, drop: drop,
 		text: func(r *nodeRow) string {
 			if v := value(r); v >= 0 {
@@ -224,15 +176,15 @@ func nodeNumbers(name, title string, drop int, load bool, write func(float64) st
 	}
 }
 
-var fleetColumns = []fleetColumn{
-	nodeTexts("name", "NODE", 0, func(r *nodeRow) string { return r.GetName() }),
-	nodeTexts("state", "STATE", 0, func(r *nodeRow) string { return r.GetState().String() }),
+var fleetColumns = []column[*nodeRow]{
+	texts("name", "NODE", 0, 0, func(r *nodeRow) string { return r.GetName() }),
+	texts("state", "STATE", 0, 0, func(r *nodeRow) string { return r.GetState().String() }),
 	nodeNumbers("calls", "CALLS/S", 0, true, rate, func(r *nodeRow) float64 { return r.GetStatus().GetCallsPerSecond() }),
 	nodeNumbers("errors", "ERRORS/S", 0, true, rate, func(r *nodeRow) float64 { return r.GetStatus().GetErrorsPerSecond() }),
 	nodeNumbers("p99", "P99", 1, true, micros, func(r *nodeRow) float64 { return float64(r.GetStatus().GetP99().AsDuration()) / 1e3 }),
 	nodeNumbers("connections", "CONN", 3, true, whole, func(r *nodeRow) float64 { return float64(r.GetStatus().GetConnections()) }),
 	nodeNumbers("conditions", "COND", 2, false, whole, func(r *nodeRow) float64 { return float64(len(r.GetStatus().GetConditions())) }),
-	nodeTexts("drift", "DRIFT", 4, func(r *nodeRow) string {
+	texts("drift", "DRIFT", 0, 4, func(r *nodeRow) string {
 		if r.GetDrift() {
 			return "yes"
 		}
@@ -242,12 +194,7 @@ var fleetColumns = []fleetColumn{
 }
 
 // FleetColumns are the names of what nodes can be sorted by.
-var FleetColumns = func() (names []string) {
-	for i := range fleetColumns {
-		names = append(names, fleetColumns[i].name)
-	}
-	return names
-}()
+var FleetColumns = namesOf(fleetColumns)
 
 // arrange filters and sorts the nodes.
 func (m *fleetModel) arrange() {
@@ -262,13 +209,7 @@ func (m *fleetModel) arrange() {
 			m.visible = append(m.visible, r)
 		}
 	}
-	slices.SortFunc(m.visible, func(a, b *nodeRow) int {
-		n := fleetColumns[m.sort].cmp(a, b)
-		if m.reverse {
-			n = -n
-		}
-		return cmp.Or(n, strings.Compare(a.GetName(), b.GetName()))
-	})
+	m.sortRows(func(a, b *nodeRow) int { return strings.Compare(a.GetName(), b.GetName()) })
 	m.first = max(min(m.first, len(m.visible)-m.tableHeight()), 0)
 }
 
@@ -296,9 +237,9 @@ func (m *fleetModel) tableKey(s string) {
 	case "/":
 		m.typing = true
 	case "left", "<":
-		m.sort = (m.sort + len(fleetColumns) - 1) % len(fleetColumns)
+		m.sortBy(m.sort - 1)
 	case "right", ">":
-		m.sort = (m.sort + 1) % len(fleetColumns)
+		m.sortBy(m.sort + 1)
 	case "r":
 		m.reverse = !m.reverse
 	case "space", "p":
@@ -326,19 +267,19 @@ func (m *fleetModel) View() tea.View {
 }
 
 func (m *fleetModel) lines() []string {
-	shown, widths := m.lay()
-	out := []string{m.stateLine(), m.totalsLine(), m.headings(shown, widths)}
+	l := m.lay(m.width, -1)
+	out := []string{m.stateLine(), m.totalsLine(), m.headings(l, m.width).String()}
 	for _, r := range m.visible[m.first:min(m.first+m.tableHeight(), len(m.visible))] {
-		out = append(out, m.rowLine(r, shown, widths))
+		out = append(out, m.rowLine(r, l))
 	}
 	out = pad(out[:min(len(out), max(m.height-1, 0))], m.height-1)
-	l := newLine(m.width)
+	last := newLine(m.width)
 	if m.typing {
-		l.add(bold, "Filter: ").add(plain, m.filter.text).add(chosen, " ").add(faint, "  name, label=value; enter, esc")
+		last.add(bold, "Filter: ").add(plain, m.filter.text).add(chosen, " ").add(faint, "  name, label=value; enter, esc")
 	} else {
-		l.hints(fleetHints)
+		last.hints(fleetHints)
 	}
-	out = append(out, l.String())
+	out = append(out, last.String())
 	return out[:min(len(out), max(m.height, 1))]
 }
 
@@ -381,59 +322,10 @@ func (m *fleetModel) totalsLine() string {
 	return l.add(plain, fmt.Sprintf("  drift %d  not healthy %d", drift, unwell)).String()
 }
 
-// lay chooses columns for the width.
-func (m *fleetModel) lay() (shown, widths []int) {
-	total := 0
-	for i := range fleetColumns {
-		w := lipgloss.Width(m.heading(i))
-		for _, r := range m.visible {
-			w = max(w, lipgloss.Width(terminal.Printable(fleetColumns[i].text(r))))
-		}
-		shown, widths = append(shown, i), append(widths, w)
-		total += w + 1
-	}
-	for total > m.width {
-		at := -1
-		for i, c := range shown {
-			if d := fleetColumns[c].drop; d > 0 && (at < 0 || d > fleetColumns[shown[at]].drop) {
-				at = i
-			}
-		}
-		if at < 0 {
-			break
-		}
-		total -= widths[shown[at]] + 1
-		shown = slices.Delete(shown, at, at+1)
-	}
-	return shown, widths
-}
-
-func (m *fleetModel) heading(i int) string {
-	switch {
-	case i != m.sort:
-		return fleetColumns[i].title
-	case m.reverse:
-		return fleetColumns[i].title + "▴"
-	}
-	return fleetColumns[i].title + "▾"
-}
-
-func (m *fleetModel) headings(shown, widths []int) string {
+func (m *fleetModel) rowLine(r *nodeRow, l layout) string {
 	out := newLine(m.width)
-	for _, i := range shown {
-		style := bold
-		if i == m.sort {
-			style = title
-		}
-		out.add(plain, " ").add(style, padTo(m.heading(i), widths[i], fleetColumns[i].right))
-	}
-	return out.String()
-}
-
-func (m *fleetModel) rowLine(r *nodeRow, shown, widths []int) string {
-	out := newLine(m.width)
-	for _, i := range shown {
-		out.add(plain, " ").add(m.cellStyle(i, r), padTo(fleetColumns[i].text(r), widths[i], fleetColumns[i].right))
+	for _, i := range l.shown {
+		out.add(plain, " ").add(m.cellStyle(i, r), padTo(fleetColumns[i].text(r), l.widths[i], fleetColumns[i].right))
 	}
 	if left := m.width - out.used - 1; left >= leastSpark {
 		w := min(left, mostSpark)

@@ -183,7 +183,7 @@ func TestFleetFeed(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f.run(ctx, func(msg tea.Msg) {
+		feedAll(ctx, conn, f.follow, func(msg tea.Msg) {
 			switch msg := msg.(type) {
 			case offline:
 				got = append(got, "offline")

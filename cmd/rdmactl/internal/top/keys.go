@@ -16,8 +16,10 @@ func (m *model) tableKey(s string) tea.Cmd {
 		m.arrange()
 	case "left", "<":
 		m.sortBy(m.sort - 1)
+		m.arrange()
 	case "right", ">":
 		m.sortBy(m.sort + 1)
+		m.arrange()
 	case "r":
 		m.reverse = !m.reverse
 		m.arrange()
@@ -47,12 +49,6 @@ func (m *model) commonKey(s string) tea.Cmd {
 		m.askEnd(cut)
 	}
 	return nil
-}
-
-// sortBy a column, round the ends.
-func (m *model) sortBy(i int) {
-	m.sort = (i + len(columns)) % len(columns)
-	m.arrange()
 }
 
 // move moves the cursor if the key is for that.

@@ -40,15 +40,13 @@ type model struct {
 	paused bool
 	held   []snapshot // what came meanwhile, the latest of it
 
-	sort    int // column
-	reverse bool
-	filter  field
-	typing  bool // a filter
+	table[*row]
+	filter field
+	typing bool // a filter
 
-	visible []*row // in their order
-	cursor  int    // in visible
-	moved   bool   // the user chose a row: the cursor stays with it
-	first   int    // row at the top of the table
+	cursor int  // in visible
+	moved  bool // the user chose a row: the cursor stays with it
+	first  int  // row at the top of the table
 
 	notice     notice
 	help       bool
@@ -67,7 +65,7 @@ type notice struct {
 
 func newModel(o *Options, c control) *model {
 	return &model{o: o, control: c, width: 80, height: 24, rows: map[string]*row{},
-		sort: max(columnNamed(o.Sort), 0), reverse: o.Reverse, filter: field{text: o.Filter}}
+		table: newTable(columns, o), filter: field{text: o.Filter}}
 }
 
 // Init implements tea.Model. The feed runs already.
@@ -215,17 +213,7 @@ func (m *model) arrange() {
 			m.visible = append(m.visible, r)
 		}
 	}
-	by := columns[m.sort].cmp
-	slices.SortFunc(m.visible, func(a, b *row) int {
-		n := by(a, b)
-		if m.reverse {
-			n = -n
-		}
-		if n == 0 {
-			return byID(a, b)
-		}
-		return n
-	})
+	m.sortRows(byID)
 	if i := slices.IndexFunc(m.visible, func(r *row) bool { return r.id == id }); i >= 0 && m.moved {
 		m.cursor = i
 	}

@@ -12,8 +12,8 @@ func (m *model) tableHeight() int { return max(m.bodyHeight()-1, 0) }
 
 // tableLines are the connections under their headings.
 func (m *model) tableLines() []string {
-	l := m.lay(m.width)
-	out := []string{m.headings(l)}
+	l := m.lay(m.width, peerColumn)
+	out := []string{m.headingsLine(l)}
 	if len(m.visible) == 0 {
 		return append(out, m.nothing())
 	}
@@ -35,15 +35,8 @@ func (m *model) nothing() string {
 	return l.add(faint, " No connections").String()
 }
 
-func (m *model) headings(l layout) string {
-	out := newLine(m.width)
-	for _, i := range l.shown {
-		style := bold
-		if i == m.sort {
-			style = title
-		}
-		out.add(plain, " ").add(style, padTo(m.heading(i), l.widths[i], columns[i].right))
-	}
+func (m *model) headingsLine(l layout) string {
+	out := m.headings(l, m.width)
 	if l.spark > 0 {
 		name := "CALLS/S"
 		if l.spark < len(name) {
