@@ -2,17 +2,11 @@ package monitoring
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
@@ -41,7 +36,7 @@ listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: ex
 services: [{name: export, nfs: {path: ./export, tcp_listen: "127.0.0.1:0"}}]
 `
 	// gateway is the configuration of a rdmad with something of everything.
-	gateway = `control: {listen: "127.0.0.1:0", tls: {cert: rdmad.pem, key: rdmad.key, client_ca: rdmad.pem}, roles: [{role: admin, certificates: [rdmad]}]}
+	gateway = `control: {listen: "127.0.0.1:0", tls: {cert: rdmad.pem, key: rdmad.key, client_ca: ca.pem}, roles: [{role: admin, certificates: [rdmad]}]}
 metrics: {listen: "127.0.0.1:0", web_config: web.yml}
 listeners:
   - {name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: export}
@@ -88,7 +83,7 @@ func TestQueries(t *testing.T) {
 	work := load(t, d, rdmactl)
 	work() // everything was used before the first scrape
 	p := startPrometheus(t, program, fmt.Sprintf(prometheusConfig,
-		absolute(t, rulesFile), absolute(t, alertsFile), server.address(t, "metrics"), d.address(t, "metrics"), filepath.Join(dir, "rdmad.pem")))
+		absolute(t, rulesFile), absolute(t, alertsFile), server.address(t, "metrics"), d.address(t, "metrics"), filepath.Join(dir, "ca.pem")))
 
 	left := allQueries(t)
 	if len(left) < 90 {
@@ -182,44 +177,22 @@ func exportDir(t *testing.T) string {
 	return dir
 }
 
-// certify makes rdmad.pem, which signs itself, and rdmad.key. It returns a pool of it.
+// certify makes ca.pem, and rdmad.pem with rdmad.key. It returns a pool of the CA.
 func certify(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca, err := authtest.NewCA(dir)
+	if err == nil {
+		err = ca.Issue("rdmad", 90*24*time.Hour)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "rdmad"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(90 * 24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{"rdmad.pem": {Type: "CERTIFICATE", Bytes: der}, "rdmad.key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	text, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
 	pool := x509.NewCertPool()
-	pool.AddCert(parsed(t, der))
-	return pool
-}
-
-func parsed(t *testing.T, der []byte) *x509.Certificate {
-	t.Helper()
-	c, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || !pool.AppendCertsFromPEM(text) {
+		t.Fatalf("ca.pem: %v", err)
 	}
-	return c
+	return pool
 }
 
 // load starts a benchmark of the echo service, which runs until the test ends, and connects
