@@ -59,6 +59,6 @@ func (ca *CA) sign(name string, c *x509.Certificate, valid time.Duration) error 
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(ca.dir, name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644),
+		os.WriteFile(filepath.Join(ca.dir, name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
 		os.WriteFile(filepath.Join(ca.dir, name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 }
