@@ -17,13 +17,13 @@ func TestAuditView(t *testing.T) {
 	rows := func(n string) chromedp.Action[chromedp.Void] {
 		return holds("document.querySelectorAll('tbody tr').length === " + n)
 	}
-	p.do("the newest", chromedp.Click("//nav/a[.='Audit']"), text("h1", "Audit log"), rows("100"), text("td", "anonymous, admin"), text("td", "SettingsService/SetSettings"),
+	p.do("the newest", clickLink("Audit"), text("h1", "Audit log"), rows("100"), text("td", "anonymous, admin"), text("td", "SettingsService/SetSettings"),
 		text("td", "110"), text("th", "Time ("+p.get("Intl.DateTimeFormat().resolvedOptions().timeZone")+")"))
 	p.do("older ones", click("Show older entries"), rows("101"))
-	p.do("of nobody", chromedp.SetValue("#filter", "olga"), click("Show"), text("main", "No entry matches"), text("code", "rdmactl audit --actor olga"), holds("location.hash === '#/audit?actor=olga'"))
+	p.do("of nobody", fill("#filter", "olga"), click("Show"), text("main", "No entry matches"), text("code", "rdmactl audit --actor olga"), holds("location.hash === '#/audit?actor=olga'"))
 	p.do("of a client", p.navigate("#/audit?actor=anonymous"), rows("100"))
 	p.do("of the future", p.navigate("#/audit?since=2999-01-01T00:00:00.000Z"), text("main", "No entry matches"), holds("document.getElementById('since').value.startsWith('299')"))
-	p.do("all", chromedp.Click("//a[.='Show all']"), rows("100"))
+	p.do("all", clickLink("Show all"), rows("100"))
 }
 
 // TestAuditIsForAdmins: other roles have no link, and the view says why it is empty.

@@ -158,7 +158,36 @@ func holds(expression string) chromedp.Action[chromedp.Void] {
 
 // click presses the button with a text or label.
 func click(label string) chromedp.Action[chromedp.Void] {
-	return chromedp.Click(`//button[not(@disabled) and (normalize-space()=` + quote(label) + ` or @aria-label=` + quote(label) + `)]`)
+	return clickOn(`[...document.querySelectorAll("button:enabled")].find((e) => [e.textContent.trim(), e.getAttribute("aria-label")].includes(` + quote(label) + `))`)
+}
+
+// clickLink follows a link with a text.
+func clickLink(label string) chromedp.Action[chromedp.Void] {
+	return clickOn(`[...document.links].find((e) => e.textContent.trim() === ` + quote(label) + `)`)
+}
+
+// clickOn waits until an element is there and nothing covers it, and clicks. All of it is one
+// step of the page, which may draw itself anew at any time.
+func clickOn(element string) chromedp.Action[chromedp.Void] {
+	return holds(`(() => {
+		const e = ` + element + `;
+		if (!e?.checkVisibility()) return false;
+		e.scrollIntoView({block: "nearest", inline: "nearest"});
+		const [r] = e.getClientRects();
+		if (!e.contains(document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2))) return false;
+		e.focus();
+		e.click();
+		return true; })()`)
+}
+
+// fill gives a field a value, as a user does.
+func fill(selector, value string) chromedp.Action[chromedp.Void] {
+	return holds(`(() => {
+		const e = document.querySelector(` + quote(selector) + `);
+		if (!e?.checkVisibility()) return false;
+		e.value = ` + quote(value) + `;
+		for (const name of ["input", "change"]) e.dispatchEvent(new Event(name, {bubbles: true}));
+		return true; })()`)
 }
 
 func quote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }
@@ -191,8 +220,8 @@ func TestLogin(t *testing.T) {
 func TestChangeSetting(t *testing.T) {
 	p := open(t, auth.Operator)
 	p.do("open the form", chromedp.Navigate("http://"+p.console+"/#/settings"), click("Change ddp.min_chunk"), text("dialog[open]", "Change ddp.min_chunk at global"))
-	p.do("a value that is out of range", chromedp.SetValue("dialog input[name=value]", "9999999"), click("Show the effects"), text("dialog .bad", "1048576"))
-	p.do("look", chromedp.SetValue("dialog input[name=value]", "8192"), click("Show the effects"), text("dialog [role=status]", "2 would change at once"))
+	p.do("a value that is out of range", fill("dialog input[name=value]", "9999999"), click("Show the effects"), text("dialog .bad", "1048576"))
+	p.do("look", fill("dialog input[name=value]", "8192"), click("Show the effects"), text("dialog [role=status]", "2 would change at once"))
 	if v := p.settingValue("ddp.min_chunk"); v != "4096" {
 		t.Errorf("looking made it %s", v)
 	}
@@ -202,8 +231,9 @@ func TestChangeSetting(t *testing.T) {
 	}
 
 	p.do("a choice, with a confirm window", click("Change extensions.v2"), text("dialog[open]", "Change extensions.v2"),
-		chromedp.SetValue("dialog select[name=value]", "required"), chromedp.SetValue("dialog select[name=within]", "300s"),
+		fill("dialog select[name=value]", "required"), fill("dialog select[name=within]", "300s"),
 		click("Show the effects"), click("Apply"), text("#confirm", "Revision 2 waits"), text("#confirm [role=timer]", "rdmad takes it back in"))
+	p.do("it counts", holds(`document.querySelector("#confirm [role=timer]").textContent !== (window.before ??= document.querySelector("#confirm [role=timer]").textContent)`))
 	if v := p.settingValue("extensions.v2"); v != "required" {
 		t.Errorf("it is %s", v)
 	}
@@ -212,7 +242,7 @@ func TestChangeSetting(t *testing.T) {
 		t.Errorf("it is %s", v)
 	}
 	p.do("and again, kept", click("Change extensions.v2"), text("dialog[open]", "Change extensions.v2"),
-		chromedp.SetValue("dialog select[name=value]", "on"), chromedp.SetValue("dialog select[name=within]", "300s"),
+		fill("dialog select[name=value]", "on"), fill("dialog select[name=within]", "300s"),
 		click("Show the effects"), click("Apply"), text("#confirm", "waits"), click("Keep"), holds("document.getElementById('confirm').hidden"))
 	p.do("roll back", click("Roll back to revision 1"), text("dialog[open]", "Roll back to revision 1"), click("Show the effects"),
 		text("dialog li", "extensions.v2 at global: on → not set"), click("Apply"), text("td", "ROLLBACK"), holds("!document.getElementById('dialog').open"))

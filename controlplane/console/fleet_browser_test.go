@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
@@ -86,11 +84,11 @@ func (*nodes) Newest(context.Context) ([]*fleet.Revision, error) {
 // TestFleetView: nodes by label, one node with its drift and conditions, and policies.
 func TestFleetView(t *testing.T) {
 	p := open(t, auth.Viewer, func(p *page) { p.fleet = newNodes() })
-	p.do("all", chromedp.Click("//nav/a[.='Fleet']"), text("h1", "Fleet"), text("caption", "Nodes of the fleet: 3"), text(".totals div", "Down1"), text(".totals div", "With drift1"),
+	p.do("all", clickLink("Fleet"), text("h1", "Fleet"), text("caption", "Nodes of the fleet: 3"), text(".totals div", "Down1"), text(".totals div", "With drift1"),
 		text(".bad li", "status/edge-9"), text("td", "small@2"), text("td li", "inline.send_max=2048 at global"), text("td", "role=gateway"))
-	p.do("by label", chromedp.SetValue("#by", "role"),
+	p.do("by label", fill("#by", "role"),
 		text("caption", "role=edge: 1"), text("caption", "role=gateway: 2"))
-	p.do("one", chromedp.Click("//a[.='gateway-2']"), text("h2", "gateway-2"), text("li", "credits.max=32 at global"), text("td", "start the NFS server"), text("code", "rdmactl fleet show gateway-2"))
+	p.do("one", clickLink("gateway-2"), text("h2", "gateway-2"), text("li", "credits.max=32 at global"), text("td", "start the NFS server"), text("code", "rdmactl fleet show gateway-2"))
 	p.do("none", p.navigate("#/fleet/nobody"), text(".bad", "The fleet has no node nobody"))
 }
 
@@ -103,7 +101,7 @@ func TestWithoutFleet(t *testing.T) {
 // TestRollout: its waves and gates, and what an operator does with it.
 func TestRollout(t *testing.T) {
 	p := open(t, auth.Operator, func(p *page) { p.fleet = newNodes() })
-	p.do("list", p.navigate("#/fleet"), text("td", "1 of 3 done"), chromedp.Click("//a[.='small@2']"), text("h2", "Rollout small@2"))
+	p.do("list", p.navigate("#/fleet"), text("td", "1 of 3 done"), clickLink("small@2"), text("h2", "Rollout small@2"))
 	p.do("waves", text("td", "BAKING"), text("td", "PENDING"), text("li", "watched for 5 min 0 s"), text("li", "a p99 of more than 2 times"), text("td a", "gateway-2"))
 	p.do("pause", text("code", "rdmactl fleet rollouts pause small@2"), click("Pause the rollout"), text("strong", "PAUSED"))
 	p.do("resume", click("Resume the rollout"), text("strong", "RUNNING"))

@@ -93,10 +93,10 @@ func TestTuneUnderTraffic(t *testing.T) {
 	p := open(t, auth.Operator, traffic(t))
 	p.do("before", now("Calls: all", ` > "0"`), now("RDMA operations: Writes", ` === "0"`), now("Time in the service: p99", ` > "0"`))
 	p.do("change", p.navigate("#/settings"), click("Change ddp.min_chunk"), text("dialog[open]", "Change ddp.min_chunk"),
-		chromedp.SetValue("dialog input[name=value]", "1024"), click("Show the effects"), text("dialog [role=status]", "1 would change at once"),
+		fill("dialog input[name=value]", "1024"), click("Show the effects"), text("dialog [role=status]", "1 would change at once"),
 		click("Apply"), text("td", "SET"), holds("!document.getElementById('dialog').open"))
 	p.do("after", p.navigate("#/overview"), now("RDMA operations: Writes", ` === "1"`), text(".changes li", "r1 SET by anonymous: ddp.min_chunk at global: not set → 1024"))
-	p.do("take it back", p.navigate("#/settings"), click("Change ddp.min_chunk"), chromedp.Click("dialog input[name=inherit]"),
+	p.do("take it back", p.navigate("#/settings"), click("Change ddp.min_chunk"), clickOn(`document.querySelector("dialog input[name=inherit]")`),
 		click("Show the effects"), click("Apply"), holds("!document.getElementById('dialog').open"))
 	p.do("as before", p.navigate("#/overview"), now("RDMA operations: Writes", ` === "0"`), text(".changes li", "r2 SET"))
 	p.do("roll back", p.navigate("#/settings"), click("Roll back to revision 1"), text("dialog[open]", "Roll back to revision 1"), click("Show the effects"),
@@ -107,17 +107,21 @@ func TestTuneUnderTraffic(t *testing.T) {
 // TestConnectionPage: one connection under traffic, with a trace that is paused.
 func TestConnectionPage(t *testing.T) {
 	p := open(t, auth.Operator, traffic(t))
-	p.do("from the list", p.navigate("#/connections"), text(".bar", "1 of 1 shown"), chromedp.Click("tbody a"), text("h1", "Connection 1"))
+	p.do("from the list", p.navigate("#/connections"), text(".bar", "1 of 1 shown"), clickOn(`document.querySelector("tbody a")`), text("h1", "Connection 1"))
 	p.do("values", text(".facts div", "RPC-over-RDMA version1"), text(".facts div", "Largest Send to the peer4,096 bytes"), text(".facts div", "Credits granted64"),
 		text(".facts div", "Extensionsnone"), text("td", "inline.send_max"), now("Calls: all", ` > "0"`))
 	p.do("sizes", holds(`[...document.querySelectorAll("tr")].some((r) => r.cells[0].textContent === "1,024–2,047" && Number(r.cells[2].textContent.replaceAll(",", "")) > 0)`))
 	p.do("inline", click("Start"), text(".sequence text", "READ · call · RDMA_MSG"), text(".sequence text", "write chunk 2000"), text(".sequence text", "reply SUCCESS"))
 	p.setMinChunk(1024)
 	p.do("RDMA Writes", text(".sequence .rdma .what", "RDMA Write, 2000 bytes"), text(".changes li", "r1"))
+	// Calls go from the client on the left to rdmad, all else goes to the client.
+	p.do("directions", holds(`[...document.querySelectorAll(".sequence g")].every((g) => {
+		const line = g.querySelector("line"), right = Number(line.getAttribute("x2")) > Number(line.getAttribute("x1"));
+		return right === g.querySelector(".what").textContent.includes("READ · call"); })`))
 	p.do("pause", click("Pause"), text("[role=status]", "Paused."))
 	p.do("bounded", holds("document.querySelectorAll('.sequence .what').length <= 200"))
 	p.do("clear", click("Clear"), holds("document.querySelectorAll('.sequence .what').length === 0"))
 	p.do("again", click("Continue"), text(".sequence .what", "RDMA Write"))
 	p.do("commands", click("Copy as rdmactl command"), text("#notice", "rdmactl connections show 1"))
-	p.do("settings", chromedp.Click(`//a[contains(., "Change the settings")]`), text("caption", "Values in force at connection/1"))
+	p.do("settings", clickLink("Change the settings of this connection"), text("caption", "Values in force at connection/1"))
 }

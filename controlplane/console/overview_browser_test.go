@@ -22,9 +22,25 @@ func TestPlots(t *testing.T) {
 	if label := p.get(`document.querySelector(".plot [role=img]").getAttribute("aria-label")`); !strings.HasPrefix(label, "Calls, per second. Now: all ") {
 		t.Errorf("the plot is called %s", label)
 	}
+	if marks := p.get("String(" + marked + ")"); marks != "false" {
+		t.Error("a plot has a line before the first change")
+	}
 	p.setMinChunk(8192)
-	p.do("a line for the change", text(".changes li", "r1 SET by anonymous: ddp.min_chunk at global: not set → 8192"))
+	p.do("a line for the change", text(".changes li", "r1 SET by anonymous: ddp.min_chunk at global: not set → 8192"), holds(marked))
 }
+
+// marked says whether the first plot has a vertical line in the colour of changes, which
+// nothing else of that plot has.
+const marked = `(() => {
+	const c = document.querySelector(".plot canvas"), probe = document.body.appendChild(Object.assign(document.createElement("span"), {className: "warn"}));
+	const [r, g, b] = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+	probe.remove();
+	const { data } = c.getContext("2d").getImageData(0, 0, c.width, c.height), found = new Array(c.width).fill(0);
+	for (let i = 0; i < data.length; i += 4) {
+		if (data[i + 3] > 60 && Math.abs(data[i] - r) + Math.abs(data[i + 1] - g) + Math.abs(data[i + 2] - b) < 20) found[(i / 4) % c.width]++;
+	}
+	return Math.max(...found) > c.height / 4;
+})()`
 
 // busy has a connection answer calls until the test ends, with an RDMA Write for
 // every second one.

@@ -81,7 +81,7 @@ func TestAccessibility(t *testing.T) {
 		check(v.name)
 	}
 	p.do("a dialog", p.navigate("#/settings"), click("Change credits.min"), text("dialog[open]", "Change credits.min"),
-		chromedp.SetValue("dialog input[name=value]", "0"), click("Show the effects"), text("dialog .bad", "credits.min"))
+		fill("dialog input[name=value]", "0"), click("Show the effects"), text("dialog .bad", "credits.min"))
 	check("dialog")
 	p.do("closed", chromedp.KeyEvent("\u001b"), click("Take back"), text("#notice", "Revision 2 is taken back"))
 	check("notice")

@@ -112,8 +112,8 @@ func TestPictures(t *testing.T) {
 	}
 	p.do("settings", p.navigate("#/settings?scope=connection/1"), text("#confirm", "waits"), text("caption", "Values in force at connection/1, revision 2"), holds("document.querySelector('h1').textContent === 'Settings'"))
 	p.picture("settings")
-	p.do("change", click("Keep"), text("#notice", "is kept"), p.navigate("#/settings"), click("Change inline.receive_size"), text("dialog[open]", "Change inline.receive_size"),
-		chromedp.SetValue("dialog input[name=value]", "8192"), chromedp.SetValue("dialog select[name=within]", "60s"), click("Show the effects"), text("dialog td", "PENDING_RECONNECT"),
+	p.do("change", click("Keep"), text("#notice", "is kept"), p.navigate("#/settings"), text("caption", "Values in force at global"), click("Change inline.receive_size"), text("dialog[open]", "Change inline.receive_size"),
+		fill("dialog input[name=value]", "8192"), fill("dialog select[name=within]", "60s"), click("Show the effects"), text("dialog td", "PENDING_RECONNECT"),
 		chromedp.Evaluate[chromedp.Void](`document.getElementById("notice").hidden = true`))
 	p.picture("change", chromedp.Screenshot("dialog"))
 	p.do("audit", click("Cancel"), p.navigate("#/audit"), text("td", "SettingsService/SetSettings"))

@@ -17,9 +17,10 @@ import (
 func TestConfirmWindowRunsOut(t *testing.T) {
 	p := open(t, auth.Operator)
 	p.do("open the form", p.navigate("#/settings?scope=listener/nfs"), click("Change credits.max"), text("dialog[open]", "Change credits.max at listener/nfs"))
-	p.do("a window of a second", chromedp.SetValue("dialog input[name=value]", "7"),
+	p.do("a window of a second", fill("dialog input[name=value]", "7"),
 		chromedp.Evaluate[chromedp.Void](`document.querySelector("dialog option[value='30s']").value = "1s"`),
-		chromedp.SetValue("dialog select[name=within]", "1s"), click("Show the effects"), click("Apply"))
+		fill("dialog select[name=within]", "1s"), text("dialog code", "rdmactl settings set credits.max=7 --scope listener/nfs --confirm-within 1s"),
+		click("Show the effects"), click("Apply"))
 	p.do("taken back", text("#notice", "Revision 1 was not confirmed in time. rdmad took it back"), holds("document.getElementById('confirm').hidden"),
 		text("td", "EXPIRED"), holds("![...document.querySelectorAll('td')].some((e) => e.textContent === 'listener/nfs')"))
 	if v := p.settingValue("credits.max"); v == "7" {
@@ -52,11 +53,26 @@ func TestSettingsByAddress(t *testing.T) {
 	p.set(creditsMax(32))
 	p.do("a key", p.navigate("#/settings?scope=connection/1&key=credits.max"), text("article h2", "credits.max = 32"), text("article td", "default"), text("article td", "global"),
 		text("caption", "Values in force at connection/1"))
-	p.do("another key by its link", chromedp.Click(`//a[code="ddp.min_chunk"]`), text("article h2", "ddp.min_chunk"), holds("location.hash === '#/settings?scope=connection%2F1&key=ddp.min_chunk'"))
+	p.do("another key by its link", clickLink("ddp.min_chunk"), text("article h2", "ddp.min_chunk"), holds("location.hash === '#/settings?scope=connection%2F1&key=ddp.min_chunk'"))
 	p.do("a scope that is not there", p.navigate("#/settings?scope=listener/none"), text(".bad", "Choose another scope"), text("h2", "History"))
-	p.do("another one", chromedp.SetValue("#scope", "listener/nfs"), click("Show"), text("caption", "Values in force at listener/nfs"))
+	p.do("another one", fill("#scope", "listener/nfs"), click("Show"), text("caption", "Values in force at listener/nfs"))
 	p.set(creditsMax(33))
 	p.do("what somebody else changes", text("td", "33"), text("li", "credits.max at global: 32 → 33"))
+}
+
+// canApply says whether the dialog's change can be applied.
+const canApply = `(document.querySelector("dialog form button.main:enabled") != null)`
+
+// TestSomebodyElseWasFirst: a change that was looked at is not made after another one.
+func TestSomebodyElseWasFirst(t *testing.T) {
+	p := open(t, auth.Operator)
+	p.do("look", p.navigate("#/settings"), click("Change credits.max"), text("dialog[open]", "Change credits.max"),
+		fill("dialog input[name=value]", "7"), click("Show the effects"), holds(canApply))
+	p.set(creditsMax(33))
+	p.do("refused", click("Apply"), text("dialog .bad", "revision"))
+	if v := p.settingValue("credits.max"); v != "33" {
+		t.Errorf("it is %s", v)
+	}
 }
 
 // TestEffectsOnEachConnection: a dry run lists them, and a value that is refused is
@@ -64,13 +80,15 @@ func TestSettingsByAddress(t *testing.T) {
 func TestEffectsOnEachConnection(t *testing.T) {
 	p := open(t, auth.Operator)
 	p.do("open the form", p.navigate("#/settings"), click("Change inline.receive_size"), text("dialog[open]", "Change inline.receive_size"))
-	p.do("refused", chromedp.SetValue("dialog input[name=value]", "1025"), click("Show the effects"), text("dialog .bad", "multiple of 1024"),
+	p.do("refused", fill("dialog input[name=value]", "1025"), click("Show the effects"), text("dialog .bad", "multiple of 1024"),
 		holds("document.querySelector('dialog [name=value]').getAttribute('aria-invalid') === 'true'"))
-	p.do("effects", chromedp.SetValue("dialog input[name=value]", "8192"), holds("!document.querySelector('dialog [aria-invalid]')"), click("Show the effects"),
-		text("dialog caption", "Effect on each connection"), holds("document.querySelectorAll('dialog tbody tr').length === 2"), text("dialog td", "PENDING_RECONNECT"))
-	p.do("the command", chromedp.SetValue("dialog input[name=comment]", "it's a try"), chromedp.SetValue("dialog select[name=within]", "60s"),
+	p.do("effects", fill("dialog input[name=value]", "8192"), holds("!document.querySelector('dialog [aria-invalid]')"), click("Show the effects"),
+		text("dialog caption", "Effect on each connection"), holds("document.querySelectorAll('dialog tbody tr').length === 2"), text("dialog td", "PENDING_RECONNECT"), holds(canApply))
+	p.do("other values are not applied", fill("dialog input[name=value]", "16384"), holds("!"+canApply), holds("!document.querySelector('dialog tbody')"),
+		fill("dialog input[name=value]", "8192"))
+	p.do("the command", fill("dialog input[name=comment]", "it's a try"), fill("dialog select[name=within]", "60s"),
 		text("dialog code", `rdmactl settings set inline.receive_size=8192 --scope global --confirm-within 60s --comment 'it'\\''s a try'`))
-	p.do("copy", chromedp.Click("dialog .copy"), text("#notice", "rdmactl settings set inline.receive_size=8192"))
+	p.do("copy", clickOn(`document.querySelector("dialog .copy")`), text("#notice", "rdmactl settings set inline.receive_size=8192"))
 	p.do("escape", chromedp.KeyEvent("\u001b"), holds("!document.getElementById('dialog').open"),
 		holds("document.activeElement.getAttribute('aria-label') === 'Change inline.receive_size'"))
 }
