@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
@@ -80,4 +81,17 @@ func (p *page) setMinChunk(size uint32) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// TestConditionsAtOnce: a condition, and a listener that is new, show without polling.
+func TestConditionsAtOnce(t *testing.T) {
+	p := open(t, auth.Viewer)
+	p.do("no polling", chromedp.Evaluate[chromedp.Void]("window.setInterval = () => 0"), p.navigate("#/settings"), text("h1", "Settings"),
+		p.navigate("#/overview"), text(".good", "conditions are OK"))
+	p.plane.Degrade("nfs", "the device is gone")
+	p.do("a condition", text("td", "listener nfs"), text("td", "the device is gone"))
+	p.plane.Listen("second", "127.0.0.1:20059")
+	p.do("a listener", text("td", "127.0.0.1:20059"))
+	p.plane.Unlisten("nfs")
+	p.do("it is gone", text(".good", "conditions are OK"), holds("![...document.querySelectorAll('td')].some((e) => e.textContent === '127.0.0.1:20049')"))
 }

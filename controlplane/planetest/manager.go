@@ -66,7 +66,7 @@ func NewManager(p *Plane) manager.API {
 				return nil
 			},
 			update: p.update,
-			remove: func(name string) (int, error) { return p.unlisten(name), nil },
+			remove: func(name string) (int, error) { return p.Unlisten(name), nil },
 		},
 		Connectors: &set[spec.Connector, dataplane.ConnectorInfo]{
 			what: "connector", operators: make(map[string]spec.Connector),

@@ -70,8 +70,8 @@ func (p *Plane) Degrade(name, why string) {
 	}
 }
 
-// unlisten removes a listener and says how many connections it had.
-func (p *Plane) unlisten(name string) (drained int) {
+// Unlisten removes a listener and says how many connections it had.
+func (p *Plane) Unlisten(name string) (drained int) {
 	for _, c := range p.Connections() {
 		if c.Listener == name {
 			p.Disconnect(c.ID, "the listener was removed")

@@ -27,7 +27,7 @@ let left = false; // the user has ended the session
 // samples; sample, which takes them; revised, for a change of settings; streams of
 // its own; and close.
 const views = {
-  overview: () => overview(),
+  overview: () => overview(renew),
   connections: (at) => (at.rest ? connection(at, mayChange) : connections(at)),
   settings: (at) => settings(at, mayChange, refresh),
   audit: (at) => audit(at, role, refresh),

@@ -5,6 +5,11 @@ import { duration, h, number, table, when } from "./dom.js";
 
 const colours = { OK: "good", DEGRADED: "warn", UNKNOWN: "warn", FAILED: "bad" };
 
+const severity = ["FAILED", "DEGRADED", "UNKNOWN"];
+
+// listed are the kinds of conditions whose things the lists have.
+const listed = ["listener", "service", "connector", "device"];
+
 // history is what all connections together did while this page was open.
 const history = new Samples(8);
 
@@ -27,24 +32,45 @@ const figures = [
 ];
 
 // overview shows what is well and what is not, what happens now, and what rdmad
-// serves.
-export function overview() {
+// serves. changed shows everything anew.
+export function overview(changed) {
   const live = plots(history, figures);
-  const top = h("div"), lists = h("div");
+  const top = h("div"), wrong = h("div", {}, h("p", { class: "quiet" }, "Loading …")), lists = h("div");
+  const known = new Map(); // conditions by kind and name
+  let drawing = 0, stale = false;
+
+  // condition is one of the stream: all that there are, then what changes. Many may come
+  // at once.
+  function condition({ condition: c, removed }) {
+    if (removed) known.delete(`${c.kind} ${c.name}`);
+    else known.set(`${c.kind} ${c.name}`, c);
+    stale ||= listed.includes(c.kind);
+    soon();
+  }
+
+  function soon() {
+    drawing ||= setTimeout(() => {
+      drawing = 0;
+      if (known.size > 0) wrong.replaceChildren(conditions([...known.values()]));
+      if (stale) changed();
+      stale = false;
+    }, 100);
+  }
+
   return {
     every: 5000,
+    streams: [{ method: "StatusService/WatchConditions", request: {}, began: () => { known.clear(); soon(); }, message: condition }],
     async load() {
-      const [conditions, listeners, services, connectors] = await Promise.all([
-        call("StatusService/ListConditions"),
+      const [listeners, services, connectors] = await Promise.all([
         all("ListenerService/ListListeners", "listeners"),
         call("ListenerService/ListServices"),
         call("ConnectorService/ListConnectors"),
       ]);
-      return { conditions, listeners, services: services.services, connectors: connectors.connectors };
+      return { listeners, services: services.services, connectors: connectors.connectors };
     },
     show(place, data, status) {
-      if (!top.isConnected) place.replaceChildren(h("h1", {}, "Overview"), top, h("h2", {}, "Now"), live.place, lists);
-      top.replaceChildren(totals(status), h("h2", {}, "Conditions"), conditions(data.conditions));
+      if (!top.isConnected) place.replaceChildren(h("h1", {}, "Overview"), top, h("h2", {}, "Conditions"), wrong, h("h2", {}, "Now"), live.place, lists);
+      top.replaceChildren(totals(status));
       lists.replaceChildren(
         h("h2", {}, "Listeners"), listeners(data.listeners),
         h("h2", {}, "Services"), services(data.services),
@@ -54,7 +80,10 @@ export function overview() {
       live.draw();
     },
     sample: () => live.draw(),
-    close: () => live.close(),
+    close() {
+      clearTimeout(drawing);
+      live.close();
+    },
   };
 }
 
@@ -70,10 +99,10 @@ function totals(status) {
   return h("dl", { class: "totals" }, items.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-function conditions(answer) {
-  const wrong = answer.conditions.filter((c) => c.status !== "OK");
-  if (wrong.length === 0) return h("p", { class: "good" }, `All ${answer.conditions.length} conditions are OK.`);
-  return table(`${wrong.length} of ${answer.conditions.length} are not OK`, [
+function conditions(all) {
+  const wrong = all.filter((c) => c.status !== "OK").sort((a, b) => severity.indexOf(a.status) - severity.indexOf(b.status));
+  if (wrong.length === 0) return h("p", { class: "good" }, `All ${all.length} conditions are OK.`);
+  return table(`${wrong.length} of ${all.length} are not OK`, [
     { name: "Status", cell: (c) => h("strong", { class: colours[c.status] }, c.status) },
     { name: "What", cell: (c) => `${c.kind} ${c.name}` },
     { name: "Message", cell: (c) => c.message || c.reason },
