@@ -105,7 +105,9 @@ func TestRollout(t *testing.T) {
 	p.do("waves", text("td", "BAKING"), text("td", "PENDING"), text("li", "watched for 5 min 0 s"), text("li", "a p99 of more than 2 times"), text("td a", "gateway-2"))
 	p.do("pause", text("code", "rdmactl fleet rollouts pause small@2"), click("Pause the rollout"), text("strong", "PAUSED"))
 	p.do("resume", click("Resume the rollout"), text("strong", "RUNNING"))
-	p.do("abort", click("Abort the rollout"), text("strong", "ABORTED"), holds("!document.querySelector('main button:not(.copy)')"))
+	p.do("abort, but not", click("Abort the rollout"), text("dialog[open]", "Its nodes take the change back"), text("dialog code", "rdmactl fleet rollouts abort small@2"), click("Cancel"),
+		holds("!document.getElementById('dialog').open"), click("Pause the rollout"), text("strong", "PAUSED"))
+	p.do("abort", click("Abort the rollout"), click("Abort"), holds("!document.getElementById('dialog').open"), text("strong", "ABORTED"), holds("!document.querySelector('main button:not(.copy)')"))
 	p.do("another", p.navigate("#/fleet/rollouts/small@9"), text(".bad", "The fleet has no rollout small@9"))
 }
 

@@ -1,4 +1,5 @@
 import { call } from "./api.js";
+import { command, copyable } from "./command.js";
 import { duration, h } from "./dom.js";
 
 const bar = document.getElementById("confirm");
@@ -28,7 +29,7 @@ export function begun(answer) {
 function show(mayDecide, changed) {
   bar.hidden = !waiting;
   if (!waiting) return;
-  const { revision } = waiting;
+  const { revision } = waiting, before = revision - 1;
   const decide = (method, request) => async () => {
     await call(method, request);
     await changed();
@@ -36,8 +37,11 @@ function show(mayDecide, changed) {
   notice.hidden = true;
   bar.replaceChildren(...[
     h("span", {}, `Revision ${revision} waits for a confirmation. `), h("span", { role: "timer" }),
-    mayDecide && h("button", { class: "main", click: decide("SettingsService/ConfirmSettings", { revision }) }, "Keep"),
-    mayDecide && h("button", { click: decide("SettingsService/RollbackSettings", { revision: revision - 1, expected_revision: revision }) }, "Take back"),
+    mayDecide && h("p", { class: "bar" },
+      h("button", { class: "main", click: decide("SettingsService/ConfirmSettings", { revision }) }, "Keep"), copyable(command("settings", "confirm", String(revision)))),
+    mayDecide && h("p", { class: "bar" },
+      h("button", { click: decide("SettingsService/RollbackSettings", { revision: before, expected_revision: revision }) }, "Take back"),
+      copyable(command("settings", "rollback", String(before), "--revision", String(revision)))),
   ].filter(Boolean));
 }
 

@@ -1,5 +1,6 @@
 import { NotReached, call } from "./api.js";
 import { command, copyable } from "./command.js";
+import { sure } from "./dialog.js";
 import { duration, h, number, table, when } from "./dom.js";
 import { Samples, follow } from "./live.js";
 import { plots } from "./plot.js";
@@ -57,7 +58,7 @@ export function connection({ rest }, mayChange) {
   }
 
   function actions() {
-    const end = (title, method, line, text, more) => h("button", { type: "button", click: () => confirmed(title, text, command("connections", ...line), () => call(method, { id, ...more })) }, title);
+    const end = (title, method, line, text, more) => h("button", { type: "button", click: () => sure({ title: `${title} this connection`, button: title, about: text, command: command("connections", ...line), act: () => call(method, { id, ...more }) }) }, title);
     return h("p", { class: "bar" },
       mayChange && end("Drain", "ConnectionService/DrainConnection", ["drain", id, "--deadline", "10s"], "rdmad finishes the calls in flight within 10 s, takes no new ones, and disconnects. The client connects again.", { deadline: "10s" }),
       mayChange && end("Close", "ConnectionService/CloseConnection", ["close", id], "rdmad disconnects at once. The client loses the replies to its calls in flight, and connects again."),
@@ -133,27 +134,6 @@ export function connection({ rest }, mayChange) {
       live.close();
     },
   };
-}
-
-// confirmed asks before it ends a connection.
-function confirmed(title, text, line, act) {
-  const dialog = document.getElementById("dialog"), problem = h("p", { class: "bad", role: "status" });
-  const yes = h("button", {
-    type: "button", class: "main",
-    click: async () => {
-      yes.disabled = true;
-      try {
-        await act();
-        dialog.close();
-      } catch (e) {
-        problem.textContent = e.message;
-        yes.disabled = false;
-      }
-    },
-  }, title);
-  dialog.replaceChildren(h("h2", { id: "dialog-title" }, `${title} this connection`), h("p", {}, text), h("p", {}, "In a terminal: ", copyable(line)), problem,
-    h("p", {}, yes, " ", h("button", { type: "button", click: () => dialog.close() }, "Cancel")));
-  dialog.showModal();
 }
 
 const yesNo = (b) => (b ? "yes" : "no");

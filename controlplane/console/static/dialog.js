@@ -60,6 +60,27 @@ export function ask({ title, about, fields, command, preview, apply, done }) {
   dialog.showModal();
 }
 
+// sure asks before act does what cannot be taken back.
+export function sure({ title, button, about, command, act }) {
+  const problem = h("p", { class: "bad", role: "status" });
+  const yes = h("button", {
+    type: "button", class: "main",
+    click: async () => {
+      yes.disabled = true;
+      try {
+        await act();
+        dialog.close();
+      } catch (e) {
+        problem.textContent = e.message;
+        yes.disabled = false;
+      }
+    },
+  }, button);
+  dialog.replaceChildren(h("h2", { id: "dialog-title" }, title), h("p", {}, about), h("p", {}, "In a terminal: ", copyable(command)), problem,
+    h("p", {}, yes, " ", h("button", { type: "button", click: () => dialog.close() }, "Cancel")));
+  dialog.showModal();
+}
+
 // window is the field for a confirm window.
 export const windowField = () => h("select", { name: "within" },
   [["", "Keep it"], ["30s", "Take it back after 30 s, unless confirmed"], ["60s", "Take it back after 1 min, unless confirmed"], ["300s", "Take it back after 5 min, unless confirmed"]]

@@ -1,5 +1,6 @@
 import { call } from "./api.js";
 import { command, copyable } from "./command.js";
+import { sure } from "./dialog.js";
 import { duration, h, table, when, zone } from "./dom.js";
 
 const colours = {
@@ -59,13 +60,17 @@ const verbs = { Pause: ["RUNNING"], Resume: ["PAUSED"], Abort: ["RUNNING", "PAUS
 
 // actions are what may be done with a rollout in its state.
 function actions(r, mayChange, changed) {
-  const act = (verb) => async () => {
+  const now = mayChange ? Object.keys(verbs).filter((verb) => verbs[verb].includes(r.state)) : [];
+  return h("div", {}, now.map((verb) => action(verb, r, changed)), h("p", {}, "In a terminal: ", copyable(command("fleet", "rollouts", "show", r.id))));
+}
+
+// action is a button with its command. It asks before it aborts.
+function action(verb, r, changed) {
+  const title = `${verb} the rollout`, line = command("fleet", "rollouts", verb.toLowerCase(), r.id);
+  const act = async () => {
     await call(`FleetService/${verb}Rollout`, { id: r.id });
     await changed();
   };
-  const now = mayChange ? Object.keys(verbs).filter((verb) => verbs[verb].includes(r.state)) : [];
-  return h("div", {}, [
-    ...now.map((verb) => h("p", { class: "bar" }, h("button", { click: act(verb) }, `${verb} the rollout`), copyable(command("fleet", "rollouts", verb.toLowerCase(), r.id)))),
-    h("p", {}, "In a terminal: ", copyable(command("fleet", "rollouts", "show", r.id))),
-  ]);
+  const ask = () => sure({ title: `Abort the rollout ${r.id}`, button: "Abort", about: "Its nodes take the change back. An aborted rollout cannot go on.", command: line, act });
+  return h("p", { class: "bar" }, h("button", { click: verb === "Abort" ? ask : act }, title), copyable(line));
 }
