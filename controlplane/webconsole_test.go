@@ -315,6 +315,19 @@ func TestWithoutSession(t *testing.T) {
 	refused("after the logout")
 }
 
+// TestSessionOfAnotherRun: after a restart the answer says why there is no session.
+func TestSessionOfAnotherRun(t *testing.T) {
+	b, before := open(t).login(), open(t).login()
+	b.cookies[0].Value = before.cookies[0].Value
+	if a := b.do("POST", statusPath, "{}"); a.code() != "unauthenticated" || !strings.Contains(a.text, "rdmad has restarted") {
+		t.Errorf("%s %s", a.Status, a.text)
+	}
+	b.login().do("DELETE", "/session", "")
+	if a := b.do("POST", statusPath, "{}"); a.code() != "unauthenticated" || strings.Contains(a.text, "restarted") {
+		t.Errorf("after the logout: %s %s", a.Status, a.text)
+	}
+}
+
 // TestSessionBeginsNoOther: a session could live for ever otherwise.
 func TestSessionBeginsNoOther(t *testing.T) {
 	b := open(t).login()

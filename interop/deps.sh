@@ -20,7 +20,8 @@ set -eu
 # Programs that run on the host. gcc, make and libelf1 build the siw module.
 # libc6-dev comes along because go builds with cgo as soon as it finds a gcc;
 # libibverbs-dev and librdmacm-dev are for provider rdmacore, built for the guest.
-host_packages="qemu-system-x86 iproute2 gcc libc6-dev make kmod xz-utils libelf1 tshark libibverbs-dev librdmacm-dev chromium"
+# libnss3-tools gives chromium a client certificate.
+host_packages="qemu-system-x86 iproute2 gcc libc6-dev make kmod xz-utils libelf1 tshark libibverbs-dev librdmacm-dev chromium libnss3-tools"
 
 # Programs that run in the guest, with all that they depend on. dataplane/rpcbind's
 # tests unpack rpcbind as well: installing it would start it on this machine.

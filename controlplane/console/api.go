@@ -53,7 +53,7 @@ func (s *Server) session(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := s.sessions.Use(s.secret(r), browser(r))
 		if c == nil {
-			_ = refuse.Write(w, r, errNoSession) // the browser is gone
+			_ = refuse.Write(w, r, s.noSession(r)) // the browser is gone
 			return
 		}
 		defer c.Done()

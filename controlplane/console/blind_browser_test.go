@@ -101,7 +101,7 @@ func TestRestart(t *testing.T) {
 	p.stop()
 	p.do("blind", text("#alarm", "rdmad does not answer since 20"))
 	p.serve(auth.Admin, p.console)
-	p.do("another rdmad", text("h1", "No session"), text("main", "rdmactl console"))
+	p.do("another rdmad", text("h1", "No session"), text("main", "rdmad has restarted"), text("main .command code", "rdmactl console"))
 	res, err := rdmadv1.NewConsoleServiceClient(p.client).OpenConsole(t.Context(), &rdmadv1.OpenConsoleRequest{})
 	if err != nil {
 		t.Fatal(err)

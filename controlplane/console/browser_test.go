@@ -34,10 +34,13 @@ type page struct {
 	fleet   grpcapi.Fleet          // or nil
 	control *controlplane.Controlplane
 	client  *grpc.ClientConn
-	console string // its address
+	console string      // its address
+	tls     *auth.Files // of the console, or nil
+	rules   []auth.Rule
 	// refusals are parts of what the browser says when it refuses an attack.
 	refusals []string
 	stop     func() // ends the control plane
+	options  []chromedp.ExecAllocatorOption
 }
 
 // serve runs a control plane with a console for clients of a role.
@@ -51,7 +54,7 @@ func (p *page) serve(role auth.Role, console string) {
 	}
 	c, err := controlplane.New(p.t.Context(), controlplane.Config{
 		Dataplane: plane, Manager: planetest.NewManager(p.plane), Listen: "127.0.0.1:0", Version: "v1.2.3",
-		Console: controlplane.Console{Listen: console}, Access: controlplane.Access{Rules: auth.Rules{Default: &role}},
+		Console: controlplane.Console{Listen: console, TLS: p.tls}, Access: controlplane.Access{Rules: auth.Rules{Default: &role, Rules: p.rules}},
 		Fleet: p.fleet,
 	})
 	if err != nil {
@@ -106,6 +109,7 @@ func launch(t *testing.T, role auth.Role, change ...func(*page)) *page {
 	t.Cleanup(func() { p.stop() })
 	// chromium's sandbox does not work for root and in containers.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.CombinedOutput(io.Discard), chromedp.WindowSize(1000, 800))
+	options = append(options, p.options...)
 	ctx, cancel := context.WithTimeout(context.Background(), patience) // t's ends before the cleanup
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
 	p.ctx, _ = chromedp.NewContext(ctx)
@@ -117,7 +121,6 @@ func launch(t *testing.T, role auth.Role, change ...func(*page)) *page {
 		cancel()
 	})
 	p.complaints()
-	p.login()
 	return p
 }
 
@@ -276,8 +279,12 @@ func TestConnections(t *testing.T) {
 // or asks for a session.
 func TestReconnects(t *testing.T) {
 	p := open(t, auth.Admin)
+	p.do("note the alarms", chromedp.Evaluate[chromedp.Void](`window.alarms = []; new MutationObserver(() => alarms.push(document.getElementById("alarm").textContent)).observe(document.getElementById("alarm"), {childList: true})`))
 	p.stop()
 	p.do("blind", text("#alarm", "rdmad does not answer since"))
+	if other := p.get(`alarms.filter((a) => !a.startsWith("rdmad does not answer since")).join("; ")`); other != "" {
+		t.Errorf("the page said %s", other)
+	}
 	p.serve(auth.Admin, p.console)
 	p.do("another rdmad", text("h1", "No session"), text("main", "rdmactl console"))
 	p.login()

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
@@ -56,6 +57,7 @@ type Server struct {
 	policy   *auth.Policy
 	sessions *session.Store
 	log      *slog.Logger
+	ending   atomic.Bool // sessions have ended because rdmad ends
 }
 
 // New makes a server. It owns the listener.
@@ -99,6 +101,7 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Shutdown ends the sessions with their streams, and lets other requests finish.
 // If ctx ends first, it ends them.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.ending.Store(true)
 	s.sessions.Close()
 	err := s.http.Shutdown(ctx)
 	s.http.Close()

@@ -2,11 +2,18 @@ package console
 
 import (
 	"errors"
+	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rdmad/rdmad/controlplane/console/session"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
 
 // TestBrowserThatDoesNotRead: writing to it ends after some time.
@@ -19,4 +26,29 @@ func TestBrowserThatDoesNotRead(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestRequestWhileItEnds: the page must not take the end of rdmad for the end of its
+// session alone, and ask for another one.
+func TestRequestWhileItEnds(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{Listener: l, Sessions: session.New(nil), Places: connlimit.New(time.Now(), connlimit.Config{}), Logger: slog.New(slog.DiscardHandler)})
+	ask := func(want string) {
+		t.Helper()
+		r, w := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/rdmad.v1.StatusService/GetStatus", strings.NewReader("{}")), httptest.NewRecorder()
+		r.Header.Set("Origin", "http://127.0.0.1")
+		r.Header.Set("Content-Type", "application/json")
+		s.http.Handler.ServeHTTP(w, r)
+		if text := w.Body.String(); !strings.Contains(text, want) {
+			t.Errorf("%d %s, want %s", w.Code, text, want)
+		}
+	}
+	ask("unauthenticated")
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ask("unavailable")
 }

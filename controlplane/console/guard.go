@@ -156,6 +156,22 @@ func (s *Server) end(r *http.Request) {
 	}
 }
 
+// noSession says why a request has no session.
+func (s *Server) noSession(r *http.Request) error {
+	secret := s.secret(r)
+	switch {
+	case s.ending.Load():
+		return errEnding
+	case secret != "" && !s.sessions.Made(secret):
+		return errRestarted
+	}
+	return errNoSession
+}
+
+var errEnding = connect.NewError(connect.CodeUnavailable, textError("rdmad is ending"))
+
+var errRestarted = connect.NewError(connect.CodeUnauthenticated, textError("rdmad has restarted, which ends all sessions; run rdmactl console"))
+
 var errNoSession = connect.NewError(connect.CodeUnauthenticated, textError("no session, or it has ended; run rdmactl console"))
 
 type textError string

@@ -45,6 +45,7 @@ type Dial func(auth.Identity) (*grpc.ClientConn, error)
 // Store keeps tokens and sessions. Any goroutine may use it.
 type Store struct {
 	dial Dial
+	name string // begins the secrets of its sessions
 
 	mu       sync.Mutex
 	tokens   map[hash]token
@@ -93,7 +94,7 @@ type Session struct {
 
 // New makes a store. Its sessions make their connections with dial.
 func New(dial Dial) *Store {
-	return &Store{dial: dial, tokens: make(map[hash]token), sessions: make(map[hash]*Session)}
+	return &Store{dial: dial, name: rand.Text()[:8], tokens: make(map[hash]token), sessions: make(map[hash]*Session)}
 }
 
 // Token makes a token for a client.
@@ -172,7 +173,7 @@ func (s *Store) begin(client auth.Identity, browser Browser, now time.Time) (sec
 	if c.Conn, err = s.dial(c.Client); err != nil {
 		return "", nil, err
 	}
-	secret = rand.Text()
+	secret = s.name + rand.Text()
 	h := hash(sha256.Sum256([]byte(secret)))
 	c.timer = time.AfterFunc(min(IdleTime, c.Ends.Sub(now)), func() { s.expire(h) })
 	s.sessions[h] = c
@@ -192,6 +193,10 @@ func (s *Store) Use(secret string, browser Browser) *Session {
 	c.using++
 	return c
 }
+
+// Made says whether a secret is of a session of this store, which may have ended.
+// Else rdmad has restarted since that session began.
+func (s *Store) Made(secret string) bool { return strings.HasPrefix(secret, s.name) }
 
 // Done ends the use of a session by a request.
 func (c *Session) Done() {

@@ -1,4 +1,5 @@
 import { NotReached, call, login, logout } from "./api.js";
+import { command, copyable } from "./command.js";
 import { clock, h } from "./dom.js";
 import { pending, say } from "./confirm.js";
 import { changed, follow } from "./live.js";
@@ -20,6 +21,7 @@ let routes = 0, last = "#/overview"; // the address of the view before
 let refreshing = false, again = false, looking = null;
 let streams = new AbortController();
 let left = false; // the user has ended the session
+let resuming = false;
 
 // A view is made for an address, such as #/settings?scope=global: {rest, query} is
 // what follows the view's name. It has load, which asks rdmad, and show. It may have
@@ -138,9 +140,11 @@ function seen(status) {
 // failed says what is wrong, and what to do.
 function failed(problem) {
   if (problem.code === "unauthenticated") {
-    stopped("No session", problem.message, noSession);
+    if (secure && view && blindSince) resume(problem);
+    else stopped("No session", problem.message, noSession());
     return;
   }
+  if (problem.code === "canceled") return; // the session's connection was closed; the next request says why
   if (problem instanceof NotReached || problem.code === "unavailable") { // unavailable: it is ending
     blindSince ??= new Date(heard);
     alarm.textContent = `rdmad does not answer since ${clock(blindSince)}. What is shown is old. The console tries again by itself.`;
@@ -151,7 +155,7 @@ function failed(problem) {
   alarm.hidden = false;
 }
 
-const noSession = "Run rdmactl console in a terminal, and open the address that it prints.";
+const noSession = () => ["Run ", copyable(command("console")), " in a terminal, and open the address that it prints."];
 
 // stopped shows why there is nothing else to be seen.
 function stopped(title, ...texts) {
@@ -165,6 +169,21 @@ function stopped(title, ...texts) {
   document.getElementById("dialog").close();
   main.replaceChildren(h("section", {}, h("h1", {}, title), texts.map((text) => h("p", {}, text)),
     secure && h("button", { class: "main", click: enter }, "Begin a session with a certificate")));
+}
+
+// resume begins a session with the browser's client certificate, in place of one that
+// has ended while rdmad did not answer, and goes on with the view.
+async function resume(problem) {
+  if (resuming) return;
+  resuming = true;
+  try {
+    await login();
+    begin();
+  } catch {
+    stopped("No session", problem.message, noSession());
+  } finally {
+    resuming = false;
+  }
 }
 
 // enter begins a session with the browser's client certificate.
@@ -230,7 +249,7 @@ document.getElementById("logout").addEventListener("click", async () => {
   try {
     await logout();
     left = true;
-    stopped("The session has ended", noSession);
+    stopped("The session has ended", noSession());
   } catch (problem) {
     failed(problem);
   }
