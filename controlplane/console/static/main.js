@@ -140,6 +140,7 @@ function seen(status) {
 // failed says what is wrong, and what to do.
 function failed(problem) {
   if (problem.code === "unauthenticated") {
+    if (left) return; // a request was on its way
     if (secure && view && blindSince) resume(problem);
     else stopped("No session", problem.message, noSession());
     return;
@@ -189,8 +190,8 @@ async function resume(problem) {
 // enter begins a session with the browser's client certificate.
 async function enter() {
   try {
-    await login();
     left = false;
+    await login();
     route();
   } catch (problem) {
     failed(problem);
@@ -215,6 +216,7 @@ async function route() {
   if (token) {
     history.replaceState(null, "", last);
     try {
+      left = false;
       await login(token);
     } catch (problem) {
       failed(problem);
