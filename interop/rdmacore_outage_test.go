@@ -64,6 +64,16 @@ works() {
 	sync /mnt/after-$1
 	cmp /tmp/data /export/after-$1
 }
+# condition DEVICE STATUS REASON waits until the device's condition is that. The metrics and,
+# while it is not OK, /healthz must show it, too.
+condition() {
+	until { /tmp/rdmactl --timeout 60s conditions || true; } >/tmp/conditions && grep -Eq "^$2 +device +$1 .* $3( |$)" /tmp/conditions; do sleep 0.2; done
+	wget -qO- http://127.0.0.1:20051/metrics | grep -F "rdmad_condition{kind=\"device\",name=\"$1\",status=\"$2\"} 1"
+	case $2 in
+	DEGRADED) wget -qO- http://127.0.0.1:20051/healthz | grep -F "device/$1 $2 $3" ;;
+	FAILED) ! wget -qO- http://127.0.0.1:20051/healthz || exit 1 ;;
+	esac
+}
 `
 
 // outageMount is what the client is mounted with: it doesn't wait long.
@@ -84,12 +94,19 @@ func (o outages) expect(what, script, want string) {
 }
 
 // testRdmadOutage checks that rdmad reports that no peer reaches its listener,
-// and why. A client must continue once everything is back.
+// and why, and what is wrong with the device. A client must continue once everything
+// is back.
 func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
-	r, o := startGuestRdmad(t, g, onlyServer), outages{t, g}
+	server := onlyServer
+	server.metrics = "127.0.0.1:20051"
+	r, o := startGuestRdmad(t, g, server), outages{t, g}
 	source, options := r.mountArgs(overRDMA)
 	o.expect("status", "/tmp/rdmactl --timeout 60s status", "device             "+a.name+" ")
 	o.expect("version", "/tmp/rdmad version", "device "+a.name+": ")
+	condition := func(status, reason string) string { return "condition " + a.name + " " + status + " " + reason }
+	active := condition("OK", "Active")
+	// Without a client: one would lose its connection until a condition shows the port.
+	o.expect("port without client", "ip link set eth0 down; "+condition("DEGRADED", "NoActivePort")+"; ip link set eth0 up; "+active, "")
 	g.MustRun(t, adapterTime, fmt.Sprintf(outageMount, source, options))
 	o.expect("at first", "listener up", "")
 	siw := a.name == "siw0"
@@ -107,8 +124,8 @@ func testRdmadOutage(t *testing.T, g *guest.Guest, a adapter) {
 		o.expect("port", portDown, down)
 		o.expect("port again", portUp, "")
 	}
-	o.expect("device", "rdma link del "+a.name+" & listener degraded 'device removed'; wait $!", "device removed")
-	o.expect("device again", a.add(a.name, "eth0")+"; listener up; works device", "")
+	o.expect("device", "rdma link del "+a.name+" & listener degraded 'device removed'; wait $!; "+condition("FAILED", "Missing"), "device removed")
+	o.expect("device again", a.add(a.name, "eth0")+"; listener up; works device; "+active, "")
 	g.MustRun(t, adapterTime, "touch /tmp/enough")
 	finish(t, writer)
 	o.expect("log", "until [ $(grep -c 'listener healthy again' /tmp/rdmad.log) -ge 2 ]; do sleep 0.2; done", "")

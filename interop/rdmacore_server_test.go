@@ -19,6 +19,7 @@ type guestServer struct {
 	nfs      int // port over RDMA
 	mountd   int // port of MOUNT and NFS over TCP
 	control  int
+	metrics  string // address; empty for none
 	// asyncMetadata is for tests of the provider: that names are synced is
 	// part of what a server is compared by.
 	asyncMetadata bool
@@ -34,11 +35,11 @@ func (s guestServer) config() string {
 		return s.text
 	}
 	return fmt.Sprintf(`control: {listen: "127.0.0.1:%[1]d"}
-metrics: {listen: ""}
+metrics: {listen: "%[7]s"}
 state: {path: /tmp/%[2]s.state}
 listeners: [{name: nfs, provider: %[3]s, address: "10.0.2.15:%[4]d", service: export}]
 services: [{name: export, nfs: {path: /export, async_metadata: %[5]t, tcp_listen: "10.0.2.15:%[6]d"}}]
-`, s.control, s.name, s.provider, s.nfs, s.asyncMetadata, s.mountd)
+`, s.control, s.name, s.provider, s.nfs, s.asyncMetadata, s.mountd, s.metrics)
 }
 
 // guestRdmad is an rdmad in the guest.
