@@ -107,6 +107,7 @@ var (
 	FleetLeads        = &Reason{Fleet, "Controller", OK, "This rdmad is the fleet's controller.", ""}
 	FleetConnecting   = &Reason{Fleet, "NotConnected", Unknown, "rdmad has no answer of etcd yet.", "wait some seconds"}
 	FleetAway         = &Reason{Fleet, "Unreachable", Degraded, "etcd does not answer. The settings stay as they are.", "start etcd, or correct fleet.endpoints: etcdctl endpoint health"}
+	FleetSlow         = &Reason{Fleet, "Slow", Degraded, "etcd takes longer than a second to store a report. The node is in the fleet; changes come late.", "look at etcd's disks and load: etcdctl endpoint status, etcdctl check perf"}
 	FleetUntrusted    = &Reason{Fleet, "Certificate", Degraded, "The TLS handshake with etcd fails. The settings stay as they are.", "renew the certificate that the message names; fleet.tls has this rdmad's files"}
 	FleetDenied       = &Reason{Fleet, "Denied", Degraded, "etcd refuses this rdmad's requests. The settings stay as they are.", "give its user a role with read and write permission on the prefix: etcdctl role grant-permission"}
 	FleetNoSpace      = &Reason{Fleet, "NoSpace", Degraded, "etcd is out of space and refuses changes. The settings stay as they are.", "etcdctl compact, etcdctl defrag, then etcdctl alarm disarm"}
@@ -139,6 +140,6 @@ var Reasons = []*Reason{
 	DescriptorsFree, DescriptorsNearLimit,
 	ReloadLoaded, ReloadWaits, ReloadRefused, ReloadBlocked,
 	RPCBindRegistered, RPCBindUnasked, RPCBindAway, RPCBindTaken,
-	FleetJoined, FleetLeads, FleetConnecting, FleetAway, FleetUntrusted, FleetDenied, FleetNoSpace, FleetNameTaken, FleetOtherCluster, FleetOlder, FleetUnreadable, FleetNotApplied, FleetLeftOut,
+	FleetJoined, FleetLeads, FleetConnecting, FleetAway, FleetSlow, FleetUntrusted, FleetDenied, FleetNoSpace, FleetNameTaken, FleetOtherCluster, FleetOlder, FleetUnreadable, FleetNotApplied, FleetLeftOut,
 	RolloutRunning, RolloutPaused, RolloutRolledBack, RolloutHalted,
 }

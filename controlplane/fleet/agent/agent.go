@@ -60,6 +60,7 @@ type Agent struct {
 	seen     *store.Assignment // the newest; nil before one was read
 	refused  error             // why seen is not in force
 	outcomes fleet.Outcomes
+	slow     int // reports in a row for which etcd was slow
 	load     fleet.Load
 	loadAt   time.Time // end of the interval of load
 	stats    stats

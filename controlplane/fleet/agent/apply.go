@@ -95,6 +95,8 @@ func count(effects []desired.Effect) (n fleet.Outcomes) {
 // settled makes the state of the newest assignment the node's condition.
 func (a *Agent) settled() {
 	switch {
+	case a.refused == nil && a.slow >= slowReports:
+		a.found(conditions.FleetSlow, "")
 	case a.refused == nil:
 		a.found(conditions.FleetJoined, "")
 	case errors.As(a.refused, new(*store.ValueError)):

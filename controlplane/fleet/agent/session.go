@@ -212,8 +212,22 @@ func (s *session) report(ctx context.Context) error {
 			Message: c.Message, Remedy: c.Remedy(), Since: c.Since.UTC(),
 		})
 	}
-	return s.presence.Report(ctx, &s.identity, &r)
+	began := time.Now()
+	if err := s.presence.Report(ctx, &s.identity, &r); err != nil {
+		return err
+	}
+	if s.slow++; time.Since(began) < slowAfter {
+		s.slow = 0
+	}
+	s.settled()
+	return nil
 }
+
+// etcd is slow if it took slowAfter for each of the last slowReports reports.
+const (
+	slowAfter   = time.Second
+	slowReports = 2
+)
 
 // Bounds of a report: the worst conditions come first.
 const (
