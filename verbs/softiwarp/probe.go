@@ -28,7 +28,9 @@ type Handshake struct {
 }
 
 // Probe makes the active side's half of the MPA exchange on conn and returns the answer. It
-// posts nothing. The caller must close conn. ctx and Config.HandshakeTimeout bound the time.
+// posts nothing, but sends the RTR indication: Linux's iw_cm (6.12) ends in a BUG if a peer
+// closes after the reply and before it. The caller must close conn. ctx and
+// Config.HandshakeTimeout bound the time.
 func (p *Provider) Probe(ctx context.Context, conn *net.TCPConn, param rdmacm.ConnParam) (*Handshake, error) {
 	param, err := p.dev.CheckParam(param, rdmacm.MaxPrivateData)
 	if err != nil {
@@ -55,9 +57,12 @@ func (p *Provider) probe(conn *net.TCPConn, param *rdmacm.ConnParam) (*Handshake
 	if reply.Reject {
 		return h, nil
 	}
-	_, rtr, err := agree(req, &reply, param)
+	l, rtr, err := agree(req, &reply, param)
 	if err != nil {
 		return nil, fmt.Errorf("MPA: %w", err)
+	}
+	if err := announce(conn, &l, rtr); err != nil {
+		return nil, err
 	}
 	h.RTR = map[mpa.RTR]string{mpa.RTRWrite: "write", mpa.RTRRead: "read", mpa.RTRSend: "send"}[rtr]
 	h.Responder, h.Initiator = int(reply.EnhancedData.IRD), int(reply.EnhancedData.ORD)
