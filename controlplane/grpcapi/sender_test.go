@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/controlplane/planetest"
+	"github.com/rdmad/rdmad/controlplane/telemetry"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -80,7 +81,7 @@ func TestShutdownWaitsForNoReader(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stopping := make(chan struct{})
 	u := unread{ctx: ctx, stuck: make(chan struct{}), unstuck: make(chan struct{})}
-	s := &telemetryService{plane: &planetest.Plane{}, stopping: stopping}
+	s := &telemetryService{looks: telemetry.NewLooks(&planetest.Plane{}), stopping: stopping}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- s.WatchTelemetry(&rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(time.Millisecond)}, u)

@@ -28,6 +28,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/loglevel"
+	"github.com/rdmad/rdmad/controlplane/telemetry"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/clients"
@@ -208,7 +209,7 @@ func New(cfg Config) (*Server, error) {
 	rdmadv1.RegisterConfigurationServiceServer(s.grpc, &configurationService{manager: cfg.Manager, store: cfg.Store})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
-	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, store: cfg.Store, stopping: s.stopping})
+	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, looks: telemetry.NewLooks(cfg.Plane), store: cfg.Store, stopping: s.stopping})
 	rdmadv1.RegisterAuditServiceServer(s.grpc, &auditService{gate: g})
 	rdmadv1.RegisterDiagnosticsServiceServer(s.grpc, &diagnosticsService{plane: cfg.Plane, version: cfg.Version, stopping: s.stopping})
 	rdmadv1.RegisterProcessServiceServer(s.grpc, &processService{level: cfg.LogLevel, log: cfg.Logger, stopping: s.stopping})

@@ -22,9 +22,11 @@ import (
 type telemetryService struct {
 	rdmadv1.UnimplementedTelemetryServiceServer
 	plane Plane
+	looks *telemetry.Looks
 	store *desired.Store
 	// stopping is closed when streams are to end.
 	stopping <-chan struct{}
+	spread   spread
 }
 
 const defaultInterval = time.Second
@@ -45,13 +47,16 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 		return err
 	}
 	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
-		sampler := telemetry.New(s.measured(req, fields), time.Now())
-		ticker := time.NewTicker(interval)
+		sampler := telemetry.New(s.source(req, fields), time.Now())
+		ticker := time.NewTicker(s.spread.first(interval))
 		defer ticker.Stop()
-		for {
+		for first := true; ; first = false {
 			select {
 			case <-ticker.C:
-				sample := sampler.Sample(time.Now())
+				if first {
+					ticker.Reset(interval)
+				}
+				sample := sampler.Sample(time.Now(), interval/5)
 				if req.GetBusyOnly() {
 					sample.Connections = slices.DeleteFunc(sample.Connections, func(c telemetry.Connection) bool { return !c.Busy() })
 				}
@@ -67,31 +72,15 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 	})
 }
 
-// measured is the part of the data plane that a request asks for.
-func (s *telemetryService) measured(req *rdmadv1.WatchTelemetryRequest, fields mask) telemetry.Source {
+// source is the part of the data plane that a request asks for.
+func (s *telemetryService) source(req *rdmadv1.WatchTelemetryRequest, fields mask) telemetry.Source {
 	switch {
 	case !fields.hasAny("connections"):
-		return &some{Plane: s.plane}
+		return s.looks.Totals
 	case len(req.GetConnectionIds()) > 0:
-		return &some{s.plane, req.GetConnectionIds()}
+		return s.looks.Some(req.GetConnectionIds())
 	}
-	return s.plane
-}
-
-// some is a data plane with some of its connections.
-type some struct {
-	Plane
-	ids []string
-}
-
-// Connections implements telemetry.Source.
-func (s *some) Connections() (out []dataplane.ConnInfo) {
-	for _, id := range s.ids {
-		if c, err := s.Connection(id); err == nil { // it may have ended
-			out = append(out, c)
-		}
-	}
-	return out
+	return s.looks.All
 }
 
 // telemetrySample is the one place where a sample becomes protobuf.

@@ -12,30 +12,44 @@ import (
 
 // Sample is what happened since the last one. A connection that came up
 // since counts from its start; those that ended count in their listeners.
-func (s *Sampler) Sample(now time.Time) Sample {
-	connsBefore, listenersBefore := s.conns, s.listeners
-	out := Sample{At: now, Seconds: now.Sub(s.at).Seconds()}
-	conns, listeners := s.look(now)
-	for i := range conns {
-		c := &conns[i]
-		before := connsBefore[c.ID]
-		out.Connections = append(out.Connections, Connection{
-			ID:         c.ID,
-			Rates:      rates(&before, &c.Stats, out.Seconds),
-			InProgress: c.InFlight,
-			Credits:    c.CreditsGranted,
-		})
+// The sample may end before now by at most old, if another sampler looked then.
+func (s *Sampler) Sample(now time.Time, old time.Duration) Sample {
+	newer := now.Add(-old)
+	if newer.Before(s.last.at) {
+		newer = s.last.at
 	}
-	slices.SortFunc(out.Connections, func(a, b Connection) int { return dataplane.CompareID(a.ID, b.ID) })
+	before, look := s.last, s.source(now, newer)
+	s.last = look
+	out := Sample{At: look.at, Seconds: look.at.Sub(before.at).Seconds()}
+	out.Connections = connections(before, look)
 	var served, all histogram.Snapshot
-	for _, l := range listeners {
-		one := listener(listenersBefore[l.Name], l, out.Seconds, &served)
+	for name, l := range look.listeners {
+		one := listener(before.listeners[name], l, out.Seconds, &served)
 		out.Total.add(&one.Rates)
 		out.Listeners = append(out.Listeners, one)
 		all.Add(&served)
 	}
 	out.P50, out.P99 = quantiles(&all)
 	slices.SortFunc(out.Listeners, func(a, b Listener) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// connections compares two looks at connections. Both have them by id.
+func connections(before, now *Look) []Connection {
+	seconds := now.connectionsAt.Sub(before.connectionsAt).Seconds()
+	out := make([]Connection, len(now.connections))
+	was := before.connections
+	for i := range now.connections {
+		c := &now.connections[i]
+		for len(was) > 0 && dataplane.CompareID(was[0].id, c.id) < 0 { // it has ended
+			was = was[1:]
+		}
+		var then rpcrdma.Stats
+		if len(was) > 0 && was[0].id == c.id {
+			then = was[0].stats
+		}
+		out[i] = Connection{ID: c.id, Rates: rates(&then, &c.stats, seconds), InProgress: c.inProgress, Credits: c.credits}
+	}
 	return out
 }
 

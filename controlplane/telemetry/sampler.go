@@ -4,15 +4,8 @@ package telemetry
 import (
 	"time"
 
-	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
-
-// Source is what is measured.
-type Source interface {
-	Connections() []dataplane.ConnInfo
-	Stats() []*dataplane.ListenerStats
-}
 
 // Rates are means per second.
 type Rates struct {
@@ -57,30 +50,11 @@ type Sample struct {
 
 // Sampler remembers the counters that it saw last. It is for one goroutine.
 type Sampler struct {
-	source    Source
-	at        time.Time
-	conns     map[string]rpcrdma.Stats
-	listeners map[string]*dataplane.ListenerStats
+	source Source
+	last   *Look
 }
 
 // New is a sampler whose first sample begins now.
 func New(source Source, now time.Time) *Sampler {
-	s := &Sampler{source: source}
-	s.look(now)
-	return s
-}
-
-// look reads all counters and keeps them for the next time.
-func (s *Sampler) look(now time.Time) ([]dataplane.ConnInfo, []*dataplane.ListenerStats) {
-	conns, listeners := s.source.Connections(), s.source.Stats()
-	s.at = now
-	s.conns = make(map[string]rpcrdma.Stats, len(conns))
-	for i := range conns {
-		s.conns[conns[i].ID] = conns[i].Stats
-	}
-	s.listeners = make(map[string]*dataplane.ListenerStats, len(listeners))
-	for _, l := range listeners {
-		s.listeners[l.Name] = l
-	}
-	return conns, listeners
+	return &Sampler{source, source(now, now.Add(-1))}
 }

@@ -30,7 +30,7 @@ const (
 // TelemetryService measures rates over time, and the savings that other
 // settings would have brought.
 type TelemetryServiceClient interface {
-	// WatchTelemetry streams a sample at each interval, the first after one
+	// WatchTelemetry streams a sample at each interval, the first one within an
 	// interval. A client that reads too slowly misses whole samples, never a part
 	// of one. Each sample says how long it covers.
 	WatchTelemetry(ctx context.Context, in *WatchTelemetryRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchTelemetryResponse], error)
@@ -84,7 +84,7 @@ func (c *telemetryServiceClient) AdviseSettings(ctx context.Context, in *AdviseS
 // TelemetryService measures rates over time, and the savings that other
 // settings would have brought.
 type TelemetryServiceServer interface {
-	// WatchTelemetry streams a sample at each interval, the first after one
+	// WatchTelemetry streams a sample at each interval, the first one within an
 	// interval. A client that reads too slowly misses whole samples, never a part
 	// of one. Each sample says how long it covers.
 	WatchTelemetry(*WatchTelemetryRequest, grpc.ServerStreamingServer[WatchTelemetryResponse]) error

@@ -1,0 +1,111 @@
+package telemetry
+
+import (
+	"slices"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/rpcrdma"
+)
+
+// Plane is what is measured.
+type Plane interface {
+	Connections() []dataplane.ConnInfo
+	Connection(id string) (dataplane.ConnInfo, error)
+	Stats() []*dataplane.ListenerStats
+}
+
+// Look is what the counters were. Samplers share it, so nobody changes it.
+type Look struct {
+	at            time.Time
+	listeners     map[string]*dataplane.ListenerStats
+	connections   []counters // by id
+	connectionsAt time.Time
+}
+
+// counters are those of a connection.
+type counters struct {
+	id         string
+	stats      rpcrdma.Stats
+	inProgress int
+	credits    uint32
+}
+
+// lookAt makes a look.
+func lookAt(now time.Time, listeners map[string]*dataplane.ListenerStats, conns []dataplane.ConnInfo) *Look {
+	l := &Look{at: now, listeners: listeners, connections: make([]counters, len(conns)), connectionsAt: now}
+	for i := range conns {
+		c := &conns[i]
+		l.connections[i] = counters{c.ID, c.Stats, c.InFlight, c.CreditsGranted}
+	}
+	slices.SortFunc(l.connections, func(a, b counters) int { return dataplane.CompareID(a.id, b.id) })
+	return l
+}
+
+// A Source takes a look, or returns one that another sampler took after newer.
+type Source func(now, newer time.Time) *Look
+
+// Looks are those that the samplers of a data plane share. One look reads the counters of every
+// connection, so that many streams would otherwise cost many times as much.
+type Looks struct {
+	plane       Plane
+	totals, all shared
+}
+
+// NewLooks makes the looks at a data plane.
+func NewLooks(p Plane) *Looks { return &Looks{plane: p} }
+
+// Totals is the Source without connections.
+func (l *Looks) Totals(now, newer time.Time) *Look {
+	return l.totals.take(newer, func() *Look { return lookAt(now, l.byName(), nil) })
+}
+
+// All is the Source with all connections.
+func (l *Looks) All(now, newer time.Time) *Look {
+	return l.all.take(newer, func() *Look { return lookAt(now, l.byName(), l.plane.Connections()) })
+}
+
+// Some is the Source with some connections, as far as they are up. The totals may be those of
+// another sampler, the connections are those of now.
+func (l *Looks) Some(ids []string) Source {
+	return func(now, newer time.Time) *Look {
+		totals := l.Totals(now, newer)
+		var up []dataplane.ConnInfo
+		for _, id := range ids {
+			if c, err := l.plane.Connection(id); err == nil {
+				up = append(up, c)
+			}
+		}
+		out := lookAt(now, totals.listeners, up)
+		out.at = totals.at
+		return out
+	}
+}
+
+func (l *Looks) byName() map[string]*dataplane.ListenerStats {
+	all := make(map[string]*dataplane.ListenerStats)
+	for _, s := range l.plane.Stats() {
+		all[s.Name] = s
+	}
+	return all
+}
+
+// shared is the last look, for as long as a sampler has it.
+type shared struct {
+	mu   sync.Mutex
+	last weak.Pointer[Look]
+}
+
+// take returns the last look if it is new enough, or else takes one.
+func (s *shared) take(newer time.Time, see func() *Look) *Look {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.last.Value(); l != nil && l.at.After(newer) {
+		return l
+	}
+	l := see()
+	s.last = weak.Make(l)
+	return l
+}

@@ -1,0 +1,96 @@
+package telemetry_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/controlplane/planetest"
+	"github.com/rdmad/rdmad/controlplane/telemetry"
+	"github.com/rdmad/rdmad/dataplane"
+)
+
+// looked counts how often a plane was looked at.
+type looked struct {
+	*planetest.Plane
+	totals, connections int
+}
+
+func (l *looked) Stats() []*dataplane.ListenerStats {
+	l.totals++
+	return l.Plane.Stats()
+}
+
+func (l *looked) Connections() []dataplane.ConnInfo {
+	l.connections++
+	return l.Plane.Connections()
+}
+
+// TestSamplersShareLooks: many samplers look no more often than the age of their samples allows,
+// and each counts every call once, over the right time.
+func TestSamplersShareLooks(t *testing.T) {
+	const samplers, rounds, old = 50, 4, 200 * time.Millisecond
+	p := &looked{Plane: plane()}
+	looks := telemetry.NewLooks(p)
+	var all [samplers]*telemetry.Sampler
+	var counted [samplers]float64
+	for i := range all {
+		source := looks.Totals
+		if i%2 > 0 {
+			source = looks.All
+		}
+		all[i] = telemetry.New(source, start)
+	}
+	if p.totals != 2 || p.connections != 1 {
+		t.Errorf("begun with %d looks at totals and %d at connections", p.totals, p.connections)
+	}
+	now := start
+	for range rounds * samplers { // one after the other, evenly over a second
+		now = now.Add(time.Second / samplers)
+		p.Count("9", func(c *dataplane.ConnInfo) { c.Stats.Calls += 3 })
+		i := int(now.Sub(start) / (time.Second / samplers) % samplers)
+		s := all[i].Sample(now, old)
+		if age := now.Sub(s.At); age < 0 || age >= old {
+			t.Fatalf("a sample is %v old", age)
+		}
+		counted[i] += s.Total.Calls * s.Seconds
+		for _, c := range s.Connections {
+			if c.Calls != s.Total.Calls {
+				t.Errorf("the connection has %v calls/s of %v", c.Calls, s.Total.Calls)
+			}
+		}
+	}
+	if most := 2 * rounds * (int(time.Second/old) + 1); p.totals > most || p.connections > most/2+1 {
+		t.Errorf("%d looks at totals, %d at connections", p.totals, p.connections)
+	}
+	for i, s := range all {
+		last := s.Sample(now, 0)
+		if got := counted[i] + last.Total.Calls*last.Seconds; got < 3*rounds*samplers-0.01 || got > 3*rounds*samplers+0.01 {
+			t.Errorf("sampler %d counted %v calls", i, got)
+		}
+	}
+}
+
+// TestSomeConnections: a sampler of some connections has their rates over its own time, and the
+// totals of all.
+func TestSomeConnections(t *testing.T) {
+	p := plane()
+	p.Connect(planetest.Peer{ID: "10", Listener: "nfs", Address: "192.0.2.8:1001"})
+	looks := telemetry.NewLooks(p)
+	s := telemetry.New(looks.Some([]string{"10", "7", "9"}), start)
+	total := telemetry.New(looks.Totals, start)
+	count := func() {
+		for _, id := range []string{"9", "10"} {
+			p.Count(id, func(c *dataplane.ConnInfo) { c.Stats.Calls += 100 })
+		}
+	}
+	count()
+	total.Sample(start.Add(900*time.Millisecond), 0)
+	count() // after the totals that the sample has
+	got := s.Sample(start.Add(time.Second), 200*time.Millisecond)
+	if got.Seconds != 0.9 || got.Total.Calls < 222 || got.Total.Calls > 223 {
+		t.Errorf("totals: %+v", got)
+	}
+	if len(got.Connections) != 2 || got.Connections[0].ID != "9" || got.Connections[0].Calls != 200 || got.Connections[1].Calls != 200 {
+		t.Errorf("connections: %+v", got.Connections)
+	}
+}
