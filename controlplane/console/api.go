@@ -23,6 +23,9 @@ import (
 // begin another one would never end.
 const withheld = "rdmad.v1.ConsoleService"
 
+// compressed is the least number of bytes of an answer for which compression is worth its time.
+const compressed = 4 << 10
+
 // api serves every method of the API to sessions.
 func (s *Server) api(mux *http.ServeMux) {
 	const apiPackage = "rdmad.v1"
@@ -69,7 +72,7 @@ func conn(ctx context.Context) *grpc.ClientConn {
 // method forwards one method.
 func method(m protoreflect.MethodDescriptor, path string) http.Handler {
 	options := []connect.HandlerOption{
-		connect.WithSchema(m), connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest),
+		connect.WithSchema(m), connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(compressed),
 		connect.WithRequestInitializer(func(spec connect.Spec, msg any) error {
 			*msg.(*dynamicpb.Message) = *dynamicpb.NewMessage(spec.Schema.(protoreflect.MethodDescriptor).Input())
 			return nil
