@@ -33,7 +33,8 @@ var (
 	loadConsoles    = flag.Int("load.consoles", 3, "web consoles that are open in the phase of that name")
 	loadNarrow      = flag.Bool("load.narrow", false, "updates at the scope of one connection alone: what they cost but for the work on all connections")
 	loadJSON        = flag.String("load.json", "", "file for the figures, as JSON")
-	loadProfile     = flag.String("load.profile", "", "file for a CPU profile of rdmad in the first slice with updates")
+	loadProfile     = flag.String("load.profile", "", "file for a CPU profile of rdmad in the first slice of the phase load.profiled")
+	loadProfiled    = flag.String("load.profiled", updating.String(), "phase of the profile")
 )
 
 // profileVar tells a rdmad that a test starts to write a CPU profile of the
@@ -209,6 +210,10 @@ func (l *load) turn(t *testing.T, p phase, id string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var beside sync.WaitGroup
+	if p.String() == *loadProfiled {
+		l.profiled(t)
+		defer l.profiled(t)
+	}
 	if p == stalled {
 		l.stopped.open(ctx, t, l.conn, &beside)
 	}
@@ -219,17 +224,13 @@ func (l *load) turn(t *testing.T, p phase, id string) {
 	if p == updating || p == stalled {
 		beside.Go(func() { l.updates.run(ctx, t, *loadUpdates) })
 	}
-	if p == updating {
-		l.profiled(t)
-		defer l.profiled(t)
-	}
 	l.callers.enter(p)
 	<-ctx.Done()
 	l.callers.enter(phases)
 	beside.Wait()
 }
 
-// profiled begins and ends the profile, of the first slice with updates.
+// profiled begins and ends the profile.
 func (l *load) profiled(t testing.TB) {
 	if *loadProfile != "" && l.profiles < 2 {
 		l.profiles++
