@@ -32,7 +32,8 @@ type device struct {
 	config  *Config
 	notices *notices // the provider's
 	info    C.struct_rdmad_device
-	rings   C.int // posting makes a system call
+	rings   C.int         // posting makes a system call
+	inline  atomic.Uint32 // bytes of inline data that queue pairs ask for
 
 	removed chan struct{} // closed by its provider
 
@@ -50,6 +51,7 @@ var (
 func newDevice(c *openContext, p *Provider) *device {
 	i := &c.info
 	d := &device{ctx: c, config: &p.config, notices: p.notices, info: *i, removed: make(chan struct{})}
+	d.inline.Store(mostInline)
 	d.Attrs = verbs.DeviceAttr{
 		Name:             c.name,
 		Provider:         ProviderName,

@@ -84,6 +84,9 @@ func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 	if err != nil {
 		return err
 	}
+	if q.fitsInline(wr.Op, sges[len(s.sges):]) {
+		r.flags |= C.IBV_SEND_INLINE
+	}
 	r.num_sge = C.uint32_t(len(sges) - len(s.sges))
 	s.sges = sges
 	switch wr.Op {
@@ -130,6 +133,22 @@ func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) 
 		sges = splitShort(sges)
 	}
 	return sges, nil
+}
+
+// fitsInline reports whether the request carries its data itself, so that the device need not
+// read them from memory. siw takes a Send With Invalidate with inline data for an error.
+func (q *queuePair) fitsInline(op verbs.Opcode, sges []C.struct_ibv_sge) bool {
+	switch {
+	case op == verbs.OpSend, op == verbs.OpRDMAWrite:
+	case op == verbs.OpSendInvalidate && !q.dev.is(vendorSIW):
+	default:
+		return false
+	}
+	total := uint64(0)
+	for i := range sges {
+		total += uint64(sges[i].length)
+	}
+	return total > 0 && total <= uint64(q.inline)
 }
 
 // siwInline is the largest length, in bytes, of messages of one entry that siw of 6.1 sends

@@ -33,6 +33,7 @@ type queuePair struct {
 
 	c           *C.struct_ibv_qp // valid until the end
 	established bool
+	inline      C.uint32_t  // bytes that a request may carry itself; set at creation
 	nudgeTimer  *time.Timer // active side on iWARP, see awaitPeer
 
 	sq sendQueue
@@ -63,11 +64,7 @@ const leastSendSGE = 2
 // create creates the device's queue pair, which then accepts Receives.
 func (q *queuePair) create() error {
 	q.handle = handles.add(q)
-	rc := command(func() C.int {
-		return C.rdmad_create_qp(q.pd.c, q.sendCQ.c, q.recvCQ.c, C.uint64_t(q.handle),
-			C.uint32_t(q.Attr.MaxSendWR+spareSends), C.uint32_t(max(q.Attr.MaxRecvWR, 1)),
-			C.uint32_t(max(q.Attr.MaxSendSGE, leastSendSGE)), C.uint32_t(max(q.Attr.MaxRecvSGE, 1)), &q.c)
-	})
+	rc := q.createWithInline()
 	if rc != 0 {
 		handles.remove(q.handle)
 		return failed("create queue pair", rc)
@@ -79,6 +76,32 @@ func (q *queuePair) create() error {
 	}
 	q.deviceNum = q.c.qp_num
 	return nil
+}
+
+// mostInline and leastInline bound the inline data that queue pairs ask for, in bytes. Most
+// replies without RDMA Writes have fewer than 256. siw takes 80.
+const mostInline, leastInline = 256, 64
+
+// createWithInline creates the device's queue pair with as much inline data as the device
+// takes. No attribute of a device says how much that is, so it is tried, once for a device.
+func (q *queuePair) createWithInline() (rc C.int) {
+	for ask := q.dev.inline.Load(); ; ask /= 2 {
+		if ask < leastInline {
+			ask = 0
+		}
+		q.inline = C.uint32_t(ask)
+		rc = command(func() C.int {
+			return C.rdmad_create_qp(q.pd.c, q.sendCQ.c, q.recvCQ.c, C.uint64_t(q.handle),
+				C.uint32_t(q.Attr.MaxSendWR+spareSends), C.uint32_t(max(q.Attr.MaxRecvWR, 1)),
+				C.uint32_t(max(q.Attr.MaxSendSGE, leastSendSGE)), C.uint32_t(max(q.Attr.MaxRecvSGE, 1)), &q.inline, &q.c)
+		})
+		if rc == 0 {
+			q.dev.inline.Store(ask)
+		}
+		if rc == 0 || ask == 0 {
+			return rc
+		}
+	}
 }
 
 // ready makes the queue pair ready to send. iWARP does not need it. The end, which may come

@@ -88,7 +88,7 @@ int rdmad_limits(const char *name, struct rdmad_device *d, struct rdmad_limits *
 int rdmad_create_cq(struct ibv_context *ctx, int depth, uint64_t handle, struct ibv_comp_channel **channel, struct ibv_cq **cq);
 int rdmad_destroy_cq(struct ibv_comp_channel *channel, struct ibv_cq *cq);
 int rdmad_create_qp(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, uint64_t handle,
-	uint32_t sends, uint32_t recvs, uint32_t send_sge, uint32_t recv_sge, struct ibv_qp **qp);
+	uint32_t sends, uint32_t recvs, uint32_t send_sge, uint32_t recv_sge, uint32_t *inline_data, struct ibv_qp **qp);
 int rdmad_qp_init(struct rdma_cm_id *id, struct ibv_qp *qp);
 int rdmad_qp_connect(struct rdma_cm_id *id, struct ibv_qp *qp, const struct rdmad_param *p);
 int rdmad_qp_error(struct ibv_qp *qp);

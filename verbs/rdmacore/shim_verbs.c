@@ -263,19 +263,22 @@ int rdmad_destroy_cq(struct ibv_comp_channel *channel, struct ibv_cq *cq)
 }
 
 int rdmad_create_qp(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, uint64_t handle,
-	uint32_t sends, uint32_t recvs, uint32_t send_sge, uint32_t recv_sge, struct ibv_qp **qp)
+	uint32_t sends, uint32_t recvs, uint32_t send_sge, uint32_t recv_sge, uint32_t *inline_data, struct ibv_qp **qp)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_context = (void *)(uintptr_t)handle,
 		.send_cq = scq,
 		.recv_cq = rcq,
-		.cap = {.max_send_wr = sends, .max_recv_wr = recvs, .max_send_sge = send_sge, .max_recv_sge = recv_sge},
+		.cap = {.max_send_wr = sends, .max_recv_wr = recvs, .max_send_sge = send_sge, .max_recv_sge = recv_sge, .max_inline_data = *inline_data},
 		.qp_type = IBV_QPT_RC,
 	};
 
 	errno = 0;
 	*qp = ibv_create_qp(pd, &attr);
-	return *qp ? 0 : errno ? errno : ENOMEM;
+	if (!*qp)
+		return errno ? errno : ENOMEM;
+	*inline_data = attr.cap.max_inline_data;
+	return 0;
 }
 
 // move moves a queue pair to a state. The attributes come from the connection manager, but
