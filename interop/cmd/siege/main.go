@@ -107,7 +107,9 @@ func run(ctx context.Context, args []string) error {
 			say("%s: left out, it needs root", a.Name)
 			continue
 		}
-		o, err := one(ctx, a, siege.Options{Rdmad: program, Attacker: []string{self, "attack"}, Phase: *phase, Short: *short, Progress: say})
+		// Attackers of other machines would not take this one's processors.
+		attacker := []string{"nice", "-n", "19", self, "attack"}
+		o, err := one(ctx, a, siege.Options{Rdmad: program, Attacker: attacker, Phase: *phase, Short: *short, Progress: say})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
