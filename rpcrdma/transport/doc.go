@@ -1,7 +1,8 @@
 // Package transport runs the actions of package conn on verbs. Each connection has one
 // queue pair and one completion queue. Registered memory is pooled. A goroutine per busy
-// connection polls and serves calls that come alone, and workers serve the others. A
-// caller that is alone on its connection polls the connection itself (requester_lead.go).
+// connection polls, and serves calls that come alone or are very short. Workers serve the
+// others. A caller that is alone on its connection polls the connection itself
+// (requester_lead.go).
 //
 // A Host holds what the connections of one listener or dialer share: the protection domain,
 // memory, workers, and one ticking goroutine. A link is one connection with its queues,

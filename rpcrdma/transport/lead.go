@@ -12,14 +12,21 @@ import (
 // Leader and followers. Giving a call to a worker wakes a thread, and sleeping until the
 // reply is posted wakes another. That is most of the cost of a short call. So the
 // goroutine that polls a connection, its leader, serves a call itself when that call is the
-// only work on the connection and recent calls were short. A leader that takes longer loses
-// the lead: the host's watch starts another goroutine that continues to poll. So a service
-// may wait for anything, even for completions of its own connection.
+// only work on the connection and recent calls were short. It also serves calls that came
+// together, if these are so short that giving them to workers costs as much, and posts
+// their replies by one call. A leader that takes longer loses the lead: the host's watch
+// starts another goroutine that continues to poll, and takes over what the leader had left
+// to do. So a service may wait for anything, even for completions of its own connection.
 const (
 	// brisk is the longest time of a call after which leaders continue to serve calls.
 	brisk = 2 * time.Millisecond
 	// bearable is the longest time that a call may wait for a call served by a leader.
 	bearable = 200 * time.Microsecond
+	// together is how long a leader serves calls that came together before it posts their
+	// replies, and gives the rest to workers. quick is the longest mean time of such calls
+	// after which leaders continue to serve several.
+	together = 50 * time.Microsecond
+	quick    = 10 * time.Microsecond
 	// leastRest is how many calls go to workers after a leader's call took longer. mostRest
 	// is the maximum after several such calls.
 	leastRest = 16
@@ -30,8 +37,10 @@ const (
 type lead struct {
 	lease.Lease // the leader is away while it serves a call
 
-	polling bool    // drainCQ handles completions; under link.mu
-	handed  []*call // calls delivered while polling
+	polling bool     // drainCQ handles completions; under link.mu
+	handed  []*call  // calls delivered while polling
+	served  int      // of these, calls whose replies are not sent yet; the next is being served
+	then    []func() // what to do once these replies are on their way
 	// answered means that a call of ours ended since the last check by drainCQ; under link.mu.
 	answered bool
 	last     time.Time // when a call of ours last ended; under link.mu
@@ -53,35 +62,36 @@ func (l *link) hand(c *call) {
 	l.host.workers.serve(&l.flow, c)
 }
 
-// mayServe reports whether the leader serves the handed calls itself. The caller holds
+// mayServe returns how many of the handed calls the leader serves itself. The caller holds
 // link.mu.
-func (l *link) mayServe() bool {
-	d := &l.lead
+func (l *link) mayServe() int {
+	d, n := &l.lead, len(l.lead.handed)
 	switch {
 	case d.rest > 0:
-		d.rest -= min(d.rest, len(d.handed))
-		return false
-	case l.dead || l.ending || len(d.handed) != 1 || !l.sq.idle():
-		return false
+		d.rest -= min(d.rest, n)
+		return 0
+	case n == 0 || l.dead || l.ending || !l.sq.idle() || !l.role.alone(n):
+		return 0
+	case n > 1 && !l.host.workers.calm():
+		return 0
 	}
-	return l.role.alone()
+	return n
 }
 
 // serveHanded serves the handed calls here or gives them to workers. It returns false if
 // the leader lost the lead meanwhile.
-func (l *link) serveHanded(here bool) bool {
-	if here {
+func (l *link) serveHanded(here int) bool {
+	switch here {
+	case 0:
+		l.clearHanded(0)
+		return true
+	case 1:
 		c := l.lead.handed[0]
 		l.lead.handed[0] = nil
 		l.lead.handed = l.lead.handed[:0]
 		return l.serve(c)
 	}
-	for i, c := range l.lead.handed {
-		l.host.workers.serve(&l.flow, c)
-		l.lead.handed[i] = nil
-	}
-	l.lead.handed = l.lead.handed[:0]
-	return true
+	return l.serveTogether()
 }
 
 // serve runs a call in the leader. It returns false if the goroutine lost the lead. The
@@ -110,6 +120,74 @@ func (l *link) serve(c *call) bool {
 	}
 	c.finish()
 	return true
+}
+
+// serveTogether serves the handed calls one after the other, and sends their replies
+// together. When that takes too long, workers serve the rest. It returns false if the
+// goroutine lost the lead. The goroutine may then no longer use the link.
+func (l *link) serveTogether() bool {
+	d := &l.lead
+	began, took := time.Now(), time.Duration(0)
+	for d.served < len(d.handed) && took < together {
+		c := d.handed[d.served]
+		turn := d.Leave()
+		l.host.watch.Add((*leader)(l))
+		c.left = turn
+		c.serve()
+		if !d.Return(turn) {
+			c.finish()
+			return false
+		}
+		d.served++
+		took = time.Since(began)
+	}
+	if took > quick*time.Duration(d.served) {
+		d.tire()
+	} else {
+		d.penalty = 0
+	}
+	l.clearHanded(d.served)
+	return true
+}
+
+// clearHanded gives the handed calls from the first on to workers. Then it sends the
+// replies of the calls that were served.
+func (l *link) clearHanded(first int) {
+	d := &l.lead
+	for _, c := range d.handed[first:] {
+		l.host.workers.serve(&l.flow, c)
+	}
+	if d.served > 0 {
+		l.answerTogether(d.handed[:d.served])
+	}
+	clear(d.handed)
+	d.handed, d.served = d.handed[:0], 0
+}
+
+// answerTogether sends the replies of calls by one post.
+func (l *link) answerTogether(calls []*call) {
+	d := &l.lead
+	l.mu.Lock()
+	for _, c := range calls {
+		if f := c.r.answerLocked(c); f != nil {
+			d.then = append(d.then, f)
+		}
+	}
+	l.mu.releaseAndPost()
+	for i, f := range d.then {
+		f()
+		d.then[i] = nil
+	}
+	d.then = d.then[:0]
+	l.busy.Add(-len(calls))
+}
+
+// takeOver finishes what the last leader had left to do, if it lost the lead while it
+// served one call of several.
+func (l *link) takeOver() {
+	if len(l.lead.handed) > 0 {
+		l.clearHanded(l.lead.served + 1)
+	}
 }
 
 // noWait is a context that has ended. Wait with it only processes input that has arrived.

@@ -31,8 +31,9 @@ type role interface {
 	exposed(o *op)
 	// waits reports whether some of our calls have no answer yet.
 	waits() bool
-	// alone reports whether serving one call is the only activity.
-	alone() bool
+	// alone reports whether the leader may serve n calls that came together: serving one call
+	// is the only activity, or there are several.
+	alone(n int) bool
 	// restLead is the event that calls were answered. It returns true if the leader may
 	// rest, because the next call will poll. The goroutine has then given up the lead.
 	restLead() bool
@@ -140,7 +141,7 @@ func (l *link) abandon() {
 	l.cancel()
 	l.qp.Close()
 	l.rq.releaseAll()
-	l.shares.leave()
+	l.stopSharing()
 	l.cq.Close()
 }
 
@@ -161,6 +162,7 @@ func (l *link) start(up func()) error {
 func (l *link) poll() {
 	awake, tired := l.awake()
 	defer tired()
+	l.takeOver()
 	for {
 		if l.cq.Wait(awake) != nil {
 			if l.ctx.Err() != nil || awake.Err() == nil {
@@ -445,7 +447,7 @@ func (l *link) teardown() {
 	l.freeLongs()
 	l.sq.releaseAll()
 	l.rq.releaseAll()
-	l.shares.leave()
+	l.stopSharing()
 	l.mu.releaseAndPost()
 	if err := errors.Join(append(leaks, l.cq.Close())...); err != nil {
 		l.host.log.Error("connection was not freed", "local", l.id.LocalAddr(), "peer", l.id.RemoteAddr(), "error", err)

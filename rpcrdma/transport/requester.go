@@ -225,8 +225,8 @@ func (r *Requester) interrupted(a *conn.Arrival) {
 }
 
 // alone implements role.
-func (r *Requester) alone() bool {
-	return r.inCalls == 0 && r.callee.resp.core.Busy() == 1 && !r.draining
+func (r *Requester) alone(n int) bool {
+	return n == 1 && r.inCalls == 0 && r.callee.resp.core.Busy() == 1 && !r.draining
 }
 
 // ended implements role.

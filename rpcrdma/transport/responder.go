@@ -314,14 +314,14 @@ func (r *Responder) deliver(c *call) {
 		c.follow(r.first)
 	}
 	c.times.Note(slow.Delivered, r.now)
-	c.call.RPC.Peer, c.call.RPC.Turn, c.place = r.peer, c, nil
+	c.call.RPC.Peer, c.call.RPC.Turn, c.place, c.left = r.peer, c, nil, 0
 	r.busy.Add(1)
 	r.hand(c)
 }
 
 // alone implements role.
-func (r *Responder) alone() bool {
-	return r.core.Busy() == 1 && r.caller.busy == 0 && !r.draining
+func (r *Responder) alone(n int) bool {
+	return (n > 1 || r.core.Busy() == 1) && r.caller.busy == 0 && !r.draining
 }
 
 // call is the transport's state of a call in progress.
@@ -337,6 +337,7 @@ type call struct {
 	queueing queueing
 	times    *slow.Timeline // nil while slow calls are not measured
 	place    *turn          // of the worker that serves it; nil before that
+	left     uint64         // the leader's turn that began when it served this call of several; else 0
 
 	reply oncrpc.Reply
 	plan  []chunk.Item
@@ -363,8 +364,11 @@ func (c *call) turn(t *turn) { c.place = t }
 
 // Waits implements oncrpc.Turn: other calls may run meanwhile.
 func (c *call) Waits() {
-	if c.place != nil {
-		c.r.host.workers.waits(c.place)
+	switch l := c.r.link; {
+	case c.place != nil:
+		l.host.workers.waits(c.place)
+	case c.left != 0 && l.lead.Return(c.left): // others must not wait with the leader
+		(*leader)(l).Expired()
 	}
 }
 
@@ -430,6 +434,10 @@ func (c *call) finish() {
 func (r *Responder) answer(c *call) (then func()) {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
+	return r.answerLocked(c)
+}
+
+func (r *Responder) answerLocked(c *call) (then func()) {
 	then, c.reply.Sent = c.reply.Sent, nil
 	if r.dead {
 		return nil // freed with the rest

@@ -93,6 +93,12 @@ func (l *link) setSharing(s *conn.Settings) {
 // exhausted says for which memory others wait for their share.
 type exhausted struct{ replies, fetches bool }
 
+// stopSharing gives up the connection's part.
+func (l *link) stopSharing() {
+	l.shares.leave()
+	l.host.workers.setWeight(&l.flow, 0)
+}
+
 func (s *hostShares) exhausted() exhausted {
 	return exhausted{s.replies.Usage().Exhausted, s.fetches.Usage().Exhausted}
 }

@@ -49,6 +49,7 @@ type workers struct {
 	mu    sync.Mutex
 	turns turns
 	queue fair.Queue[turnTask]
+	heavy int         // flows with a weight other than 1
 	timer *time.Timer // runs while calls wait for their turn
 	armed bool
 }
@@ -94,7 +95,21 @@ func (w *workers) serve(f *fair.Flow[turnTask], t turnTask) {
 func (w *workers) setWeight(f *fair.Flow[turnTask], weight uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f.Weight = int(weight)
+	if f.Weight > 1 {
+		w.heavy--
+	}
+	if f.Weight = int(weight); f.Weight > 1 {
+		w.heavy++
+	}
+}
+
+// calm reports whether calls need not take turns: a worker would serve one at once, and
+// all connections have the same weight. Then a connection's leader may serve several, for a
+// moment.
+func (w *workers) calm() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.heavy == 0 && w.queue.Len() == 0 && w.turns.free()
 }
 
 // work runs a job, and then further jobs.
