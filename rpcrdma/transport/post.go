@@ -1,7 +1,9 @@
 package transport
 
 import (
+	"runtime"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -23,6 +25,7 @@ type line struct {
 	next   []verbs.SendWR // in order; the ops own their lists
 	spare  []verbs.SendWR // storage for the next requests
 	moving bool           // a goroutine is posting, and will check the line again
+	paused bool           // that goroutine lets others add requests first
 	still  sync.Cond      // signaled when no goroutine posts any more
 }
 
@@ -54,6 +57,32 @@ func (m *lock) releaseAndPost() {
 		return
 	}
 	m.plain.Unlock()
+}
+
+// releaseAndGather is releaseAndPost for callers. While replies of others have come and
+// they have not run yet, it lets them run before it posts: if they call again, all calls go
+// out together. The last of them posts. A caller that comes late, because others compute,
+// posts at once.
+func (m *lock) releaseAndGather(others bool) {
+	line := &m.l.sq.line
+	switch {
+	case len(line.next) == 0:
+	case line.paused && !others:
+		line.paused = false
+		m.l.move()
+		return
+	case !line.moving && others && time.Since(m.l.now) < together:
+		line.moving, line.paused = true, true
+		m.plain.Unlock()
+		runtime.Gosched()
+		m.plain.Lock()
+		if line.paused {
+			line.paused = false
+			m.l.move()
+			return
+		}
+	}
+	m.releaseAndPost()
 }
 
 // prepareSends initializes the line for a send queue of depth requests.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -296,6 +297,40 @@ func TestPostersTakeTurns(t *testing.T) {
 		b.want(10 * maxMoves)
 		b.gate.leave <- nil
 		b.quiet()
+	})
+}
+
+// TestGather: a caller that lets others add their calls posts what they have added, unless
+// the last of them does. One that comes late, or alone, posts its own at once.
+func TestGather(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newPostBed(t, 100)
+		call := func(key uint32, others bool) {
+			b.l.mu.Lock()
+			defer b.l.mu.releaseAndGather(others)
+			o := b.l.sq.newOp(opNotice, 0)
+			o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, RKey: key})
+			b.l.submit(o)
+		}
+		for key, others := range []bool{false, true, true} {
+			b.l.now = time.Now().Add(-together * time.Duration(key/2))
+			go call(uint32(key), others)
+			b.want(uint32(key))
+			b.gate.leave <- nil
+			b.quiet()
+		}
+		b.l.now = time.Now()
+		b.l.sq.line.moving, b.l.sq.line.paused = true, true // another has let others run
+		call(5, true)
+		call(6, true)
+		b.send(7)
+		go call(8, false)
+		b.want(5, 6, 7, 8)
+		b.gate.leave <- nil
+		b.quiet()
+		if b.l.sq.line.paused {
+			t.Error("the other would post as well")
+		}
 	})
 }
 

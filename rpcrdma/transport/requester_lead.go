@@ -116,3 +116,9 @@ func (w *callerWait) release() {
 	}
 	*w = callerWait{}
 }
+
+// releaseAndGather releases the lock after an event of a caller, and posts.
+func (r *Requester) releaseAndGather() {
+	// Calls that are over, or have not begun, have callers that run or are about to.
+	r.mu.releaseAndGather(r.inCalls > r.awaited)
+}

@@ -252,7 +252,7 @@ func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed,
 // begin sends the call, now or once there is a credit.
 func (r *Requester) begin(p *pending) error {
 	r.mu.Lock()
-	defer r.mu.releaseAndPost()
+	defer r.releaseAndGather()
 	p.leads = false
 	switch {
 	case r.dead && r.reason != nil:
