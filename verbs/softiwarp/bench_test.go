@@ -82,20 +82,21 @@ func BenchmarkPingPong(b *testing.B) {
 	near, far := connectPair(b, Config{}, Config{})
 	const size = 1024
 	for _, s := range []*side{near, far} {
-		s.mr = s.region(make([]byte, 2*size), verbs.AccessLocalWrite)
-		s.recv(verbs.RecvWR{SGL: sge(s.mr, size, size)})
+		mr := s.region(make([]byte, 2*size), verbs.AccessLocalWrite)
+		s.send1[0].SGL, s.recv1[0].SGL = sge(mr, 0, size), sge(mr, size, size)
+		s.recvOne()
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range b.N {
-			far.pong(i, size)
+			far.pong(i)
 		}
 	}()
 	cpu := cpuTime()
 	start := time.Now()
 	for i := range b.N {
-		near.ping(i, size)
+		near.ping(i)
 	}
 	rdma := time.Since(start)
 	<-done
@@ -110,30 +111,30 @@ func BenchmarkPingPong(b *testing.B) {
 
 // ping sends and waits for the answer; pong does the opposite. Only completions of Receives
 // matter, but now and then a Send must complete to free the slots of earlier Sends.
-func (s *side) ping(i, size int) {
-	s.sendOne(i, size)
+func (s *side) ping(i int) {
+	s.sendOne(i)
 	s.received()
-	s.recvOne(size)
+	s.recvOne()
 }
 
-func (s *side) pong(i, size int) {
+func (s *side) pong(i int) {
 	s.received()
-	s.recvOne(size)
-	s.sendOne(i, size)
+	s.recvOne()
+	s.sendOne(i)
 }
 
-func (s *side) sendOne(i, size int) {
-	wr := verbs.SendWR{SGL: sge(s.mr, 0, size)}
+func (s *side) sendOne(i int) {
+	s.send1[0].Flags = 0
 	if i%(testAttr.MaxSendWR/2) == 0 {
-		wr.Flags = verbs.SendSignaled
+		s.send1[0].Flags = verbs.SendSignaled
 	}
-	if _, err := s.qp.PostSend([]verbs.SendWR{wr}); err != nil {
+	if _, err := s.qp.PostSend(s.send1[:]); err != nil {
 		s.tb.Fatal(err)
 	}
 }
 
-func (s *side) recvOne(size int) {
-	if _, err := s.qp.PostRecv([]verbs.RecvWR{{SGL: sge(s.mr, size, size)}}); err != nil {
+func (s *side) recvOne() {
+	if _, err := s.qp.PostRecv(s.recv1[:]); err != nil {
 		s.tb.Fatal(err)
 	}
 }

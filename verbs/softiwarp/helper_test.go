@@ -36,7 +36,9 @@ type side struct {
 	qp   verbs.QP
 	attr verbs.QPAttr
 	one  [1]verbs.WC
-	mr   verbs.MR // of the ping-pong benchmark
+
+	send1 [1]verbs.SendWR // of the ping-pong benchmark
+	recv1 [1]verbs.RecvWR
 }
 
 func newSide(tb testing.TB, p *Provider, id rdmacm.ID, attr verbs.QPAttr) *side {

@@ -130,12 +130,12 @@ func (r *receiver) tryRead(fd uintptr) bool {
 	r.unpark()
 	for {
 		n, err := unix.Read(int(fd), r.buf.mem[r.to:])
-		switch {
-		case err == nil:
+		switch err {
+		case nil:
 			r.n = n
-		case errors.Is(err, unix.EINTR):
+		case unix.EINTR:
 			continue
-		case errors.Is(err, unix.EAGAIN):
+		case unix.EAGAIN: // before each wait
 			r.park()
 			r.wake()
 			r.nothing = r.look
