@@ -76,6 +76,7 @@ func (d *Dataplane) PrepareConnector(cfg ConnectorConfig) (*Connector, error) {
 			defaults: Limits{ // a single address must not take all places
 				Connections: rpctcp.DefaultConnections, ConnectionsPerPeer: rpctcp.DefaultConnectionsPerPeer, Handshakes: DefaultListenerHandshakes,
 			},
+			descriptors: cfg.Provider.Descriptors() + ClientDescriptors,
 		},
 		cfg: cfg,
 	}

@@ -25,6 +25,8 @@ type endpoint struct {
 	provider rdmacm.Provider
 	service  string // what answers the calls: a listener's service or a connector's target
 	since    time.Time
+	// descriptors are those of one connection, and of what is opened for it.
+	descriptors int
 
 	calls      *measured
 	handshakes budget.Budget // connections being made
@@ -77,7 +79,7 @@ func (e *endpoint) init(d *Dataplane, limits Limits, access Access) error {
 		return err
 	}
 	e.d, e.since, e.calls = d, time.Now(), new(measured)
-	e.places = connlimit.New(e.since, connlimit.Config{Name: e.kind + " " + e.name, Parent: d.places})
+	e.places = connlimit.New(e.since, connlimit.Config{Name: e.kind + " " + e.name, Parent: d.places, Weight: e.descriptors})
 	e.access.Store(a)
 	e.setLimitsLocked(limits) // no other goroutine uses it yet
 	return nil

@@ -24,8 +24,10 @@ type ListenerConfig struct {
 	Service string
 	// Handler answers the calls. It may be a perconn.Opener.
 	Handler oncrpc.Handler
-	Limits  Limits
-	Access  Access
+	// Descriptors are the files that the handler opens for each connection.
+	Descriptors int
+	Limits      Limits
+	Access      Access
 	// From, if not nil, gives its address on: the new listener has the same provider and
 	// address.
 	From *Listener
@@ -83,7 +85,8 @@ func (d *Dataplane) PrepareListener(ctx context.Context, cfg ListenerConfig) (*L
 	l := &Listener{
 		endpoint: endpoint{
 			kind: "listener", name: cfg.Name, provider: cfg.Provider, service: cfg.Service,
-			defaults: Limits{Handshakes: DefaultListenerHandshakes},
+			defaults:    Limits{Handshakes: DefaultListenerHandshakes},
+			descriptors: cfg.Provider.Descriptors() + cfg.Descriptors,
 		},
 		handler: cfg.Handler,
 		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},

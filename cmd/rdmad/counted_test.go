@@ -35,8 +35,8 @@ func TestTooFewToAdd(t *testing.T) {
 		t.Error(add())
 	}
 	p.budget.Limit = 160
-	if err := add(); !errors.Is(err, dataplane.ErrNotFound) || p.served != 2 || len(counted) != 0 {
-		t.Errorf("with enough, and without its service: %v, %d, counted %v", err, p.served, counted)
+	if err := add(); !errors.Is(err, dataplane.ErrNotFound) || p.needs.served != 2 || len(counted) != 0 {
+		t.Errorf("with enough, and without its service: %v, %d, counted %v", err, p.needs.served, counted)
 	}
 }
 

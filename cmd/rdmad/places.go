@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/dataplane"
@@ -25,17 +27,38 @@ type places struct {
 	data     *dataplane.Dataplane // nil until the data plane exists
 
 	mu     sync.Mutex
-	served int // listeners, services and connectors
+	needs  needs
 	limits port.OwnLimits
 	budget descriptors.Budget
 }
 
-func served(c *config.Config) int { return len(c.Listeners) + len(c.Services) + len(c.Connectors) }
+// needs are the needs of what is served.
+type needs struct {
+	served        int // listeners, services and connectors
+	perConnection int // see descriptors.Want
+}
+
+// needsOf returns the needs of what a configuration serves.
+func needsOf(c *config.Config) needs {
+	n := needs{served: len(c.Listeners) + len(c.Services) + len(c.Connectors), perConnection: 1}
+	opened := make(map[string]int)
+	for i := range c.Services {
+		opened[c.Services[i].Name] = c.Services[i].Descriptors()
+	}
+	for i := range c.Listeners {
+		n.perConnection = max(n.perConnection, providers.Descriptors(c.Listeners[i].Provider)+opened[c.Listeners[i].Service])
+	}
+	for i := range c.Connectors {
+		n.perConnection = max(n.perConnection, providers.Descriptors(c.Connectors[i].Provider)+dataplane.ClientDescriptors)
+	}
+	return n
+}
 
 // wanted returns the descriptors that limits need.
-func wanted(served int, l dataplane.Limits, tcp dataplane.TCPLimits, p *port.OwnLimits) descriptors.Want {
+func wanted(n needs, l dataplane.Limits, tcp dataplane.TCPLimits, p *port.OwnLimits) descriptors.Want {
 	return descriptors.Want{
-		Served: served, Connections: cmp.Or(l.Connections, dataplane.DefaultMaxConnections), TCP: tcp.WithDefaults().Connections,
+		Served: n.served, PerConnection: n.perConnection,
+		Connections: cmp.Or(l.Connections, dataplane.DefaultMaxConnections), TCP: tcp.WithDefaults().Connections,
 		Control: p.Control.Over(grpcapi.DefaultClients()).Total, Metrics: p.Metrics.Over(metrics.DefaultScrapers()).Total,
 	}
 }
@@ -47,7 +70,7 @@ func divide(c *config.Config) (descriptors.Budget, error) {
 		return descriptors.Budget{}, err
 	}
 	ports := c.Limits.Ports()
-	return descriptors.Divide(limit, wanted(served(c), c.Limits.Limits, c.Limits.TCP(), &ports))
+	return descriptors.Divide(limit, wanted(needsOf(c), c.Limits.Limits, c.Limits.TCP(), &ports))
 }
 
 // newPlaces divides the descriptors and makes the places of rdmad's ports.
@@ -66,12 +89,21 @@ func newPlaces(c *config.Config, log *slog.Logger) (*places, error) {
 // configure applies the limits of a configuration and its division, and logs those that can't
 // be reached.
 func (p *places) configure(c *config.Config, b descriptors.Budget) {
-	for _, text := range b.Unreachable {
-		p.log.Warn("a limit cannot be reached", "reason", text)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.served, p.limits, p.budget = served(c), c.Limits.Ports(), b
+	p.budget.Unreachable = nil
+	p.needs, p.limits = needsOf(c), c.Limits.Ports()
+	p.use(b)
+}
+
+// use applies a budget, and logs the limits that can't be reached any more. The caller holds mu.
+func (p *places) use(b descriptors.Budget) {
+	for _, text := range b.Unreachable {
+		if !slices.Contains(p.budget.Unreachable, text) {
+			p.log.Warn("a limit cannot be reached", "reason", text)
+		}
+	}
+	p.budget = b
 	p.apply()
 }
 
@@ -84,7 +116,7 @@ func (p *places) apply() {
 	p.clients.SetLimits(lowered)
 	p.scrapers.SetLimits(p.limits.Metrics.Over(metrics.DefaultScrapers()).Within(b.Scrapers()))
 	if p.data != nil {
-		p.data.SetDescriptors(dataplane.Descriptors{Connections: b.Connections(), TCP: b.TCP})
+		p.data.SetDescriptors(dataplane.Descriptors{RDMA: b.Connected(), TCP: b.TCP})
 	}
 }
 
@@ -105,7 +137,7 @@ func (p *places) mayLimit(l *spec.Limits) error {
 
 func (p *places) divideWith(l *spec.Limits) (descriptors.Budget, error) {
 	ports := l.Ports()
-	return descriptors.Divide(p.budget.Limit, wanted(p.served, l.Limits, l.TCP(), &ports))
+	return descriptors.Divide(p.budget.Limit, wanted(p.needs, l.Limits, l.TCP(), &ports))
 }
 
 // limit divides the descriptors for limits that were checked, and applies those of the ports.
@@ -117,18 +149,18 @@ func (p *places) limit(l *spec.Limits) {
 		p.log.Warn("descriptors are not divided anew", "error", err)
 		return
 	}
-	p.limits, p.budget = l.Ports(), b
-	p.apply()
+	p.limits = l.Ports()
+	p.use(b)
 }
 
 // divide divides the descriptors for the current limits, with l in place of the port limits.
 // The caller holds mu.
 func (p *places) divide(l *port.OwnLimits) (descriptors.Budget, error) {
-	return p.divideFor(p.served, l)
+	return p.divideFor(p.needs, l)
 }
 
-func (p *places) divideFor(served int, l *port.OwnLimits) (descriptors.Budget, error) {
-	return descriptors.Divide(p.budget.Limit, wanted(served, p.data.Limits(), p.data.TCPLimits(), l))
+func (p *places) divideFor(n needs, l *port.OwnLimits) (descriptors.Budget, error) {
+	return descriptors.Divide(p.budget.Limit, wanted(n, p.data.Limits(), p.data.TCPLimits(), l))
 }
 
 // mayServe returns an error if there are too few descriptors for this number of listeners,
@@ -136,24 +168,26 @@ func (p *places) divideFor(served int, l *port.OwnLimits) (descriptors.Budget, e
 func (p *places) mayServe(served int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, err := p.divideFor(served, &p.limits)
+	_, err := p.divideFor(needs{served, p.needs.perConnection}, &p.limits)
 	return err
 }
 
-// serve divides the descriptors for this number of listeners, services and connectors.
+// serve divides the descriptors for this number of listeners, services and connectors, and for
+// the connections of those in the data plane.
 func (p *places) serve(served int) {
+	n := needs{served, p.data.PerConnection()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if served == p.served {
+	if n == p.needs {
 		return
 	}
-	b, err := p.divideFor(served, &p.limits)
+	b, err := p.divideFor(n, &p.limits)
 	if err != nil { // an earlier start had more descriptors
 		p.log.Warn("descriptors are not divided anew", "error", err)
 		return
 	}
-	p.served, p.budget = served, b
-	p.apply()
+	p.needs = n
+	p.use(b)
 }
 
 // divided returns the current division, with the limits that can't be reached now.
@@ -170,7 +204,7 @@ func (p *places) divided() descriptors.Budget {
 func (p *places) descriptors() dataplane.Descriptors {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return dataplane.Descriptors{Connections: p.budget.Connections(), TCP: p.budget.TCP}
+	return dataplane.Descriptors{RDMA: p.budget.Connected(), TCP: p.budget.TCP}
 }
 
 // handshakes returns the number of descriptors for connections that are being made.

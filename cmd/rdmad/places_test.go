@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,5 +112,75 @@ func TestExportsShareDescriptors(t *testing.T) {
 	}
 	if err := opened[0].Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDescriptorsOfConnections: a configuration has as many connections as its providers,
+// services and connectors allow.
+func TestDescriptorsOfConnections(t *testing.T) {
+	nfs := []spec.Service{{Name: "s", NFS: new(spec.NFS)}}
+	forward := []spec.Service{{Name: "s", Forward: new(spec.Forward)}, {Name: "unused", Echo: new(spec.Echo)}}
+	listener := []spec.Listener{{Name: "l", Provider: "softiwarp", Service: "s"}}
+	for _, c := range []struct {
+		name string
+		all  spec.All
+		want needs
+	}{
+		{"nfs", spec.All{Services: nfs, Listeners: listener}, needs{2, 1}},
+		{"forward", spec.All{Services: forward, Listeners: listener}, needs{3, 2}},
+		{"forward without a listener", spec.All{Services: forward}, needs{2, 1}},
+		{"connector", spec.All{Services: nfs, Listeners: listener, Connectors: []spec.Connector{{Name: "c", Provider: "softiwarp"}}}, needs{3, 2}},
+	} {
+		if got := needsOf(&config.Config{All: c.all}); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestServiceChangesDescriptors: a listener whose service becomes forward has fewer connections,
+// and more again when it gets its service back. The log has the limit that can't be reached.
+func TestServiceChangesDescriptors(t *testing.T) {
+	r := startHere(t, t.TempDir(), "")
+	defer r.end()
+	p := r.places
+	var log bytes.Buffer // under p.mu
+	p.mu.Lock()
+	p.log, p.budget.Limit = slog.New(slog.NewTextHandler(&log, nil)), 20000
+	p.mu.Unlock()
+	if err := r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 10000 }, nil); err != nil {
+		t.Fatal(err)
+	}
+	give := func(service string) {
+		t.Helper()
+		if _, _, err := r.manager.Listeners.Update(t.Context(), "steady", func(l *spec.Listener) { l.Service = service }, manager.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// check waits until a listener that was replaced is gone.
+	check := func(what string, connections int) {
+		t.Helper()
+		b, began := p.divided(), time.Now()
+		for ; b.Connections() != connections; b = p.divided() {
+			if runtime.Gosched(); time.Since(began) > time.Minute {
+				t.Fatalf("%s: %d connections, want %d", what, b.Connections(), connections)
+			}
+		}
+		if few := connections < 10000; (len(b.Unreachable) > 0) != few {
+			t.Errorf("%s: unreachable %q", what, b.Unreachable)
+		}
+	}
+	if _, err := r.manager.Services.Add(t.Context(), spec.Service{Name: "up", Forward: &spec.Forward{Address: "127.0.0.1:1"}}); err != nil {
+		t.Fatal(err)
+	}
+	check("echo", 10092)
+	give("up")
+	check("forward", 5046)
+	give("test")
+	check("echo again", 10092)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	want := "limits.connections: 10000 can't be reached, 5046 of 2 files each can: only 20000 files may be open"
+	if n := strings.Count(log.String(), want); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
 }

@@ -1,7 +1,7 @@
 package connlimit
 
-// shed is how many places a newcomer frees in a group that exceeds a lowered limit, so that
-// the group shrinks.
+// shed is how many places a newcomer of weight 1 frees in a group that exceeds a lowered
+// limit, so that the group shrinks.
 const shed = 2
 
 // makeRoom chooses which places p takes in the full groups, beginning with its owner's
@@ -10,23 +10,32 @@ const shed = 2
 func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
 	var out evictions
 	for _, g := range t.groupsAbove(p) {
-		for n := 0; n < shed && g.full(); n++ {
+		for n := 0; n < max(shed, p.t.weight) && g.full(p); n++ {
 			m := g.giver(p)
 			if m != nil && g.t.mayLeave(out) {
 				out = append(out, eviction{m.place, g.t, Eviction{Reason: g.reason, Table: g.t.name, For: p.key, By: p.holder}})
 				m.place.exit()
 				continue
 			}
-			if g.size() < g.was {
-				break // one place freed for one newcomer
+			if g.size() < g.wasSize && (!g.heavy(p) || g.weight+p.t.weight <= g.wasWeight) {
+				break // one place freed for one newcomer, and as much weight
 			}
 			out.undo()
-			g.t.refused[g.reason]++
-			return nil, &RefusedError{Reason: g.reason, Table: g.t.name, Key: p.key, Limit: g.limit(), Leaving: m != nil}
+			return nil, g.refuse(p, m != nil)
 		}
 	}
 	out.commit()
 	return out, nil
+}
+
+// refuse counts and returns the refusal of p.
+func (g *group) refuse(p *Place, leaving bool) *RefusedError {
+	g.t.refused[g.reason]++
+	e := &RefusedError{Reason: g.reason, Table: g.t.name, Key: p.key, Limit: g.limit(), Leaving: leaving, Weight: g.heavy(p)}
+	if e.Weight {
+		e.Limit = g.size()
+	}
+	return e
 }
 
 // groupsAbove returns the groups that count p in t and above it, with their current sizes.
@@ -35,7 +44,7 @@ func (t *Table) groupsAbove(p *Place) (out []*group) {
 		out = append(out, t.groupsOf(p)...)
 	}
 	for _, g := range out {
-		g.was = g.size()
+		g.wasSize, g.wasWeight = g.size(), g.weight
 	}
 	return out
 }

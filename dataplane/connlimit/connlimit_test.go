@@ -118,6 +118,47 @@ func TestHalfOpenGoFirst(t *testing.T) {
 	}
 }
 
+// TestWeights: heavy places take as many light ones as they weigh, or none.
+func TestWeights(t *testing.T) {
+	root := New(start, Config{Limits: Limits{Total: 10, Weight: 10}})
+	light := New(start, Config{Name: "light", Parent: root})
+	heavy := New(start, Config{Name: "heavy", Parent: root, Weight: 3})
+	var all []*conn
+	var places []*Place
+	for i := range 9 {
+		c, p := admit(t, light, start, strconv.Itoa(i), Ordinary)
+		p.Touch(start)
+		all, places = append(all, c), append(places, p)
+	}
+	at := start.Add(Grace)
+	for _, p := range places[1:] {
+		p.Touch(at)
+	}
+	_, tenth := admit(t, root, at, "new", Ordinary)
+	tenth.Touch(at)
+	_, err := heavy.Admit(at, Name("heavy"), Ordinary, new(conn))
+	if e, ok := errors.AsType[*RefusedError](err); !ok || !e.Weight || e.Limit != 10 || e.Leaving || evicted(all) != 0 {
+		t.Errorf("with one idle connection: %v; %d evicted", err, evicted(all))
+	}
+	admit(t, heavy, at.Add(Grace), "heavy", Ordinary)
+	if n := evicted(all); n != 3 || root.Stats().Held != 8 {
+		t.Errorf("%d evicted for one of weight 3, %d held", n, root.Stats().Held)
+	}
+}
+
+// TestWeightOfKey: if Total places of a weight exceed Weight, one key has a quarter of it.
+func TestWeightOfKey(t *testing.T) {
+	root := New(start, Config{Limits: Limits{Total: 16, Weight: 16}})
+	heavy := New(start, Config{Name: "heavy", Parent: root, Weight: 2})
+	admit(t, heavy, start, "a", Ordinary)
+	admit(t, heavy, start, "a", Ordinary)
+	refused(t, heavy, start, "a", Ordinary, PerKey)
+	for range 12 {
+		admit(t, root, start, "b", Ordinary) // of weight 1, all of which fit
+	}
+	refused(t, heavy, start, "c", Ordinary, Total)
+}
+
 func TestKeyTakesItsOwn(t *testing.T) {
 	table := New(start, Config{Limits: Limits{Total: 10, PerKey: 2}})
 	other, p := admit(t, table, start, "b", Ordinary)

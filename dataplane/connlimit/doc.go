@@ -22,6 +22,10 @@
 // Tables form a tree: a connection needs a place in its table and in all tables above it.
 // If the table of all ports is the Parent of a port's table, both limits apply.
 //
+// Places of different tables may have different weights, for example the files that their
+// connections need, and a table above them may limit the sum ([Limits].Weight). A heavy newcomer
+// takes several light places, or is refused.
+//
 // The package does no I/O, and reads the clock only in Run. Its caller must
 //   - call Admit before it spends anything on a connection,
 //   - call Touch when the connection does something that counts as use, and when work in flight ends,

@@ -23,7 +23,9 @@ type group struct {
 	// half holds the half-open members in order of admission, used the others in
 	// order of their last known use.
 	half, used byTime
-	was        int // size before places were chosen for a newcomer
+	weight     int // sum of the members' weights
+	// Before places were chosen for a newcomer:
+	wasSize, wasWeight int
 
 	// Of an owner, in t.fair:
 	in    *groups // nil for none
@@ -58,9 +60,24 @@ func (g *group) limit() int {
 	return noLimit
 }
 
-func (g *group) full() bool {
+// full reports whether there is no room for p.
+func (g *group) full(p *Place) bool {
 	limit := g.limit()
-	return limit != noLimit && g.size() >= limit
+	return limit != noLimit && g.size() >= limit || g.heavy(p)
+}
+
+// heavy reports whether p's weight is too much.
+func (g *group) heavy(p *Place) bool {
+	l := &g.t.limits
+	switch {
+	case l.Weight == 0:
+		return false
+	case g.reason == Total:
+		return g.weight+p.t.weight > l.Weight
+	case g.reason == PerKey && l.Total*p.t.weight > l.Weight:
+		return g.weight+p.t.weight > max(l.Weight/4, p.t.weight)
+	}
+	return false
 }
 
 // giver returns the member whose place p may take, or nil.
@@ -183,6 +200,7 @@ func (p *Place) enter() {
 			m.in, m.seen = &g.used, active
 		}
 		heap.Push(m.in, m)
+		g.weight += p.t.weight
 		p.members = append(p.members, m)
 		if g.reason == PerKey {
 			g.t.owners[g.owner] = g
@@ -197,6 +215,7 @@ func (p *Place) enter() {
 func (p *Place) exit() {
 	for _, m := range p.members {
 		heap.Remove(m.in, m.index)
+		m.group.weight -= p.t.weight
 		if g := m.group; g.reason == PerKey {
 			g.t.fair.shrank(g)
 			if g.size() == 0 {

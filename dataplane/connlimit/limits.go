@@ -12,6 +12,9 @@ type Limits struct {
 	// KeyGrace replaces Grace when a newcomer takes a place of its own key. 0 means Grace.
 	// A short time lets a client in that did not end its earlier connections.
 	KeyGrace time.Duration
+	// Weight is the largest sum of the weights of the places. 0 means no limit. While Total
+	// places of a newcomer's weight would exceed it, places of one key may have a quarter of it.
+	Weight int
 	// Reserved is how many places of Total are reserved for class Reserved.
 	Reserved int
 	// Idle is the time without use after which Age evicts a connection. 0 means never.

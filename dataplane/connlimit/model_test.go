@@ -57,8 +57,8 @@ func newModel() *model {
 	m := &model{now: time.Unix(1e9, 0)}
 	root := New(m.now, Config{Name: "all", Limits: Limits{Total: 8, PerKey: 4, Reserved: 2}})
 	m.tables = []*Table{root}
-	for _, name := range []string{"left", "right"} {
-		m.tables = append(m.tables, New(m.now, Config{Name: name, Parent: root, Limits: Limits{Total: 5, PerKey: 3}}))
+	for i, name := range []string{"left", "right", "heavy"} {
+		m.tables = append(m.tables, New(m.now, Config{Name: name, Parent: root, Weight: i + 1, Limits: Limits{Total: 5, PerKey: 3}}))
 	}
 	return m
 }
@@ -75,6 +75,8 @@ type share struct {
 	table   *Table
 	reason  Reason
 	limit   int
+	weight  int // most weight; 0 means no limit
+	add     int // weight of the newcomer
 	holders []*holder
 }
 
@@ -82,6 +84,13 @@ type share struct {
 func (m *model) share(t *Table, r Reason, h *holder, others ...*holder) share {
 	l := t.Limits()
 	s := share{table: t, reason: r, limit: map[Reason]int{PerKey: l.PerKey, Kept: max(l.Total-l.Reserved, 0), Total: l.Total}[r]}
+	s.add = h.table.weight
+	switch {
+	case r == Total:
+		s.weight = l.Weight
+	case r == PerKey && l.Total*s.add > l.Weight && l.Weight > 0:
+		s.weight = max(l.Weight/4, s.add)
+	}
 	for _, o := range m.all {
 		if (o.held() || slices.Contains(others, o)) && slices.Contains(chain(o.table), t) && (r != PerKey || o.likes(h)) && (r != Kept || o.class == Ordinary) {
 			s.holders = append(s.holders, o)
@@ -136,6 +145,12 @@ func (m *model) mayGive(s share, h, o *holder) bool {
 // one below is free in it, too.
 func (m *model) hopeless(shares []share, h *holder) bool {
 	last := shares[len(shares)-1]
+	if over := weightOf(last.holders) + last.add - last.weight; last.weight > 0 && over > 0 {
+		mayGo := slices.DeleteFunc(slices.Clone(last.holders), func(o *holder) bool { return !m.mayGo(o) })
+		if weightOf(mayGo) < min(over, last.add) {
+			return true // unless those with fewer places may take enough, which depends on the order
+		}
+	}
 	return last.full() && !slices.ContainsFunc(last.holders, func(o *holder) bool {
 		return slices.ContainsFunc(shares, func(s share) bool {
 			return s.full() && slices.Contains(s.holders, o) && (m.mayGo(o) || m.mayGive(s, h, o))
@@ -143,7 +158,16 @@ func (m *model) hopeless(shares []share, h *holder) bool {
 	})
 }
 
-func (s share) full() bool { return len(s.holders) >= s.limit }
+func (s share) full() bool {
+	return len(s.holders) >= s.limit || s.weight > 0 && weightOf(s.holders)+s.add > s.weight
+}
+
+func weightOf(all []*holder) (n int) {
+	for _, h := range all {
+		n += h.table.weight
+	}
+	return n
+}
 
 func (m *model) admit(t *rapid.T) {
 	h := &holder{
@@ -168,8 +192,9 @@ func (m *model) admit(t *rapid.T) {
 		return
 	}
 	for _, s := range before {
-		if s.full() && !slices.ContainsFunc(lost, func(o *holder) bool { return slices.Contains(s.holders, o) }) {
-			t.Fatalf("admitted, and nobody of %s of %s has gone", s.reason, s.table.name)
+		gone := slices.DeleteFunc(slices.Clone(s.holders), (*holder).held)
+		if left := s.weight - weightOf(s.holders) + weightOf(gone); s.full() && (len(gone) == 0 || s.weight > 0 && left < s.add && weightOf(gone) < s.add) {
+			t.Fatalf("admitted, and only %d of %s of %s have gone", len(gone), s.reason, s.table.name)
 		}
 	}
 	slices.SortFunc(lost, func(a, b *holder) int { return a.turn - b.turn })
@@ -181,6 +206,9 @@ func (m *model) admit(t *rapid.T) {
 	for i, s := range m.sharesOf(h) {
 		if n := len(s.holders); n > max(s.limit, len(before[i].holders)) {
 			t.Fatalf("%d hold places of %s of %s, limit %d", n, s.reason, s.table.name, s.limit)
+		}
+		if n := weightOf(s.holders); s.weight > 0 && n > max(s.weight, weightOf(before[i].holders)) {
+			t.Fatalf("places of %s of %s have weight %d, limit %d", s.reason, s.table.name, n, s.weight)
 		}
 	}
 }
@@ -316,6 +344,7 @@ func TestModel(t *testing.T) {
 				table.SetLimits(Limits{
 					Total:    rapid.IntRange(1, 8).Draw(t, "total"),
 					PerKey:   rapid.IntRange(1, 5).Draw(t, "per key"),
+					Weight:   rapid.IntRange(0, 12).Draw(t, "weight"),
 					Reserved: rapid.IntRange(0, 2).Draw(t, "reserved"),
 					KeyGrace: time.Duration(rapid.SampledFrom([]int{0, 1, 2000, 5000}).Draw(t, "key grace")) * time.Millisecond,
 					Idle:     time.Duration(rapid.SampledFrom([]int{0, 5, 20}).Draw(t, "idle")) * time.Second,

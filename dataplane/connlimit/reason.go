@@ -29,6 +29,8 @@ type RefusedError struct {
 	Table  string // the table's Name
 	Key    Key
 	Limit  int
+	// Weight means that Limits.Weight allows no more than the Limit connections that there are.
+	Weight bool
 	// Leaving means that evicted connections have not left yet.
 	Leaving bool
 }

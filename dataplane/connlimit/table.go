@@ -34,6 +34,9 @@ type Config struct {
 	Name string
 	// Parent, if not nil, is a table in which each holder also needs a place.
 	Parent *Table
+	// Weight is the weight of each place of the table, in the table and in those above it.
+	// 0 means 1.
+	Weight int
 	Limits Limits
 }
 
@@ -41,6 +44,7 @@ type Config struct {
 type Table struct {
 	name   string
 	parent *Table
+	weight int
 	mu     *sync.Mutex // of the whole tree
 	start  time.Time
 
@@ -59,7 +63,7 @@ type Table struct {
 
 // New makes a table without holders.
 func New(now time.Time, cfg Config) *Table {
-	t := &Table{name: cfg.Name, parent: cfg.Parent, limits: cfg.Limits, owners: make(map[owner]*group), fair: newFair(), changed: make(chan struct{}, 1)}
+	t := &Table{name: cfg.Name, parent: cfg.Parent, weight: max(cfg.Weight, 1), limits: cfg.Limits, owners: make(map[owner]*group), fair: newFair(), changed: make(chan struct{}, 1)}
 	if p := cfg.Parent; p != nil {
 		t.mu, t.start = p.mu, p.start
 	} else {

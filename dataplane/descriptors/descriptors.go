@@ -13,11 +13,12 @@ import (
 
 // Want is what the configuration asks for.
 type Want struct {
-	Served      int // listeners, services and connectors
-	Connections int // RPC-over-RDMA connections
-	TCP         int // connections of NFS and MOUNT over TCP
-	Control     int // connections to the control plane
-	Metrics     int // connections to the metrics port
+	Served        int // listeners, services and connectors
+	Connections   int // RPC-over-RDMA connections
+	PerConnection int // the most descriptors that any of these needs; at least 1
+	TCP           int // connections of NFS and MOUNT over TCP
+	Control       int // connections to the control plane
+	Metrics       int // connections to the metrics port
 }
 
 // Budget is how many descriptors each use may have.
@@ -32,7 +33,7 @@ type Budget struct {
 	// Unreachable lists the limits that can't be reached, a line each.
 	Unreachable []string
 
-	served int
+	served, perRDMA int
 }
 
 // Own descriptors, and those that the others need at least.
@@ -46,7 +47,6 @@ const (
 const (
 	mostFiles    = 16384
 	mostTCP      = 8192
-	perRDMA      = 2    // an adapter's channels, or a connection that is passed on
 	perClient    = 2    // some connections to the control plane are being identified
 	mostClosing  = 1024 // connections whose last bytes go out
 	perListener  = 256  // connections being made
@@ -85,7 +85,7 @@ func Open() int {
 
 // Divide divides limit descriptors. The error is a *TooFewError.
 func Divide(limit int, w Want) (Budget, error) {
-	b := Budget{Limit: limit, Own: ownFiles + perServed*w.Served, served: w.Served}
+	b := Budget{Limit: limit, Own: ownFiles + perServed*w.Served, served: w.Served, perRDMA: max(w.PerConnection, 1)}
 	rest := limit - b.Own
 	if rest < leastRest {
 		return b, &TooFewError{Limit: limit, Least: b.Own + leastRest, Served: w.Served}
@@ -106,8 +106,11 @@ func (b *Budget) Handshakes() int {
 	return min(b.RDMA*2/5, mostClosing+perListener*b.served)
 }
 
-// Connections is the most RPC-over-RDMA connections.
-func (b *Budget) Connections() int { return (b.RDMA - b.Handshakes()) / perRDMA }
+// Connected is how many descriptors RPC-over-RDMA connections that are up may have.
+func (b *Budget) Connected() int { return b.RDMA - b.Handshakes() }
+
+// Connections is the most RPC-over-RDMA connections, if each needs Want.PerConnection.
+func (b *Budget) Connections() int { return b.Connected() / b.perRDMA }
 
 // ControlClients is the most connections of identified clients.
 func (b *Budget) ControlClients() int { return max(b.Control/perClient, 1) }
@@ -115,20 +118,27 @@ func (b *Budget) ControlClients() int { return max(b.Control/perClient, 1) }
 // Scrapers is the most connections to the metrics port.
 func (b *Budget) Scrapers() int { return max(b.Metrics, 1) }
 
+// connections is the key of the limit of RPC-over-RDMA connections.
+const connections = "limits.connections"
+
 // unreachable lists the limits that can't be reached, and what to do.
 func (b *Budget) unreachable(w Want) (out []string) {
 	for _, l := range []struct {
 		key        string
 		want, have int
 	}{
-		{"limits.connections", w.Connections, b.Connections()},
+		{connections, w.Connections, b.Connections()},
 		{"limits.tcp_connections", w.TCP, b.TCP},
 		{"limits.control.connections", w.Control, b.ControlClients()},
 		{"limits.metrics.connections", w.Metrics, b.Scrapers()},
 	} {
 		if l.want > l.have {
-			out = append(out, fmt.Sprintf("%s: %d can't be reached, %d can: only %d files may be open; "+
-				"raise ulimit -n, or LimitNOFILE of the service", l.key, l.want, l.have, b.Limit))
+			each := ""
+			if l.key == connections && b.perRDMA > 1 {
+				each = fmt.Sprintf(" of %d files each", b.perRDMA)
+			}
+			out = append(out, fmt.Sprintf("%s: %d can't be reached, %d%s can: only %d files may be open; "+
+				"raise ulimit -n, or LimitNOFILE of the service", l.key, l.want, l.have, each, b.Limit))
 		}
 	}
 	return out

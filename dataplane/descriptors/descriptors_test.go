@@ -17,6 +17,8 @@ func TestNothingIsGivenTwice(t *testing.T) {
 			TCP:         rapid.IntRange(1, 65536).Draw(t, "tcp"),
 			Control:     rapid.IntRange(1, 65536).Draw(t, "control"),
 			Metrics:     rapid.IntRange(1, 65536).Draw(t, "metrics"),
+
+			PerConnection: rapid.IntRange(0, 3).Draw(t, "per connection"),
 		}
 		b, err := Divide(rapid.IntRange(64, 1<<20).Draw(t, "limit"), w)
 		if least := ownFiles + perServed*w.Served + leastRest; b.Limit < least {
@@ -31,7 +33,7 @@ func TestNothingIsGivenTwice(t *testing.T) {
 		if min(b.Own, b.Control, b.Metrics, b.Files, b.TCP, b.RDMA, b.Handshakes(), b.Connections()) < 1 {
 			t.Fatalf("%+v leaves somebody without", b)
 		}
-		if b.Connections()*perRDMA+b.Handshakes() > b.RDMA || b.ControlClients()*perClient > max(b.Control, perClient) {
+		if b.Connections()*max(w.PerConnection, 1) > b.Connected() || b.Connected()+b.Handshakes() > b.RDMA || b.ControlClients()*perClient > max(b.Control, perClient) {
 			t.Fatalf("%+v: more connections than descriptors", b)
 		}
 	})
@@ -49,6 +51,22 @@ func TestLeast(t *testing.T) {
 	b, err := Divide(152, w)
 	if err != nil || b.Connections() < 8 || b.TCP < 8 || b.Files < 16 || b.ControlClients() < 4 || b.Scrapers() < 4 {
 		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// TestTenThousand: 10,000 connections of one descriptor each fit in 20,000 files, and others do
+// not.
+func TestTenThousand(t *testing.T) {
+	for each, want := range map[int]int{1: 10353, 2: 5176, 3: 3451} {
+		b, err := Divide(20000, Want{Served: 2, Connections: 10000, PerConnection: each, TCP: 1024, Control: 256, Metrics: 64})
+		if err != nil || b.Connections() != want || b.Connected() != 10353 || b.Handshakes() != 1536 || (len(b.Unreachable) > 0) != (want < 10000) {
+			t.Errorf("%d descriptors each: %d, %+v, %v", each, b.Connections(), b, err)
+		}
+		text := "limits.connections: 10000 can't be reached, 5176 of 2 files each can: only 20000 files may be open; " +
+			"raise ulimit -n, or LimitNOFILE of the service"
+		if each == 2 && b.Unreachable[0] != text {
+			t.Errorf("got  %s\nwant %s", b.Unreachable[0], text)
+		}
 	}
 }
 

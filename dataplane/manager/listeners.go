@@ -43,7 +43,8 @@ func (m listeners) make(ctx context.Context, l *spec.Listener, c *Change) (runni
 		return nil, err
 	}
 	want := dataplane.ListenerConfig{
-		Name: l.Name, Provider: p, Address: l.Address, Service: l.Service, Handler: s.Service, Limits: l.Limits, Access: l.Access,
+		Name: l.Name, Provider: p, Address: l.Address, Service: l.Service, Handler: s.Service, Descriptors: s.descriptors,
+		Limits: l.Limits, Access: l.Access,
 	}
 	if from := c.heldAt(l); from != nil {
 		want.From = from.Listener

@@ -48,7 +48,7 @@ func (m services) make(ctx context.Context, s *spec.Service, _ *Change) (running
 	if err != nil {
 		return nil, err
 	}
-	return &serving{Service: r, m: m.Manager, name: s.Name}, nil
+	return &serving{Service: r, m: m.Manager, name: s.Name, descriptors: s.Descriptors()}, nil
 }
 
 func (services) sameBinding(a, b *spec.Service) bool { return reflect.DeepEqual(a, b) }
@@ -100,8 +100,9 @@ func (m *Manager) usersLocked(service string) (names []string) {
 // serving is a running service.
 type serving struct {
 	Service
-	m    *Manager
-	name string
+	m           *Manager
+	name        string
+	descriptors int // for each connection
 }
 
 func (*serving) Enter() {}

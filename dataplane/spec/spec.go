@@ -100,6 +100,15 @@ func (s *Service) Kind() string {
 	return kind
 }
 
+// Descriptors returns the number of file descriptors that the service opens for each connection
+// of a client: the connection to the server of forward.
+func (s *Service) Descriptors() int {
+	if s.Forward != nil {
+		return 1
+	}
+	return 0
+}
+
 // Named is a specification with a name, which is unique among its kind.
 type Named interface {
 	Listener | Connector | Service

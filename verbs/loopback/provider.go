@@ -62,6 +62,9 @@ func New(c Config) *Provider {
 // Name returns "loopback".
 func (p *Provider) Name() string { return "loopback" }
 
+// Descriptors returns 0.
+func (p *Provider) Descriptors() int { return 0 }
+
 // Device returns the provider's only device.
 func (p *Provider) Device() verbs.Device { return p.dev }
 

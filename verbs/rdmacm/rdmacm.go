@@ -39,6 +39,9 @@ type Provider interface {
 	// Device returns the device for connections if the address does not decide it.
 	// ID.Device returns the device of a connection.
 	Device() verbs.Device
+	// Descriptors returns the number of file descriptors that a connection with one
+	// completion queue needs.
+	Descriptors() int
 	// Listen binds to host:port. Port 0 selects a free port.
 	Listen(ctx context.Context, address string) (Listener, error)
 	// Resolve makes an identifier for a connection to host:port and finds its device

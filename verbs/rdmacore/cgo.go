@@ -28,6 +28,11 @@ import (
 // ProviderName is the name under which the provider is configured.
 const ProviderName = "rdmacore"
 
+// Descriptors is the number of file descriptors of a connection: the completion channel of its
+// queue, and a duplicate of that for the runtime's poller. Connections share the channel of the
+// connection manager.
+const Descriptors = 2
+
 // failed returns an error for the shim's return code, or nil for 0.
 func failed(what string, rc C.int) error {
 	if rc == 0 {

@@ -163,6 +163,9 @@ func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 // Name returns ProviderName.
 func (p *Provider) Name() string { return ProviderName }
 
+// Descriptors returns Descriptors.
+func (p *Provider) Descriptors() int { return Descriptors }
+
 // Device returns the configured device, or the first one that is up. If that device is
 // gone, it returns the next one in use.
 func (p *Provider) Device() verbs.Device {

@@ -36,8 +36,14 @@ func New(config Config) (*Provider, error) {
 	return p, nil
 }
 
+// Descriptors is the number of file descriptors of a connection: its socket.
+const Descriptors = 1
+
 // Name returns ProviderName.
 func (p *Provider) Name() string { return ProviderName }
+
+// Descriptors returns Descriptors.
+func (p *Provider) Descriptors() int { return Descriptors }
 
 // Device returns the provider's only device.
 func (p *Provider) Device() verbs.Device { return p.dev }

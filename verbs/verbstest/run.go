@@ -98,5 +98,6 @@ var suite = []struct {
 	{"ConcurrentPosts", testConcurrentPosts, nil},
 	{"Transfers", testTransfers, nil},
 	{"ManyConnections", testManyConnections, nil},
+	{"Descriptors", testDescriptors, nil},
 	{"RandomPrograms", testRandomPrograms, nil},
 }

@@ -16,7 +16,7 @@ var elsewhere = map[string]string{
 func Absent() map[string]string {
 	absent := make(map[string]string)
 	for name, how := range elsewhere {
-		if makers[name] == nil {
+		if _, ok := makers[name]; !ok {
 			absent[name] = how
 		}
 	}

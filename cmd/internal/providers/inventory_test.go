@@ -11,7 +11,7 @@ import (
 func TestInventory(t *testing.T) {
 	all := Inventory()
 	for _, p := range all {
-		if (makers[p.Name] != nil) != p.BuiltIn || p.BuiltIn != (p.Note == "") {
+		if _, ok := makers[p.Name]; ok != p.BuiltIn || p.BuiltIn != (p.Note == "") {
 			t.Errorf("got %+v", p)
 		}
 	}

@@ -33,12 +33,22 @@ type Options struct {
 // before anything runs.
 var Around func(rdmacm.Provider) rdmacm.Provider
 
-// makers are the providers of this build.
-var makers = map[string]func(*Options) (rdmacm.Provider, error){
-	"softiwarp": func(o *Options) (rdmacm.Provider, error) {
-		return softiwarp.New(softiwarp.Config{Logger: o.Logger, Descriptors: o.Handshakes})
-	},
+// maker makes a provider.
+type maker struct {
+	open        func(*Options) (rdmacm.Provider, error)
+	descriptors int // see rdmacm.Provider
 }
+
+// makers are the providers of this build.
+var makers = map[string]maker{
+	softiwarp.ProviderName: {func(o *Options) (rdmacm.Provider, error) {
+		return softiwarp.New(softiwarp.Config{Logger: o.Logger, Descriptors: o.Handshakes})
+	}, softiwarp.Descriptors},
+}
+
+// Descriptors returns the number of file descriptors that a connection of a provider needs, or 0
+// if this build has no provider of that name.
+func Descriptors(name string) int { return makers[name].descriptors }
 
 // Names returns the names of the providers in this build, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(makers)) }
@@ -53,11 +63,11 @@ func (e *UnknownError) Error() string {
 // Open makes the provider of a name. The caller closes it. The error is an *UnknownError or
 // the provider's own, with its name.
 func Open(name string, o Options) (rdmacm.Provider, error) {
-	mk := makers[name]
-	if mk == nil {
+	mk, ok := makers[name]
+	if !ok {
 		return nil, &UnknownError{Name: name}
 	}
-	p, err := mk(&o)
+	p, err := mk.open(&o)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", name, err)
 	}

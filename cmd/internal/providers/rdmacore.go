@@ -8,12 +8,12 @@ import (
 )
 
 func init() {
-	makers[rdmacore.ProviderName] = func(o *Options) (rdmacm.Provider, error) {
+	makers[rdmacore.ProviderName] = maker{func(o *Options) (rdmacm.Provider, error) {
 		p, err := rdmacore.New(rdmacore.Config{Logger: o.Logger, Tuning: o.Rdmacore})
 		if err != nil {
 			return nil, err
 		}
 		return p, nil
-	}
+	}, rdmacore.Descriptors}
 	describe = rdmacore.Describe
 }
