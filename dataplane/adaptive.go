@@ -88,6 +88,8 @@ type division struct {
 	mu         sync.Mutex // held during a step; Dataplane.mu may be taken while it is held
 	controller adaptive.Controller
 	steps      uint
+	seen       sight // at the last step
+	quiet      int   // ticks since the last step
 	conns      []*conn
 	listeners  []*Listener
 	claims     []*adaptive.Conn
@@ -138,17 +140,46 @@ func (v *division) wake() {
 func (v *division) run(ctx context.Context, d *Dataplane) {
 	t := time.NewTicker(adaptive.Period)
 	defer t.Stop()
-	for split := true; ; {
-		v.step(d, split)
+	v.step(d, true)
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			split = false
+			if !v.rests(d) {
+				v.step(d, false)
+			}
 		case <-v.soon:
-			split = true
+			v.step(d, true)
 		}
 	}
+}
+
+// sight is what a step saw of the data plane.
+type sight struct {
+	changes, revision uint64 // of the registry, and of the settings
+	// divides means that the division has something to decide at each tick: connections with the
+	// adaptive policy, or of connectors.
+	divides bool
+}
+
+// rests reports whether a tick needs no step. While all connections have the fixed policy and
+// none comes or goes, one step in splitEvery is enough. Otherwise thousands of connections that
+// seldom call would cost more processor time here than for their calls' service.
+func (v *division) rests(d *Dataplane) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v.quiet++; v.quiet >= splitEvery || v.seen != (sight{changes: d.conns.changes, revision: d.revision}) {
+		return false
+	}
+	v.steps++
+	for _, l := range d.listeners {
+		l.observe()
+		l.delay.Store(int64(l.sharing.group.Delay))
+	}
+	return true
 }
 
 // step divides once. With split it also divides the listeners' memory, even if that is not
@@ -159,6 +190,7 @@ func (v *division) step(d *Dataplane, split bool) (free int64) {
 	if split {
 		v.steps = 0
 	}
+	v.quiet = 0
 	v.look(d)
 	v.grants()
 	v.memory()
@@ -194,6 +226,7 @@ func (v *division) look(d *Dataplane) {
 	for _, others := range []map[*Listener]struct{}{d.prepared, d.leaving} {
 		v.listeners = slices.AppendSeq(v.listeners, maps.Keys(others))
 	}
+	v.seen = sight{changes: d.conns.changes, revision: d.revision}
 	var taken int64
 	for _, c := range d.conns.all {
 		if c.rc != nil { // on a connector's connection the peer grants
@@ -201,6 +234,7 @@ func (v *division) look(d *Dataplane) {
 		}
 		if c.memory != nil {
 			taken += c.memory().Registered
+			v.seen.divides = true
 		}
 	}
 	v.connectors.Store(taken)
@@ -264,6 +298,7 @@ func (v *division) grants() {
 		free -= c.measure()
 		if c.sharing.conn.Group != nil {
 			v.claims = append(v.claims, &c.sharing.conn)
+			v.seen.divides = true
 		}
 	}
 	v.controller.Step(v.claims, v.groups, free)

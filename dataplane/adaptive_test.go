@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -336,4 +337,39 @@ func TestAdaptiveBegins(t *testing.T) {
 			t.Errorf("adaptive again: %d", n)
 		}
 	})
+}
+
+// TestDivisionRests: while all connections have the fixed policy and none comes, goes or changes,
+// one tick in splitEvery divides. With the adaptive policy each one does.
+func TestDivisionRests(t *testing.T) {
+	p := newPlane(t, Config{})
+	p.Start()
+	v := &p.division
+	v.end() // the ticks are the test's
+	address := p.listen("l", echo.New())
+	ticks := func(what string, want ...bool) {
+		t.Helper()
+		for i, w := range want {
+			rests := v.rests(p.Dataplane)
+			if !rests {
+				v.step(p.Dataplane, false)
+			}
+			if rests != w {
+				t.Fatalf("%s: tick %d rests: %v", what, i, rests)
+			}
+		}
+	}
+	rest := slices.Repeat([]bool{true}, splitEvery-1)
+	ticks("without connections", append(rest, false, true)...)
+	c, _ := p.dial(address, nil)
+	ticks("a new connection", append(append([]bool{false}, rest...), false, true)...)
+	p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.CreditsPolicy = rpcrdma.CreditsAdaptive })}, nil)
+	p.next(ConnChanged)
+	ticks("the adaptive policy", false, false, false)
+	p.ApplySettings(Update{Resolve: resolver(func(*rpcrdma.Settings) {})}, nil)
+	p.next(ConnChanged)
+	ticks("the fixed policy", false, true, true)
+	c.Close()
+	p.next(ConnDown)
+	ticks("a connection that went", false, true)
 }
