@@ -70,6 +70,18 @@ func TestTenThousand(t *testing.T) {
 	}
 }
 
+// TestScale: docs/scale.md has the descriptors for so many connections.
+func TestScale(t *testing.T) {
+	for _, c := range []struct{ connections, each, limit int }{
+		{4096, 1, 10000}, {4096, 2, 17000}, {4096, 3, 23100}, {10000, 1, 19500}, {10000, 2, 35500}, {10000, 3, 51500},
+	} {
+		b, err := Divide(c.limit, Want{Served: 2, Connections: c.connections, PerConnection: c.each, TCP: 1024, Control: 256, Metrics: 64})
+		if err != nil || len(b.Unreachable) > 0 || b.Connections() > c.connections*11/10 {
+			t.Errorf("%+v: %d, %q, %v", c, b.Connections(), b.Unreachable, err)
+		}
+	}
+}
+
 func TestProblems(t *testing.T) {
 	w := Want{Served: 2, Connections: 4096, TCP: 1024, Control: 256, Metrics: 64}
 	b, err := Divide(65536, w)
