@@ -18,7 +18,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
-// connections needs two descriptors of rdmad for each: see ulimit -n.
+// connections needs a descriptor of rdmad and one of this process for each: see ulimit -n.
 var connections = flag.Int("connections", 10000, "BenchmarkMany's connections")
 
 const (
@@ -28,7 +28,8 @@ const (
 
 // BenchmarkMany measures many connections with one call per second each, beside one busy
 // connection: processor time of rdmad for a call, connections accepted per second, memory,
-// and the time of a settings update over all of them.
+// descriptors, and the time of a settings update over all of them. The calls are counted twice: from
+// the first one on, when almost each call is the first to use its receive's memory, and later.
 func BenchmarkMany(b *testing.B) {
 	d := start(b, fmt.Sprintf("limits: {connections: %d, connections_per_peer: %d, memory: %d}\n", *connections+10, *connections+10, 2<<30))
 	p, err := softiwarp.New(softiwarp.Config{})
@@ -50,13 +51,17 @@ func BenchmarkMany(b *testing.B) {
 		clients := d.dialMany(b, p)
 		b.ReportMetric(float64(len(clients))/time.Since(began).Seconds(), "accepts/s")
 		rare := d.perCall(b, func() int { return callSeldom(b, clients) })
+		later := d.perCall(b, func() int { return callSeldom(b, clients) })
 		b.ReportMetric(float64(d.resident(b)-before)/float64(len(clients))/1024, "KiB/connection")
+		b.ReportMetric(float64(d.descriptors(b)), "descriptors")
 		began = time.Now()
 		d.rdmactl(b, "settings", "set", fmt.Sprint("ddp.min_chunk=", 4096+1024*update))
 		b.ReportMetric(time.Since(began).Seconds(), "s/update")
 		b.ReportMetric(busy.Seconds()*1e6, "us/call-of-one")
 		b.ReportMetric(rare.Seconds()*1e6, "us/call-of-many")
 		b.ReportMetric(rare.Seconds()/busy.Seconds(), "ratio")
+		b.ReportMetric(later.Seconds()*1e6, "us/call-later")
+		b.ReportMetric(later.Seconds()/busy.Seconds(), "ratio-later")
 		b.ReportMetric(0, "ns/op")
 		for _, c := range clients {
 			c.Close()
@@ -151,6 +156,15 @@ func (d *daemon) processor(b *testing.B) time.Duration {
 func (d *daemon) resident(b *testing.B) int {
 	pages, _ := strconv.Atoi(string(bytes.Fields(d.proc(b, "statm"))[1]))
 	return pages * os.Getpagesize()
+}
+
+// descriptors returns how many files rdmad has open.
+func (d *daemon) descriptors(b *testing.B) int {
+	names, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(d.pid), "fd"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return len(names)
 }
 
 func (d *daemon) proc(b *testing.B, name string) []byte {

@@ -11,6 +11,8 @@ type Attack struct {
 	Control Control
 	// Root means that root must start rdmad and the attacker.
 	Root bool
+	// Connections is limits.connections. 0 means the default.
+	Connections int
 	// Files is the number of descriptors that rdmad may have. 0 means as many
 	// as this process.
 	Files int

@@ -83,10 +83,17 @@ services:
 	if a.Deleted {
 		config += "  - {name: deleted, nfs: {path: ./deleted, tcp_listen: \"127.0.0.1:0\"}}\n"
 	}
+	var limits []string
+	if a.Connections != 0 {
+		limits = append(limits, fmt.Sprint("connections: ", a.Connections))
+	}
 	if d.memory != 0 {
-		config += fmt.Sprintf("limits: {memory: %d}\n", d.memory)
+		limits = append(limits, fmt.Sprint("memory: ", d.memory))
 	} else {
 		d.memory = defaultMemory
+	}
+	if limits != nil {
+		config += "limits: {" + strings.Join(limits, ", ") + "}\n"
 	}
 	for _, path := range []string{d.target.Export, d.target.Outside, filepath.Join(dir, "deleted")} {
 		err = errors.Join(err, os.Mkdir(path, 0o755))

@@ -2,6 +2,7 @@ package siege
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -17,13 +18,27 @@ import (
 // descriptors for them, as the systemd unit does.
 const idleClients = 4096
 
-// places is the same for the descriptors that there are here.
+// idle may ask for more clients, up to 10,000: docs/scale.md has the limits for them.
+var idle = flag.Int("idle", idleClients, "TestIdleClients' clients")
+
+// scaled returns the limits for the clients: for more than the default, those of docs/scale.md.
+func scaled() (a Attack, memory int64) {
+	if *idle <= idleClients {
+		return a, 0
+	}
+	return Attack{Connections: *idle}, 2 << 30
+}
+
+// places returns how many of the clients the descriptors here allow.
 func places(t *testing.T) int {
 	limit, err := budget.Limit()
 	must(t, err)
 	b, err := budget.Divide(limit, budget.Want{Served: 2, Control: 256, Metrics: 64})
 	must(t, err)
-	return min(idleClients, b.Connections())
+	if b.Connections() < *idle && *idle > idleClients {
+		t.Fatalf("there are descriptors for %d clients", b.Connections())
+	}
+	return min(*idle, b.Connections())
 }
 
 // allowance is what rdmad may start for all of them together, in goroutines.
@@ -37,7 +52,8 @@ func TestIdleClients(t *testing.T) {
 	bin, dir := openDir(t), t.TempDir()
 	rdmad := filepath.Join(bin, "rdmad")
 	build(t, rdmad, "../../cmd/rdmad")
-	d, err := startDaemon(rdmad, dir, &Attack{}, 0)
+	a, memory := scaled()
+	d, err := startDaemon(rdmad, dir, &a, memory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +80,12 @@ func TestIdleClients(t *testing.T) {
 			t.Fatalf("%.0f goroutines for %.0f clients", after.goroutines-before.goroutines, n)
 		}
 	}
-	t.Logf("%d clients: %.1f goroutines, %.1f KiB of RSS, %.1f KiB of heap and stacks, and %.1f KiB registered for each", len(clients),
-		(after.goroutines-before.goroutines)/n, (after.rss-before.rss)/n/1024, (after.heap-before.heap)/n/1024, (after.registered-before.registered)/n/1024)
+	t.Logf("%d clients: %.1f goroutines, %.1f KiB of RSS, %.1f KiB of heap and stacks, and %.1f KiB registered for each; %.0f MiB of RSS and %d files in all", len(clients),
+		(after.goroutines-before.goroutines)/n, (after.rss-before.rss)/n/1024, (after.heap-before.heap)/n/1024, (after.registered-before.registered)/n/1024,
+		after.rss/(1<<20), d.descriptors())
+	if files := d.descriptors(); files > len(clients)+allowance {
+		t.Errorf("%d files are open for %d clients", files, len(clients))
+	}
 	for _, c := range clients {
 		c.conn.Close()
 	}
