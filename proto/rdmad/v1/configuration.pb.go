@@ -133,9 +133,9 @@ type ExportConfigurationResponse struct {
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// Revision of the settings.
 	Revision uint32 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// What rdmad does not serve and the file therefore does not have, each with
-	// the reason, for people: elements that failed or are being removed, and
-	// settings of listeners that do not exist.
+	// The elements that the file leaves out because rdmad does not serve them,
+	// one text for people each, with the reason. The element failed, or is being
+	// removed, or is the settings of a listener that does not exist.
 	LeftOut       []string `protobuf:"bytes,3,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
