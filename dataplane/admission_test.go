@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -45,7 +44,7 @@ func (p *plane) listenWith(name string, l Limits, a Access) string {
 // connect dials from a host and waits until the plane has seen it.
 func (p *plane) connect(from rdmacm.Provider, address string) *rpcrdma.Client {
 	p.t.Helper()
-	c, err := rpcrdma.Dial(p.t.Context(), refereetest.Around(p.t, from), address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+	c, err := p.open(refereetest.Around(p.t, from), address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -57,7 +56,7 @@ func (p *plane) connect(from rdmacm.Provider, address string) *rpcrdma.Client {
 // rejected dials from a host, which must be rejected.
 func (p *plane) rejected(from rdmacm.Provider, address string) {
 	p.t.Helper()
-	c, err := rpcrdma.Dial(p.t.Context(), refereetest.Around(p.t, from), address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+	c, err := p.open(refereetest.Around(p.t, from), address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 	if err == nil {
 		c.Close()
 	}
@@ -290,7 +289,7 @@ func TestFloodOfOnePeer(t *testing.T) {
 		}
 		calls++
 		if calls%500 == 0 {
-			if err := comeAndGo(t.Context(), refereetest.Around(t, good), a); err != nil {
+			if err := p.comeAndGo(refereetest.Around(t, good), a); err != nil {
 				t.Errorf("a new connection of the other peer: %v", err)
 				continue
 			}
@@ -316,10 +315,10 @@ func TestFloodOfOnePeer(t *testing.T) {
 }
 
 // comeAndGo opens a connection, makes a call and closes it.
-func comeAndGo(ctx context.Context, from rdmacm.Provider, address string) error {
-	c, err := rpcrdma.Dial(ctx, from, address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+func (p *plane) comeAndGo(from rdmacm.Provider, address string) error {
+	c, err := p.open(from, address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 	if err != nil {
 		return fmt.Errorf("dial: %w", err)
 	}
-	return errors.Join(null(ctx, c), c.Close())
+	return errors.Join(null(p.t.Context(), c), c.Close())
 }

@@ -76,7 +76,7 @@ func TestNobodyIsServedBeforeStart(t *testing.T) {
 	addr := p.listen("a", echo.New())
 	connected := make(chan error, 1)
 	go func() {
-		c, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{})
+		c, err := p.open(p.judged, addr, rpcrdma.DialConfig{})
 		if err == nil {
 			c.Close()
 		}
@@ -134,7 +134,7 @@ func TestConnectionLimit(t *testing.T) {
 	p.Start()
 	first, _ := p.dial(addr, nil)
 	p.dial(addr, nil)
-	_, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{})
+	_, err := p.open(p.judged, addr, rpcrdma.DialConfig{})
 	var rejected *rdmacm.RejectedError
 	if !errors.As(err, &rejected) {
 		t.Errorf("a third one: %v", err)
@@ -257,7 +257,7 @@ func TestShutdownFinishesEverything(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{}); !errors.Is(err, rdmacm.ErrUnreachable) {
+	if _, err := p.open(p.judged, addr, rpcrdma.DialConfig{}); !errors.Is(err, rdmacm.ErrUnreachable) {
 		t.Errorf("connecting afterwards: %v", err)
 	}
 	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0"}); !errors.Is(err, ErrShutdown) {
@@ -313,7 +313,7 @@ func TestManyConnectionsAtOnce(t *testing.T) {
 	failed := make(chan error, conns)
 	for range conns {
 		go func() {
-			c, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+			c, err := p.open(p.judged, addr, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 			if err == nil {
 				err = errors.Join(null(t.Context(), c), c.Close())
 			}

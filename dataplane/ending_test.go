@@ -200,7 +200,7 @@ func TestNoCallIsLostElsewhere(t *testing.T) {
 	}
 	for i := range rounds {
 		other := p.listenWith("other", Limits{}, Access{})
-		if err := comeAndGo(t.Context(), p.judged, other); err != nil {
+		if err := p.comeAndGo(p.judged, other); err != nil {
 			t.Error(err)
 		}
 		deny := prefixes(t, "192.0.2.0/24")

@@ -126,7 +126,7 @@ func TestMemoryMakesPlaces(t *testing.T) {
 		}
 		time.Sleep(connlimit.FairGrace)
 		for range room / 2 {
-			c, err := rpcrdma.Dial(t.Context(), p.host("192.0.2.1"), a, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+			c, err := p.open(p.host("192.0.2.1"), a, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,10 +3,12 @@ package dataplane
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -50,6 +52,9 @@ func newPlaneOn(t *testing.T, network loopback.FabricConfig, cfg Config) *plane 
 	p.events = p.Subscribe(1 << 16)
 	t.Cleanup(func() {
 		p.Shutdown(context.Background())
+		if taken := p.handshakesTaken(); taken != "" {
+			t.Errorf("after the shutdown: %s", taken)
+		}
 		if err := p.p.Close(); err != nil {
 			t.Errorf("provider: %v", err)
 		}
@@ -69,11 +74,42 @@ func (p *plane) listen(name string, h oncrpc.Handler) string {
 	return info.Address.String()
 }
 
+// patience is how long a client waits for a listener. It is longer than any machine takes.
+const patience = 2 * time.Minute
+
+// open connects. A listener that has no place for a handshake answers nobody: the error then
+// says which places are taken.
+func (p *plane) open(from rdmacm.Provider, address string, cfg rpcrdma.DialConfig) (*rpcrdma.Client, error) {
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	c, err := rpcrdma.Dial(ctx, from, address, cfg)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("%s did not answer within %s (%s): %w", address, patience, p.handshakesTaken(), err)
+	}
+	return c, err
+}
+
+// handshakesTaken says how many places of handshakes are taken, "" for none.
+func (p *plane) handshakesTaken() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var taken []string
+	if n, _ := p.handshakes.Used(); n != 0 {
+		taken = append(taken, fmt.Sprintf("%d places of handshakes are taken in all", n))
+	}
+	for name, l := range p.listeners {
+		if n, _ := l.handshakes.Used(); n != 0 {
+			taken = append(taken, fmt.Sprintf("%d of listener %s", n, name))
+		}
+	}
+	return strings.Join(taken, ", ")
+}
+
 // dial connects and waits until the plane has seen it. The client is closed
 // with the test.
 func (p *plane) dial(address string, s *rpcrdma.Settings) (*rpcrdma.Client, ConnInfo) {
 	p.t.Helper()
-	c, err := rpcrdma.Dial(p.t.Context(), p.judged, address, rpcrdma.DialConfig{Settings: s})
+	c, err := p.open(p.judged, address, rpcrdma.DialConfig{Settings: s})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestServiceThatCantServeRejects(t *testing.T) {
 	p := newPlane(t, Config{})
 	addr := p.listen("a", &opener{err: errors.New("no upstream")})
 	p.Start()
-	if c, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{}); err == nil {
+	if c, err := p.open(p.judged, addr, rpcrdma.DialConfig{}); err == nil {
 		c.Close()
 		t.Fatal("accepted")
 	}

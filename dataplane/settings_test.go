@@ -132,7 +132,7 @@ func TestNoConnectionMissesAChange(t *testing.T) {
 	for range clients {
 		dialers.Go(func() {
 			for i := 0; ctx.Err() == nil && i < 20; i++ {
-				c, err := rpcrdma.Dial(t.Context(), p.judged, addr, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
+				c, err := p.open(p.judged, addr, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 				if err != nil {
 					t.Error(err)
 					return
