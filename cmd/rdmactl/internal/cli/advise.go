@@ -30,8 +30,6 @@ func newSettingsAdvise(a *app) *cobra.Command {
 		Long:  adviseHelp,
 		Example: `  rdmactl settings advise --scope listener/nfs
   rdmactl settings advise --apply --yes --confirm-within 5m`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	scope := a.scopeFlag(cmd)
 	apply := cmd.Flags().Bool("apply", false, "set them")

@@ -1,20 +1,15 @@
 package cli
 
 import (
-	"context"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
-
-// auditPage is the most entries that rdmad gives at once.
-const auditPage = 1000
 
 func newAudit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -25,16 +20,12 @@ or refused, and the changes that rdmad made by itself. JSON and YAML have the
 complete requests. You need the role admin.`,
 		Example: `  rdmactl audit --since 24h
   rdmactl audit --since 2026-11-20 --actor alice --limit 0 -o json`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	since := cmd.Flags().String("since", "", "only entries since a time (2026-11-20T09:30:00Z), a day, or a duration before now (24h)")
 	actor := cmd.Flags().String("actor", "", "only entries of this actor, as named by status and the log")
 	limit := limitFlag(cmd, "entries")
-	must(cmd.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("actor", cobra.NoFileCompletions))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		req := &rdmadv1.ListAuditRequest{Actor: *actor}
+		req := &rdmadv1.ListAuditRequest{Actor: *actor, PageSize: mostOfPage}
 		if *since != "" {
 			t, err := parseSince(*since, time.Now())
 			if err != nil {
@@ -42,7 +33,8 @@ complete requests. You need the role admin.`,
 			}
 			req.Since = timestamppb.New(t)
 		}
-		return a.audit(cmd.Context(), req, *limit)
+		return showList(cmd.Context(), a, rdmadv1.NewAuditServiceClient, rdmadv1.AuditServiceClient.ListAudit, req, *limit,
+			func(res *rdmadv1.ListAuditResponse) *output.Table { return auditTable(res.GetEntries()) })
 	}
 	return cmd
 }
@@ -58,33 +50,6 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 		}
 	}
 	return time.Time{}, usagef("--since %q is not a time such as 2026-11-20T09:30:00Z, 2026-11-20 or 24h", s)
-}
-
-func (a *app) audit(ctx context.Context, req *rdmadv1.ListAuditRequest, limit uint32) error {
-	all := &rdmadv1.ListAuditResponse{}
-	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		client := rdmadv1.NewAuditServiceClient(conn)
-		return pages(func(token string) (string, error) {
-			all.NextPageToken = token
-			size, more := wanted(limit, len(all.Entries), auditPage)
-			if !more {
-				return "", nil
-			}
-			req.PageSize, req.PageToken = size, token
-			res, err := client.ListAudit(ctx, req)
-			all.Entries = append(all.Entries, res.GetEntries()...)
-			all.NextPageToken = res.GetNextPageToken()
-			return res.GetNextPageToken(), err
-		})
-	})
-	if err != nil {
-		return err
-	}
-	p := a.printer()
-	if err := p.Answer(all, func() *output.Table { return auditTable(all.GetEntries()) }); err != nil || all.NextPageToken == "" {
-		return err
-	}
-	return p.Note("%s", thereIsMore)
 }
 
 func auditTable(all []*rdmadv1.AuditEntry) *output.Table {

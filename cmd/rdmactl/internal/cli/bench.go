@@ -63,13 +63,11 @@ var defaultSizes = map[bench.Op]int{bench.Echo: 1 << 10, bench.Read: 64 << 10, b
 func newBench(a *app) *cobra.Command {
 	b := &bencher{app: a}
 	cmd := &cobra.Command{
-		Use:               "bench HOST:PORT --op null|echo|read|write",
-		Short:             "Measure an RPC-over-RDMA server, and the cost of a call",
-		Long:              benchHelp,
-		Example:           benchExamples,
-		Annotations:       noContext,
-		Args:              exactly("HOST:PORT"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:         "bench HOST:PORT --op null|echo|read|write",
+		Short:       "Measure an RPC-over-RDMA server, and the cost of a call",
+		Long:        benchHelp,
+		Example:     benchExamples,
+		Annotations: noContext,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := b.check(cmd, args[0]); err != nil {
 				return err
@@ -86,11 +84,8 @@ func newBench(a *app) *cobra.Command {
 	f.IntVar(&b.count, "count", 0, "most calls to make (default: no limit within --duration)")
 	f.DurationVar(&b.duration, "duration", 10*time.Second, "how long")
 	f.StringArrayVar(&b.set, "set", nil, "`KEY=VALUE`, a setting of this end; may be given more than once")
-	must(cmd.RegisterFlagCompletionFunc("op", fixedValues(bench.Ops...)))
+	must(cmd.RegisterFlagCompletionFunc("op", fixed(bench.Ops...)))
 	must(cmd.RegisterFlagCompletionFunc("set", completeOwnSettings))
-	for _, name := range []string{"size", "depth", "count", "duration"} {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
-	}
 	return cmd
 }
 

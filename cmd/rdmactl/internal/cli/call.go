@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 )
@@ -21,6 +22,17 @@ func ask[C, Q, R any](ctx context.Context, a *app, client func(grpc.ClientConnIn
 		return err
 	})
 	return res, err
+}
+
+// show makes one request and prints the answer, with a table of it.
+func show[C, Q any, R proto.Message](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
+	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q, table func(R) *output.Table,
+) error {
+	res, err := ask(ctx, a, client, method, req)
+	if err != nil {
+		return err
+	}
+	return a.printer().Answer(res, func() *output.Table { return table(res) })
 }
 
 // call runs requests within the timeout. Nothing may be printed meanwhile.

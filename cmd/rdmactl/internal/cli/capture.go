@@ -35,13 +35,11 @@ type captureFlags struct {
 func newCapture(a *app) *cobra.Command {
 	var f captureFlags
 	cmd := &cobra.Command{
-		Use:               "capture -w FILE",
-		Short:             "Write the traffic of connections to a pcapng file",
-		Long:              captureHelp,
-		Example:           "  rdmactl capture -w nfs.pcapng --duration 10s\n  rdmactl capture -w - --connection 3 | tshark -r -",
-		Annotations:       oneContext,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:         "capture -w FILE",
+		Short:       "Write the traffic of connections to a pcapng file",
+		Long:        captureHelp,
+		Example:     "  rdmactl capture -w nfs.pcapng --duration 10s\n  rdmactl capture -w - --connection 3 | tshark -r -",
+		Annotations: oneContext,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(a); err != nil {
 				return err
@@ -55,9 +53,7 @@ func newCapture(a *app) *cobra.Command {
 	flags.Uint32Var(&f.snap, "snap", 0, "bytes to keep of each message and RDMA operation; 0 for all")
 	flags.Uint64Var(&f.count, "count", 0, "stop after this number of packets; 0 for never")
 	flags.DurationVar(&f.duration, "duration", 0, "stop after this time; 0 for never")
-	for _, name := range []string{"snap", "count", "duration"} {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
-	}
+	must(cmd.MarkFlagFilename("write"))
 	return cmd
 }
 

@@ -32,12 +32,10 @@ func (c *changeFlags) flags(a *app, cmd *cobra.Command) {
 
 func (c *changeFlags) confirmFlag(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&c.confirmWithin, "confirm-within", 0, "roll the change back after this time unless settings confirm comes first")
-	must(cmd.RegisterFlagCompletionFunc("confirm-within", cobra.NoFileCompletions))
 }
 
 func (c *changeFlags) commentFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.comment, "comment", "", "reason of the change, for the history")
-	must(cmd.RegisterFlagCompletionFunc("comment", cobra.NoFileCompletions))
 }
 
 // expected is the revision that the change is for; nil for any.

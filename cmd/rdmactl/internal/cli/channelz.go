@@ -25,9 +25,7 @@ func newDebugChannelz(a *app) *cobra.Command {
 		Long: `Show the servers and connections of rdmad's control plane: calls of each server,
 and streams and messages of each connection. They come from gRPC's channelz
 service. You need the role admin.`,
-		Example:           "  rdmactl debug channelz\n  rdmactl debug channelz --limit 0 -o json",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl debug channelz\n  rdmactl debug channelz --limit 0 -o json",
 	}
 	limit := limitFlag(cmd, "connections")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -46,14 +46,8 @@ func newCheckCapture(a *app) *cobra.Command {
 		Long:  checkCaptureHelp,
 		Example: "  rdmactl check-capture nfs.pcapng\n" +
 			"  tcpdump -i eth0 -s 0 -w - port 20049 | rdmactl check-capture -",
-		Annotations: noContext,
-		Args:        exactly("FILE"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return []string{"pcap", "pcapng"}, cobra.ShellCompDirectiveFilterFileExt
-		},
+		Annotations:       noContext,
+		ValidArgsFunction: cobra.FixedCompletions([]string{"pcap", "pcapng"}, cobra.ShellCompDirectiveFilterFileExt),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(vantageNames, vantage) {
 				return usagef("--vantage %q is not one of %s", vantage, strings.Join(vantageNames, ", "))
@@ -62,7 +56,7 @@ func newCheckCapture(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&vantage, "vantage", vantageNames[0], "end at which the capture was taken: anywhere, client or server")
-	must(cmd.RegisterFlagCompletionFunc("vantage", fixedValues(vantageNames...)))
+	must(cmd.RegisterFlagCompletionFunc("vantage", fixed(vantageNames...)))
 	return cmd
 }
 

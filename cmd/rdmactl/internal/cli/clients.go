@@ -19,19 +19,12 @@ func newClients(a *app) *cobra.Command {
 TCP, since rdmad first saw it. The clients with the most calls come first. The
 last line has all others together. MEAN is the mean time of a call in the service,
 or at the target of a connector.`,
-		Example:           "  rdmactl clients\n  rdmactl clients --limit 0 -o json",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl clients\n  rdmactl clients --limit 0 -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.ListClients, &rdmadv1.ListClientsRequest{Limit: limit})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return clientsTable(res) })
+			return show(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.ListClients, &rdmadv1.ListClientsRequest{Limit: limit}, clientsTable)
 		},
 	}
 	cmd.Flags().Uint32Var(&limit, "limit", 20, "most clients to list one by one; 0 for all")
-	must(cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions))
 	return cmd
 }
 

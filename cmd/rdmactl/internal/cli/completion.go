@@ -32,7 +32,6 @@ func newCompletion(*app) *cobra.Command {
 		Long:              completionHelp,
 		Example:           "  rdmactl completion bash",
 		Annotations:       noContext,
-		Args:              exactly("SHELL"),
 		ValidArgsFunction: fixed("bash", "zsh", "fish"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			generate := shells[args[0]]
@@ -44,18 +43,8 @@ func newCompletion(*app) *cobra.Command {
 	}
 }
 
-// fixed completes the first argument with one of some words.
+// fixed completes an argument or a flag with one of some words.
 func fixed(words ...string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return words, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// fixedValues completes a flag with one of some words, whatever the arguments.
-func fixedValues(words ...string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -25,25 +25,21 @@ The exit code is 1 when something is not OK; with --failed, when something FAILE
 func newConditions(a *app) *cobra.Command {
 	var failed bool
 	cmd := &cobra.Command{
-		Use:               "conditions",
-		Short:             "List the conditions: what is OK and what is not, with reason and remedy",
-		Long:              conditionsHelp,
-		Example:           "  rdmactl conditions\n  rdmactl conditions -o json\n  rdmactl conditions watch",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "conditions",
+		Short:   "List the conditions: what is OK and what is not, with reason and remedy",
+		Long:    conditionsHelp,
+		Example: "  rdmactl conditions\n  rdmactl conditions -o json\n  rdmactl conditions watch",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.conditions(cmd.Context(), failed)
 		},
 	}
 	cmd.Flags().BoolVar(&failed, "failed", false, "only those that FAILED, for health checks")
 	cmd.AddCommand(&cobra.Command{
-		Use:               "watch",
-		Short:             "Conditions as they are, then every change until interrupted",
-		Long:              "Conditions as they are, then a line for each that changes, until interrupted.",
-		Example:           "  rdmactl conditions watch -o json",
-		Annotations:       streams,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:         "watch",
+		Short:       "Conditions as they are, then every change until interrupted",
+		Long:        "Conditions as they are, then a line for each that changes, until interrupted.",
+		Example:     "  rdmactl conditions watch -o json",
+		Annotations: streams,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := a.printer()
 			return follow(cmd.Context(), a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.WatchConditions, &rdmadv1.WatchConditionsRequest{},

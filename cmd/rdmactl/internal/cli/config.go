@@ -32,13 +32,11 @@ func newConfig(a *app) *cobra.Command {
 
 func newConfigContexts(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "contexts",
-		Aliases:           []string{"list"},
-		Short:             "List the contexts",
-		Example:           "  rdmactl config contexts",
-		Annotations:       noContext,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:         "contexts",
+		Aliases:     []string{"list"},
+		Short:       "List the contexts",
+		Example:     "  rdmactl config contexts",
+		Annotations: noContext,
 		RunE: func(*cobra.Command, []string) error {
 			file, err := loadContexts()
 			if err != nil {
@@ -71,7 +69,6 @@ func newConfigAdd(a *app) *cobra.Command {
 becomes the current one.`,
 		Example:           "  rdmactl config add nas1 --addr nas1:20050 --tls-cert me.pem --tls-key me.key --tls-ca ca.pem",
 		Annotations:       noContext,
-		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if a.where.addr == "" {
@@ -102,7 +99,6 @@ func newConfigUse(a *app) *cobra.Command {
 		Short:             "Make a context the current one",
 		Example:           "  rdmactl config use nas1",
 		Annotations:       noContext,
-		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return changeContexts(func(f *contexts.File) error {
@@ -123,7 +119,6 @@ func newConfigRemove(a *app) *cobra.Command {
 		Short:             "Remove a context",
 		Example:           "  rdmactl config remove nas1",
 		Annotations:       noContext,
-		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return changeContexts(func(f *contexts.File) error {
@@ -145,11 +140,9 @@ type shown struct {
 
 func newConfigShow(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "show",
-		Short:             "Print the address that commands would use, and where it comes from",
-		Example:           "  rdmactl config show --context nas1",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "show",
+		Short:   "Print the address that commands would use, and where it comes from",
+		Example: "  rdmactl config show --context nas1",
 		RunE: func(*cobra.Command, []string) error {
 			l, err := a.locate()
 			if err != nil {
@@ -177,10 +170,7 @@ func noSuchContext(name string) error {
 }
 
 // completeContext completes NAME.
-func (a *app) completeContext(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+func (a *app) completeContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return a.contextNames(), cobra.ShellCompDirectiveNoFileComp
 }
 

@@ -18,15 +18,10 @@ func newConnectionsShow(a *app) *cobra.Command {
 transport statistics with the names of a Linux client's mountstats, and the sizes
 of its messages.`,
 		Example:           "  rdmactl connections show 3",
-		Args:              exactly("ID"),
 		ValidArgsFunction: a.completeConnection,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.GetConnection,
-				&rdmadv1.GetConnectionRequest{Id: args[0]})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return connectionTable(res) })
+			return show(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.GetConnection,
+				&rdmadv1.GetConnectionRequest{Id: args[0]}, connectionTable)
 		},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -27,8 +26,6 @@ the columns of the table, and the fields of JSON and YAML. connections show has
 all fields of one connection.`,
 		Example: `  rdmactl connections list --listener nfs
   rdmactl connections list --peer 192.0.2.0/24 --fields id,peer,calls,calls_in_progress`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	listener := a.listenerFlag(cmd, "only connections of this listener")
 	var peer string
@@ -51,22 +48,13 @@ all fields of one connection.`,
 // listenerFlag adds --listener.
 func (a *app) listenerFlag(cmd *cobra.Command, usage string) *string {
 	name := cmd.Flags().String("listener", "", usage)
-	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListenerFlag))
+	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListener))
 	return name
 }
 
 // listConnections prints all pages as one.
 func (a *app) listConnections(ctx context.Context, req *rdmadv1.ListConnectionsRequest) error {
-	all := &rdmadv1.ListConnectionsResponse{}
-	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		client := rdmadv1.NewConnectionServiceClient(conn)
-		return pages(func(token string) (string, error) {
-			req.PageToken = token
-			res, err := client.ListConnections(ctx, req)
-			all.Connections = append(all.Connections, res.GetConnections()...)
-			return res.GetNextPageToken(), err
-		})
-	})
+	all, err := askPages(ctx, a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.ListConnections, req, 0)
 	if err != nil {
 		return err
 	}
@@ -74,18 +62,6 @@ func (a *app) listConnections(ctx context.Context, req *rdmadv1.ListConnectionsR
 		return a.printer().AnswerFields(all, "connections", fields, func() *output.Table { return fieldsTable(all.GetConnections(), fields) })
 	}
 	return a.printer().Answer(all, func() *output.Table { return connectionsTable(all.GetConnections()) })
-}
-
-// pages fetches pages until there is none; page gets the token of the one to
-// fetch and gives that of the next.
-func pages(page func(token string) (next string, err error)) error {
-	for token := ""; ; {
-		next, err := page(token)
-		if err != nil || next == "" {
-			return err
-		}
-		token = next
-	}
 }
 
 func connectionsTable(all []*rdmadv1.Connection) *output.Table {

@@ -20,7 +20,6 @@ const defaultDeadline = 30 * time.Second
 // deadlineFlag adds --deadline.
 func deadlineFlag(cmd *cobra.Command) *time.Duration {
 	d := cmd.Flags().Duration("deadline", 0, "disconnect after this time, with calls in flight (default 30s)")
-	must(cmd.RegisterFlagCompletionFunc("deadline", cobra.NoFileCompletions))
 	return d
 }
 
@@ -47,7 +46,6 @@ peer makes the dropped calls again on its next connection. Settings that were
 PENDING_RECONNECT are in force there. The command returns when the connection is
 down. If you interrupt it, rdmad still finishes the drain.`,
 		Example:           "  rdmactl connections drain 3 --deadline 10s",
-		Args:              exactly("ID"),
 		ValidArgsFunction: a.completeConnection,
 	}
 	wait := deadlineFlag(cmd)
@@ -87,7 +85,6 @@ func newConnectionsClose(a *app) *cobra.Command {
 		Long: `Disconnect at once. The peer gets no answers to its calls in flight, and makes
 them again. connections drain waits for them.`,
 		Example:           "  rdmactl connections close 3",
-		Args:              exactly("ID"),
 		ValidArgsFunction: a.completeConnection,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := ask(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.CloseConnection,

@@ -17,10 +17,8 @@ func newConnectionsWatch(a *app) *cobra.Command {
 		Short: "Print connections, then every change, until you interrupt it",
 		Long: `Print the connections that are up. Then print a line when a connection comes up,
 ends or gets other settings, until you interrupt it.`,
-		Example:           "  rdmactl connections watch --listener nfs -o json",
-		Annotations:       streams,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  rdmactl connections watch --listener nfs -o json",
+		Annotations: streams,
 	}
 	listener := a.listenerFlag(cmd, "only connections of this listener")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -25,30 +23,12 @@ func newConnectorsList(a *app) *cobra.Command {
 Their connections are in "rdmactl connections list", their settings in the scope
 listener/NAME. JSON and YAML also have access lists, limits, and why a connector
 failed.`,
-		Example:           "  rdmactl connectors list",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl connectors list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all := &rdmadv1.ListConnectorsResponse{}
-			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				return fetchConnectors(ctx, conn, all)
-			})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(all, func() *output.Table { return connectorsTable(all.GetConnectors()) })
+			return showList(cmd.Context(), a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0,
+				func(res *rdmadv1.ListConnectorsResponse) *output.Table { return connectorsTable(res.GetConnectors()) })
 		},
 	}
-}
-
-// fetchConnectors gets all connectors, page by page.
-func fetchConnectors(ctx context.Context, conn *grpc.ClientConn, all *rdmadv1.ListConnectorsResponse) error {
-	client := rdmadv1.NewConnectorServiceClient(conn)
-	return pages(func(token string) (string, error) {
-		res, err := client.ListConnectors(ctx, &rdmadv1.ListConnectorsRequest{PageToken: token})
-		all.Connectors = append(all.Connectors, res.GetConnectors()...)
-		return res.GetNextPageToken(), err
-	})
 }
 
 func connectorsTable(all []*rdmadv1.Connector) *output.Table {

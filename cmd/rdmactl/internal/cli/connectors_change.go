@@ -23,8 +23,6 @@ the target. The connector is back after a restart, with the same port. Other
 connectors are not affected.`,
 		Example: `  rdmactl connectors add out --listen 127.0.0.1:22049 --target 192.0.2.7:20049
   rdmactl connectors add lab --listen 192.0.2.1:0 --target nas:20049 --allow 192.0.2.0/24 --max-connections 64`,
-		Args:              exactly("NAME"),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	req := &rdmadv1.AddConnectorRequest{}
 	specFlags(cmd, req, spec.Of[spec.Connector]())
@@ -33,11 +31,8 @@ connectors are not affected.`,
 			return err
 		}
 		req.Name = args[0]
-		res, err := ask(cmd.Context(), a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.AddConnector, req)
-		if err != nil {
-			return err
-		}
-		return a.printer().Answer(res, func() *output.Table { return connectorTable(res.GetConnector()) })
+		return show(cmd.Context(), a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.AddConnector, req,
+			func(res *rdmadv1.AddConnectorResponse) *output.Table { return connectorTable(res.GetConnector()) })
 	}
 	return cmd
 }
@@ -96,11 +91,8 @@ func newConnectorsUnset(a *app) *cobra.Command {
 }
 
 func (a *app) updateConnector(ctx context.Context, req *rdmadv1.UpdateConnectorRequest) error {
-	res, err := ask(ctx, a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.UpdateConnector, req)
-	if err != nil {
-		return err
-	}
-	return a.printer().Answer(res, func() *output.Table { return connectorTable(res.GetConnector()) })
+	return show(ctx, a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.UpdateConnector, req,
+		func(res *rdmadv1.UpdateConnectorResponse) *output.Table { return connectorTable(res.GetConnector()) })
 }
 
 func newConnectorsRemove(a *app) *cobra.Command {
@@ -119,10 +111,7 @@ are not affected. Connectors of the configuration file are back at the next star
 			return rdmadv1.NewConnectorServiceClient(conn).RemoveConnector(ctx, &rdmadv1.RemoveConnectorRequest{Name: name, Deadline: deadline})
 		},
 		left: func(ctx context.Context, conn *grpc.ClientConn, name string) (uint64, bool) {
-			all := &rdmadv1.ListConnectorsResponse{}
-			if err := fetchConnectors(ctx, conn, all); err != nil {
-				return 0, false
-			}
+			all, _ := pages(ctx, conn, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0)
 			return left(all.GetConnectors(), name)
 		},
 	})

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -66,17 +65,14 @@ func newConsoleSessions(a *app) *cobra.Command {
 
 func newConsoleSessionsList(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "list",
-		Short:             "List the sessions, oldest first",
-		Example:           "  rdmactl console sessions list",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "list",
+		Short:   "List the sessions, oldest first",
+		Example: "  rdmactl console sessions list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewConsoleServiceClient, rdmadv1.ConsoleServiceClient.ListConsoleSessions, &rdmadv1.ListConsoleSessionsRequest{})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return consoleSessionsTable(res.GetSessions()) })
+			return show(cmd.Context(), a, rdmadv1.NewConsoleServiceClient, rdmadv1.ConsoleServiceClient.ListConsoleSessions, &rdmadv1.ListConsoleSessionsRequest{},
+				func(res *rdmadv1.ListConsoleSessionsResponse) *output.Table {
+					return consoleSessionsTable(res.GetSessions())
+				})
 		},
 	}
 }
@@ -92,17 +88,12 @@ func consoleSessionsTable(all []*rdmadv1.ConsoleSession) *output.Table {
 }
 
 // completeConsoleSession completes the ID of a session.
-func (a *app) completeConsoleSession(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return first(args, func() (ids []string) {
-		a.try(func(ctx context.Context, conn *grpc.ClientConn) error {
-			res, err := rdmadv1.NewConsoleServiceClient(conn).ListConsoleSessions(ctx, &rdmadv1.ListConsoleSessionsRequest{})
-			for _, s := range res.GetSessions() {
-				ids = append(ids, s.GetId()+"\t"+s.GetActor())
-			}
-			return err
-		})
-		return ids
-	}, noFiles)
+func (a *app) completeConsoleSession(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
+	res := try(a, rdmadv1.NewConsoleServiceClient, rdmadv1.ConsoleServiceClient.ListConsoleSessions, &rdmadv1.ListConsoleSessionsRequest{})
+	for _, s := range res.GetSessions() {
+		ids = append(ids, s.GetId()+"\t"+s.GetActor())
+	}
+	return ids, noFiles
 }
 
 func newConsoleSessionsEnd(a *app) *cobra.Command {
@@ -111,7 +102,6 @@ func newConsoleSessionsEnd(a *app) *cobra.Command {
 		Short:             "End a session and its requests at once",
 		Long:              "End a session and its requests at once. You need the role admin.",
 		Example:           "  rdmactl console sessions end k3vw2zqa",
-		Args:              exactly("ID"),
 		ValidArgsFunction: a.completeConsoleSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := ask(cmd.Context(), a, rdmadv1.NewConsoleServiceClient, rdmadv1.ConsoleServiceClient.EndConsoleSession, &rdmadv1.EndConsoleSessionRequest{Id: args[0]})

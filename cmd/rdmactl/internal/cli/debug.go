@@ -45,12 +45,11 @@ in --duration. The profile trace is an execution trace for go tool trace. You ne
 the role admin.`,
 		Example: `  rdmactl debug pprof heap -w heap.pprof
   rdmactl debug pprof cpu -w cpu.pprof --duration 30s`,
-		Args:              exactly("PROFILE"),
 		ValidArgsFunction: fixed(profiles()...),
 	}
 	cmd.Flags().StringVarP(&f.file, "write", "w", "", "file to write or overwrite; - for standard output")
+	must(cmd.MarkFlagFilename("write"))
 	cmd.Flags().DurationVar(&f.duration, "duration", 10*time.Second, "how long to take block, cpu, mutex or trace; at most 10m")
-	must(cmd.RegisterFlagCompletionFunc("duration", cobra.NoFileCompletions))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		req, err := f.request(a, args[0], cmd.Flags().Changed("duration"))
 		if err != nil {

@@ -49,13 +49,11 @@ type doctorCommand struct {
 func newDoctor(a *app) *cobra.Command {
 	d := &doctorCommand{app: a, machine: doctor.ThisMachine()}
 	cmd := &cobra.Command{
-		Use:               "doctor HOST[:PORT]",
-		Short:             "Find out why a mount fails or is slow",
-		Long:              doctorHelp,
-		Example:           doctorExamples,
-		Annotations:       oneContext,
-		Args:              exactly("HOST[:PORT]"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:         "doctor HOST[:PORT]",
+		Short:       "Find out why a mount fails or is slow",
+		Long:        doctorHelp,
+		Example:     doctorExamples,
+		Annotations: oneContext,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			host, port := withPort(args[0])
 			if err := d.reach.check(cmd, net.JoinHostPort(host, port)); err != nil {
@@ -71,8 +69,6 @@ func newDoctor(a *app) *cobra.Command {
 	d.flags(cmd)
 	cmd.Flags().StringVar(&d.export, "export", "", "path to mount (default: the first that the server lists)")
 	cmd.Flags().Uint16Var(&d.mountPort, "mount-port", 0, "TCP port of the MOUNT program (default: from the server's rpcbind, else 20048)")
-	must(cmd.RegisterFlagCompletionFunc("export", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("mount-port", cobra.NoFileCompletions))
 	return cmd
 }
 

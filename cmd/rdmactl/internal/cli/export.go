@@ -33,15 +33,9 @@ removed are left out; a line on standard error names each one with the reason.`,
 		Example: `  rdmactl export rdmad.yaml
   rdmactl export -o toml`,
 		Annotations: oneContext,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("%s: %q is one argument too many; see --help", cmd.CommandPath(), args[1])
-			}
-			return nil
-		},
 	}
 	asked := cmd.Flags().StringP("output", "o", "", "yaml, toml or json; without it FILE's name decides")
-	must(cmd.RegisterFlagCompletionFunc("output", fixedValues(fileFormats...)))
+	must(cmd.RegisterFlagCompletionFunc("output", fixed(fileFormats...)))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *asked != "" && !slices.Contains(fileFormats, *asked) {
 			return usagef("--output %q is not one of %s", *asked, strings.Join(fileFormats, ", "))

@@ -24,18 +24,13 @@ func newExtensionsList(a *app) *cobra.Command {
 		Short: "List the extensions at a scope",
 		Long: `List all extensions with their state at a scope, and the number of connections
 that use each. JSON and YAML have the reason why this rdmad lacks one.`,
-		Example:           "  rdmactl extensions list --scope listener/nfs",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl extensions list --scope listener/nfs",
 	}
 	scope := a.scopeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		res, err := ask(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.ListExtensions,
-			&rdmadv1.ListExtensionsRequest{Scope: *scope})
-		if err != nil {
-			return err
-		}
-		return a.printer().Answer(res, func() *output.Table { return extensionsTable(res.GetExtensions()) })
+		return show(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.ListExtensions,
+			&rdmadv1.ListExtensionsRequest{Scope: *scope},
+			func(res *rdmadv1.ListExtensionsResponse) *output.Table { return extensionsTable(res.GetExtensions()) })
 	}
 	return cmd
 }
@@ -121,7 +116,7 @@ func (a *app) extensionFlags(cmd *cobra.Command) (scope *string, c *changeFlags)
 
 // checkExtensions refuses names that no extension has.
 func checkExtensions(cmd *cobra.Command, names []string) error {
-	if err := atLeastOne("NAME")(cmd, names); err != nil {
+	if err := checkArguments(cmd, names); err != nil {
 		return err
 	}
 	seen := make(map[string]bool)

@@ -45,7 +45,6 @@ func peerFlag(cmd *cobra.Command, peer *string) {
 		return nil
 	}
 	cmd.Flags().Var(&checkedText{peer, check}, "peer", "only peers within this address or CIDR")
-	must(cmd.RegisterFlagCompletionFunc("peer", cobra.NoFileCompletions))
 }
 
 // sizeFlag is a size in bytes, such as 2GiB.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -27,16 +26,7 @@ answers in the same way. Policies give settings to the nodes that they select by
 
 // fleetNodes asks for all nodes. Keys of nodes that can't be read go to standard error.
 func (a *app) fleetNodes(ctx context.Context) (*rdmadv1.ListNodesResponse, error) {
-	all := &rdmadv1.ListNodesResponse{}
-	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		client := rdmadv1.NewFleetServiceClient(conn)
-		return pages(func(token string) (string, error) {
-			res, err := client.ListNodes(ctx, &rdmadv1.ListNodesRequest{PageToken: token})
-			all.Nodes = append(all.Nodes, res.GetNodes()...)
-			all.Problems = append(all.Problems, res.GetProblems()...)
-			return res.GetNextPageToken(), err
-		})
-	})
+	all, err := askPages(ctx, a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListNodes, &rdmadv1.ListNodesRequest{}, 0)
 	for _, problem := range all.GetProblems() {
 		fmt.Fprintln(a.stderr, "rdmactl: warning:", problem)
 	}
@@ -53,9 +43,7 @@ values than its policies: fleet drift shows which. CALLS/S, ERRORS/S and P99 are
 last interval, of about 5 seconds: an error is a call that was answered with an RPC error or
 an NFS status of the server, such as NFS3ERR_IO, or an error of an RDMA connection. A node
 that is DOWN is not connected to etcd. It may serve its clients.`,
-		Example:           "  rdmactl fleet nodes\n  rdmactl fleet nodes -o json\n  rdmactl fleet nodes watch",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl fleet nodes\n  rdmactl fleet nodes -o json\n  rdmactl fleet nodes watch",
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "watch",
@@ -63,11 +51,9 @@ that is DOWN is not connected to etcd. It may serve its clients.`,
 		Long: `Prints the nodes, then a line when one joins, leaves, is assigned other policies, or
 reports something other than its load, until you interrupt it. It continues with what changed
 meanwhile after a restart of rdmad or of etcd.`,
-		Example:           "  rdmactl fleet nodes watch\n  rdmactl fleet nodes watch -o json",
-		Annotations:       streams,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.watchNodes(cmd.Context()) },
+		Example:     "  rdmactl fleet nodes watch\n  rdmactl fleet nodes watch -o json",
+		Annotations: streams,
+		RunE:        func(cmd *cobra.Command, _ []string) error { return a.watchNodes(cmd.Context()) },
 	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		res, err := a.fleetNodes(cmd.Context())
@@ -136,12 +122,10 @@ func (e *noNodeError) Error() string {
 
 func newFleetShow(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "show NODE",
-		Short:             "All that the fleet knows of a node",
-		Long:              "Shows a node of the fleet: its policies, its last report, its conditions that are not OK, and the settings that its operators set over those of policies.",
-		Example:           "  rdmactl fleet show gateway-1",
-		Args:              exactly("NODE"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "show NODE",
+		Short:   "All that the fleet knows of a node",
+		Long:    "Shows a node of the fleet: its policies, its last report, its conditions that are not OK, and the settings that its operators set over those of policies.",
+		Example: "  rdmactl fleet show gateway-1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := a.fleetNodes(cmd.Context())
 			if err != nil {
@@ -199,9 +183,7 @@ func newFleetRemove(a *app) *cobra.Command {
 		Short: "Remove a node that is DOWN from the fleet",
 		Long: `Removes what etcd has of a node that is DOWN: its last report and its assignment. A node
 that is UP leaves first: take the section fleet out of its configuration, and restart it.`,
-		Example:           "  rdmactl fleet remove gateway-3",
-		Args:              exactly("NODE"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl fleet remove gateway-3",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.RemoveNode, &rdmadv1.RemoveNodeRequest{Name: args[0]})
 			if err != nil {
@@ -219,9 +201,7 @@ func newFleetDrift(a *app) *cobra.Command {
 		Long: `Lists the nodes whose settings are not those of their policies, with the reason: the
 node has not applied its assignment, or its operators set another value. To take such a
 value away, run rdmactl settings set KEY=unset --scope SCOPE on the node.`,
-		Example:           "  rdmactl fleet drift",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl fleet drift",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := a.fleetNodes(cmd.Context())
 			if err != nil {

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -19,39 +17,14 @@ func newFleetHistory(a *app) *cobra.Command {
 rdmad for what the controller did: a rollout is done, a gate halted it, or its nodes have
 taken the change back. etcd keeps the newest 1,000. Requests that were refused are in the audit log of the node that
 refused them: rdmactl audit.`,
-		Example:           "  rdmactl fleet history --limit 5\n  rdmactl fleet history --limit 0 -o json",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl fleet history --limit 5\n  rdmactl fleet history --limit 0 -o json",
 	}
 	limit := limitFlag(cmd, "changes")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.fleetHistory(cmd.Context(), *limit) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListHistory, &rdmadv1.ListHistoryRequest{PageSize: mostOfPage}, *limit,
+			func(res *rdmadv1.ListHistoryResponse) *output.Table { return fleetHistoryTable(res.GetEntries()) })
+	}
 	return cmd
-}
-
-func (a *app) fleetHistory(ctx context.Context, limit uint32) error {
-	all := &rdmadv1.ListHistoryResponse{}
-	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		client := rdmadv1.NewFleetServiceClient(conn)
-		return pages(func(token string) (string, error) {
-			all.NextPageToken = token
-			size, more := wanted(limit, len(all.Entries), auditPage)
-			if !more {
-				return "", nil
-			}
-			res, err := client.ListHistory(ctx, &rdmadv1.ListHistoryRequest{PageSize: size, PageToken: token})
-			all.Entries = append(all.Entries, res.GetEntries()...)
-			all.NextPageToken = res.GetNextPageToken()
-			return res.GetNextPageToken(), err
-		})
-	})
-	if err != nil {
-		return err
-	}
-	p := a.printer()
-	if err := p.Answer(all, func() *output.Table { return fleetHistoryTable(all.GetEntries()) }); err != nil || all.NextPageToken == "" {
-		return err
-	}
-	return p.Note("%s", thereIsMore)
 }
 
 func fleetHistoryTable(all []*rdmadv1.AuditEntry) *output.Table {

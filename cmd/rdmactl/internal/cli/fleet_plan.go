@@ -42,9 +42,6 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	s.Uint32Var(&f.maxLost, "max-lost", 0, "gate: nodes that may be DOWN for longer than --apply-within after they got the change")
 	s.BoolVar(&f.ignoreConditions, "ignore-conditions", false, "no gate: go on if a node has a new condition that is not OK")
 	s.BoolVar(&f.atOnce, "at-once", false, "all nodes at once: no waves, no gates, no way back by itself")
-	for _, name := range append(planFlagNames, "at-once") {
-		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
-	}
 }
 
 // plan is what the flags say; nil with --at-once.

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/controlplane/fleet"
@@ -23,26 +21,14 @@ func newFleetPolicies(a *app) *cobra.Command {
 		Long: `Lists the newest revision of each policy, with the nodes that it selects, its priority and its
 settings. With POLICY, lists the revisions of that policy, the newest first, with the state of
 the rollout of each. etcd keeps 100.`,
-		Example:           "  rdmactl fleet policies\n  rdmactl fleet policies small\n  rdmactl fleet policies -o json",
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl fleet policies\n  rdmactl fleet policies small\n  rdmactl fleet policies -o json",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return a.policyRevisions(cmd.Context(), args[0])
 			}
-			all := &rdmadv1.ListPoliciesResponse{}
-			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				client := rdmadv1.NewFleetServiceClient(conn)
-				return pages(func(token string) (string, error) {
-					res, err := client.ListPolicies(ctx, &rdmadv1.ListPoliciesRequest{PageToken: token})
-					all.Policies = append(all.Policies, res.GetPolicies()...)
-					return res.GetNextPageToken(), err
-				})
-			})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(all, func() *output.Table { return policyTable(all.GetPolicies()) })
+			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicies, &rdmadv1.ListPoliciesRequest{}, 0,
+				func(res *rdmadv1.ListPoliciesResponse) *output.Table { return policyTable(res.GetPolicies()) })
 		},
 	}
 	cmd.AddCommand(newFleetPolicyRemove(a))
@@ -59,9 +45,7 @@ what they would have without the policy. Its earlier revisions stay: fleet rollb
 back.
 
 ` + planHelp,
-		Example:           "  rdmactl fleet policies remove small --dry-run\n  rdmactl fleet policies remove small\n  rdmactl fleet policies remove small --at-once",
-		Args:              exactly("POLICY"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl fleet policies remove small --dry-run\n  rdmactl fleet policies remove small\n  rdmactl fleet policies remove small --at-once",
 	}
 	request.register(cmd, "removed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -112,7 +96,6 @@ type policyRequest struct {
 func (r *policyRequest) register(cmd *cobra.Command, comment string) {
 	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "check the policy and ask the nodes what it would do on them, but change nothing")
 	cmd.Flags().StringVar(&r.comment, "comment", comment, "reason of the change")
-	must(cmd.RegisterFlagCompletionFunc("comment", cobra.NoFileCompletions))
 	r.plan.register(cmd)
 }
 
@@ -152,11 +135,10 @@ policies remove takes a policy's settings away.
 values in force would change there, on how many connections the change would be applied at
 once, after they reconnect, or not at all, or why the node would refuse the policy. The exit
 code is 1 if a node would refuse it.`,
-		Example:           "  rdmactl fleet apply -f small.yaml --dry-run\n  rdmactl fleet apply -f small.yaml --comment 'less memory'\n  rdmactl fleet apply -f small.yaml --canary 2 --waves 25%,100% --spread rack --bake 10m",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl fleet apply -f small.yaml --dry-run\n  rdmactl fleet apply -f small.yaml --comment 'less memory'\n  rdmactl fleet apply -f small.yaml --canary 2 --waves 25%,100% --spread rack --bake 10m",
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`FILE` with the policy")
+	must(cmd.MarkFlagFilename("file"))
 	request.register(cmd, "")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if file == "" {

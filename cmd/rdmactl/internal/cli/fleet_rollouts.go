@@ -44,31 +44,19 @@ func newFleetRollouts(a *app) *cobra.Command {
 			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
 				return c.AbortRollout(ctx, &rdmadv1.AbortRolloutRequest{Id: id})
 			}))
-	cmd.Args, cmd.RunE, cmd.ValidArgsFunction = onlyGroup, list.RunE, cobra.NoFileCompletions
+	cmd.Args, cmd.RunE = onlyGroup, list.RunE
 	return cmd
 }
 
 func newRolloutsList(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "list",
-		Short:             "List the rollouts",
-		Long:              "Lists the rollouts, ordered by policy, of each the newest first. etcd keeps 20 of each policy.",
-		Example:           "  rdmactl fleet rollouts list -o json",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "list",
+		Short:   "List the rollouts",
+		Long:    "Lists the rollouts, ordered by policy, of each the newest first. etcd keeps 20 of each policy.",
+		Example: "  rdmactl fleet rollouts list -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all := &rdmadv1.ListRolloutsResponse{}
-			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				return pages(func(token string) (string, error) {
-					res, err := rdmadv1.NewFleetServiceClient(conn).ListRollouts(ctx, &rdmadv1.ListRolloutsRequest{PageToken: token})
-					all.Rollouts = append(all.Rollouts, res.GetRollouts()...)
-					return res.GetNextPageToken(), err
-				})
-			})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(all, func() *output.Table { return rolloutsTable(all.GetRollouts()) })
+			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListRollouts, &rdmadv1.ListRolloutsRequest{}, 0,
+				func(res *rdmadv1.ListRolloutsResponse) *output.Table { return rolloutsTable(res.GetRollouts()) })
 		},
 	}
 }
@@ -169,12 +157,10 @@ func nodeNames(all []string) string {
 
 func newRolloutShow(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "show ID",
-		Short:             "A rollout with its waves",
-		Long:              "Shows a rollout: its state, why it was halted, and the nodes of each wave.",
-		Example:           "  rdmactl fleet rollouts show small@2\n  rdmactl fleet rollouts show small@2 -o json",
-		Args:              exactly("ID"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "show ID",
+		Short:   "A rollout with its waves",
+		Long:    "Shows a rollout: its state, why it was halted, and the nodes of each wave.",
+		Example: "  rdmactl fleet rollouts show small@2\n  rdmactl fleet rollouts show small@2 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.GetRollout, &rdmadv1.GetRolloutRequest{Id: args[0]})
 			if err != nil {
@@ -198,10 +184,8 @@ func newRolloutWatch(a *app) *cobra.Command {
 		Short: "A line for each change of a rollout, until it ends",
 		Long: `Prints a line for a rollout as it is, and for each change, until it has ended and no node takes
 its change back any more. The exit code is 1 if it was rolled back or aborted.`,
-		Example:           "  rdmactl fleet rollouts watch small@2",
-		Annotations:       streams,
-		Args:              exactly("ID"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  rdmactl fleet rollouts watch small@2",
+		Annotations: streams,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.printer()
 			var last *rdmadv1.FleetRollout
@@ -244,7 +228,6 @@ type rolloutAnswer interface{ GetRollout() *rdmadv1.FleetRollout }
 func newRolloutChange(a *app, verb, short, long string, change func(context.Context, rdmadv1.FleetServiceClient, string) (rolloutAnswer, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " ID", Short: short, Long: long, Example: "  rdmactl fleet rollouts " + verb + " small@2",
-		Args: exactly("ID"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var r *rdmadv1.FleetRollout
 			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
@@ -266,15 +249,12 @@ func newFleetRollback(a *app) *cobra.Command {
 	var comment string
 	var flags planFlags
 	cmd := &cobra.Command{
-		Use:               "rollback POLICY REVISION",
-		Short:             "Store an earlier revision of a policy as its next one",
-		Long:              "Stores an earlier revision of a policy as its next one, and begins its rollout. fleet policies POLICY lists the revisions.\n\n" + planHelp,
-		Example:           "  rdmactl fleet rollback small 1\n  rdmactl fleet rollback small 1 --at-once",
-		Args:              exactly("POLICY", "REVISION"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "rollback POLICY REVISION",
+		Short:   "Store an earlier revision of a policy as its next one",
+		Long:    "Stores an earlier revision of a policy as its next one, and begins its rollout. fleet policies POLICY lists the revisions.\n\n" + planHelp,
+		Example: "  rdmactl fleet rollback small 1\n  rdmactl fleet rollback small 1 --at-once",
 	}
 	cmd.Flags().StringVar(&comment, "comment", "", "reason of the change")
-	must(cmd.RegisterFlagCompletionFunc("comment", cobra.NoFileCompletions))
 	flags.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		revision, err := strconv.ParseUint(args[1], 10, 32)
@@ -285,12 +265,9 @@ func newFleetRollback(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.RollbackPolicy,
-			&rdmadv1.RollbackPolicyRequest{Policy: args[0], Revision: uint32(revision), Comment: comment, Plan: plan, AtOnce: flags.atOnce})
-		if err != nil {
-			return err
-		}
-		return a.printer().Answer(res, func() *output.Table { return appliedTable(res, nil, false) })
+		return show(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.RollbackPolicy,
+			&rdmadv1.RollbackPolicyRequest{Policy: args[0], Revision: uint32(revision), Comment: comment, Plan: plan, AtOnce: flags.atOnce},
+			func(res *rdmadv1.RollbackPolicyResponse) *output.Table { return appliedTable(res, nil, false) })
 	}
 	return cmd
 }

@@ -31,17 +31,12 @@ func newLimits(a *app) *cobra.Command {
 
 func newLimitsShow(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "show",
-		Short:             "The limits in force",
-		Example:           "  rdmactl limits show",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "show",
+		Short:   "The limits in force",
+		Example: "  rdmactl limits show",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.GetLimits, &rdmadv1.GetLimitsRequest{})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return limitsTable(res) })
+			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.GetLimits, &rdmadv1.GetLimitsRequest{},
+				func(res *rdmadv1.GetLimitsResponse) *output.Table { return limitsTable(res) })
 		},
 	}
 }
@@ -120,9 +115,7 @@ func newLimitsSet(a *app) *cobra.Command {
 		Long: `Change limits for new connections. Limits without a flag do not change. The changes
 stand over the configuration file, also after restarts and reloads, until
 "rdmactl limits unset". --tcp-idle also applies to existing connections.`,
-		Example:           "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
 	}
 	flags := []flagOfLimit{
 		numberLimit("max-connections", "most connections; 0 for 4096", func(l *rdmadv1.Limits, n uint32) { l.MaxConnections = n }),
@@ -151,7 +144,6 @@ stand over the configuration file, also after restarts and reloads, until
 	values := make([]func(*rdmadv1.Limits), len(flags))
 	for i, f := range flags {
 		values[i] = f.add(cmd)
-		must(cmd.RegisterFlagCompletionFunc(f.name, cobra.NoFileCompletions))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var set []func(*rdmadv1.Limits)
@@ -202,23 +194,16 @@ the defaults, are in force at once.`,
 				fields[i] = limitField(strings.TrimPrefix(name, "--"))
 			}
 			req := &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{}, Unset: fields}
-			res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.SetLimits, req)
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return limitsTable(res) })
+			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.SetLimits, req,
+				func(res *rdmadv1.SetLimitsResponse) *output.Table { return limitsTable(res) })
 		},
 	}
 }
 
 // completeLimits completes the limits that were changed.
-func (a *app) completeLimits(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
-	a.try(func(ctx context.Context, conn *grpc.ClientConn) error {
-		res, err := rdmadv1.NewListenerServiceClient(conn).GetLimits(ctx, &rdmadv1.GetLimitsRequest{})
-		out = flagNames(res.GetChanged())
-		return err
-	})
-	return out, noFiles
+func (a *app) completeLimits(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	res := try(a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.GetLimits, &rdmadv1.GetLimitsRequest{})
+	return flagNames(res.GetChanged()), noFiles
 }
 
 // flagOfLimit is a flag for a limit. add defines it, and gives what puts its

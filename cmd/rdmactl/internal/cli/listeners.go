@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -20,31 +18,15 @@ func newListeners(a *app) *cobra.Command {
 
 func newListenersList(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "list",
-		Short:             "All listeners",
-		Long:              "List all listeners. JSON and YAML also have access lists and limits.",
-		Example:           "  rdmactl listeners list",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "list",
+		Short:   "All listeners",
+		Long:    "List all listeners. JSON and YAML also have access lists and limits.",
+		Example: "  rdmactl listeners list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all := &rdmadv1.ListListenersResponse{}
-			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error { return fetchListeners(ctx, conn, all) })
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(all, func() *output.Table { return listenersTable(all.GetListeners()) })
+			return showList(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListListeners, &rdmadv1.ListListenersRequest{}, 0,
+				func(res *rdmadv1.ListListenersResponse) *output.Table { return listenersTable(res.GetListeners()) })
 		},
 	}
-}
-
-// fetchListeners makes one answer of all pages.
-func fetchListeners(ctx context.Context, conn *grpc.ClientConn, all *rdmadv1.ListListenersResponse) error {
-	client := rdmadv1.NewListenerServiceClient(conn)
-	return pages(func(token string) (string, error) {
-		res, err := client.ListListeners(ctx, &rdmadv1.ListListenersRequest{PageToken: token})
-		all.Listeners = append(all.Listeners, res.GetListeners()...)
-		return res.GetNextPageToken(), err
-	})
 }
 
 func listenersTable(all []*rdmadv1.Listener) *output.Table {

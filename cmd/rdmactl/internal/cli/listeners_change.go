@@ -22,22 +22,17 @@ func newListenersAdd(a *app) *cobra.Command {
 restart, with the same port. Other listeners are not affected.`,
 		Example: `  rdmactl listeners add fast --address 0.0.0.0:20060 --service export
   rdmactl listeners add lab --address 192.0.2.1:0 --service export --allow 192.0.2.0/24 --max-connections 64`,
-		Args:              exactly("NAME"),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	req := &rdmadv1.AddListenerRequest{}
 	specFlags(cmd, req, spec.Of[spec.Listener]())
-	must(cmd.RegisterFlagCompletionFunc("service", a.completeServiceFlag))
+	must(cmd.RegisterFlagCompletionFunc("service", a.completeService))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := needed(cmd, "address", "service"); err != nil {
 			return err
 		}
 		req.Name = args[0]
-		res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.AddListener, req)
-		if err != nil {
-			return err
-		}
-		return a.printer().Answer(res, func() *output.Table { return listenerTable(res.GetListener()) })
+		return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.AddListener, req,
+			func(res *rdmadv1.AddListenerResponse) *output.Table { return listenerTable(res.GetListener()) })
 	}
 	return cmd
 }
@@ -68,7 +63,7 @@ nothing changes.`,
 	})
 	req := &rdmadv1.UpdateListenerRequest{}
 	given := specFlags(cmd, req, spec.Of[spec.Listener]())
-	must(cmd.RegisterFlagCompletionFunc("service", a.completeServiceFlag))
+	must(cmd.RegisterFlagCompletionFunc("service", a.completeService))
 	disconnect := cmd.Flags().Bool("disconnect", false, "end connections that the listener would no longer accept")
 	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -98,11 +93,8 @@ nothing changes.`,
 func newListenersUnset(a *app) *cobra.Command {
 	return newUnset("listener", a.completeListener, func(ctx context.Context, name string, fields []string) error {
 		req := &rdmadv1.UpdateListenerRequest{Name: name, Unset: fields}
-		res, err := ask(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req)
-		if err != nil {
-			return err
-		}
-		return a.printer().Answer(res, func() *output.Table { return listenerTable(res.GetListener()) })
+		return show(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req,
+			func(res *rdmadv1.UpdateListenerResponse) *output.Table { return listenerTable(res.GetListener()) })
 	})
 }
 
@@ -122,10 +114,7 @@ not affected. Listeners of the configuration file are back at the next start.`,
 			return rdmadv1.NewListenerServiceClient(conn).RemoveListener(ctx, &rdmadv1.RemoveListenerRequest{Name: name, Deadline: deadline})
 		},
 		left: func(ctx context.Context, conn *grpc.ClientConn, name string) (uint64, bool) {
-			all := &rdmadv1.ListListenersResponse{}
-			if err := fetchListeners(ctx, conn, all); err != nil {
-				return 0, false
-			}
+			all, _ := pages(ctx, conn, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListListeners, &rdmadv1.ListListenersRequest{}, 0)
 			return left(all.GetListeners(), name)
 		},
 	})

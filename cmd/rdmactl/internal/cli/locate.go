@@ -25,7 +25,6 @@ func (w *whereFlags) flags(a *app, root *cobra.Command) {
 	f.StringVar(&w.addr, "addr", "", "control plane: host:port or unix:///path (default: the packaged rdmad's "+packageSocket+", else "+defaultAddr+")")
 	f.StringVar(&w.context, "context", "", "`NAME` of a context (rdmactl config), or several with commas")
 	w.tls.flags(root)
-	must(root.RegisterFlagCompletionFunc("addr", cobra.NoFileCompletions))
 	must(root.RegisterFlagCompletionFunc("context", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return commaList(a.contextNames(), typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}))

@@ -25,17 +25,12 @@ func newLogLevel(a *app) *cobra.Command {
 
 func newLogLevelGet(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "get",
-		Short:             "The log level and its origin",
-		Example:           "  rdmactl log-level get",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "get",
+		Short:   "The log level and its origin",
+		Example: "  rdmactl log-level get",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.GetLogLevel, &rdmadv1.GetLogLevelRequest{})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return logLevelTable(res.GetLogLevel()) })
+			return show(cmd.Context(), a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.GetLogLevel, &rdmadv1.GetLogLevelRequest{},
+				func(res *rdmadv1.GetLogLevelResponse) *output.Table { return logLevelTable(res.GetLogLevel()) })
 		},
 	}
 }
@@ -48,18 +43,14 @@ func newLogLevelSet(a *app) *cobra.Command {
 error. The change ends with rdmad: at its next start the level is that of
 --log-level. You need the role admin.`,
 		Example:           "  rdmactl log-level set debug",
-		Args:              exactly("LEVEL"),
 		ValidArgsFunction: fixed(logLevels()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			level := rdmadv1.LogLevel_Level(rdmadv1.LogLevel_Level_value[strings.ToUpper(args[0])])
 			if level == rdmadv1.LogLevel_LEVEL_UNSPECIFIED {
 				return usagef("%q is not one of %s", args[0], strings.Join(logLevels(), ", "))
 			}
-			res, err := ask(cmd.Context(), a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.SetLogLevel, &rdmadv1.SetLogLevelRequest{Level: level})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return logLevelTable(res.GetLogLevel()) })
+			return show(cmd.Context(), a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.SetLogLevel, &rdmadv1.SetLogLevelRequest{Level: level},
+				func(res *rdmadv1.SetLogLevelResponse) *output.Table { return logLevelTable(res.GetLogLevel()) })
 		},
 	}
 }

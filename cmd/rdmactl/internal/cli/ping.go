@@ -52,13 +52,11 @@ type pinger struct {
 func newPing(a *app) *cobra.Command {
 	p := &pinger{app: a}
 	cmd := &cobra.Command{
-		Use:               "ping HOST:PORT",
-		Short:             "Check that an RPC-over-RDMA server answers, and how fast",
-		Long:              pingHelp,
-		Example:           pingExamples,
-		Annotations:       noContext,
-		Args:              exactly("HOST:PORT"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:         "ping HOST:PORT",
+		Short:       "Check that an RPC-over-RDMA server answers, and how fast",
+		Long:        pingHelp,
+		Example:     pingExamples,
+		Annotations: noContext,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := p.check(cmd, args[0]); err != nil {
 				return err
@@ -71,8 +69,6 @@ func newPing(a *app) *cobra.Command {
 	p.flags(cmd)
 	cmd.Flags().IntVarP(&p.count, "count", "c", 1, "how many times")
 	cmd.Flags().DurationVar(&p.interval, "interval", time.Second, "time between two calls")
-	must(cmd.RegisterFlagCompletionFunc("count", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("interval", cobra.NoFileCompletions))
 	return cmd
 }
 

@@ -27,15 +27,13 @@ func (r *reach) flags(cmd *cobra.Command) {
 	f.StringVar(&r.provider, "provider", providers.Default, "verbs provider to connect with")
 	f.Uint32Var(&r.program, "program", 0, "ONC RPC program whose NULL procedure to call (default: NFS, else echo)")
 	f.Uint32Var(&r.version, "program-version", 0, "version of --program")
-	must(cmd.RegisterFlagCompletionFunc("provider", fixedValues(providers.Names()...)))
-	must(cmd.RegisterFlagCompletionFunc("program", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("program-version", cobra.NoFileCompletions))
+	must(cmd.RegisterFlagCompletionFunc("provider", fixed(providers.Names()...)))
 }
 
 // versionFlag adds --rpc-version, with a default.
 func (r *reach) versionFlag(cmd *cobra.Command, version int, usage string) {
 	cmd.Flags().IntVar(&r.rpcVersion, "rpc-version", version, usage)
-	must(cmd.RegisterFlagCompletionFunc("rpc-version", fixedValues("1", "2")))
+	must(cmd.RegisterFlagCompletionFunc("rpc-version", fixed("1", "2")))
 }
 
 // check looks at the flags and at HOST:PORT.

@@ -29,7 +29,6 @@ type removed interface {
 
 func newRemoval(a *app, r *removal) *cobra.Command {
 	cmd := &r.cmd
-	cmd.Args = exactly("NAME")
 	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var res removed

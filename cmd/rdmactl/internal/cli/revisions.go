@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -28,13 +26,7 @@ func newSettingsConfirm(a *app) *cobra.Command {
 		Short: "Keep a change that was made with --confirm-within",
 		Long: `Keep a change that was made with --confirm-within. With REVISION, only that
 one.`,
-		Example: "  rdmactl settings confirm",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("%s: %q is one argument too many; see --help", cmd.CommandPath(), args[1])
-			}
-			return nil
-		},
+		Example:           "  rdmactl settings confirm",
 		ValidArgsFunction: a.completeUnconfirmed,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &rdmadv1.ConfirmSettingsRequest{}
@@ -53,68 +45,24 @@ one.`,
 	}
 }
 
-// historyPage is the most revisions that rdmad gives at once.
-const historyPage = 1000
-
 func newSettingsHistory(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "history",
-		Short:             "Print the changes of settings, newest first",
-		Example:           "  rdmactl settings history --limit 5",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "history",
+		Short:   "Print the changes of settings, newest first",
+		Example: "  rdmactl settings history --limit 5",
 	}
 	limit := limitFlag(cmd, "revisions")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.history(cmd.Context(), *limit) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return showList(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ListRevisions, &rdmadv1.ListRevisionsRequest{PageSize: mostOfPage}, *limit,
+			func(res *rdmadv1.ListRevisionsResponse) *output.Table { return historyTable(res.GetRevisions()) })
+	}
 	return cmd
 }
 
 // limitFlag adds --limit.
 func limitFlag(cmd *cobra.Command, of string) *uint32 {
 	limit := cmd.Flags().Uint32("limit", 20, "most "+of+" to show; 0 for all")
-	must(cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions))
 	return limit
-}
-
-// thereIsMore follows a list that --limit ended.
-const thereIsMore = "there are older ones: --limit 0 shows all"
-
-// wanted is the size of the next page and whether there is to be one, when
-// have of limit are there; a limit of 0 is none.
-func wanted(limit uint32, have int, most uint32) (size uint32, more bool) {
-	switch {
-	case limit == 0:
-		return most, true
-	case uint64(have) >= uint64(limit):
-		return 0, false
-	}
-	return min(limit-uint32(have), most), true
-}
-
-func (a *app) history(ctx context.Context, limit uint32) error {
-	all := &rdmadv1.ListRevisionsResponse{}
-	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		client := rdmadv1.NewSettingsServiceClient(conn)
-		return pages(func(token string) (string, error) {
-			all.NextPageToken = token
-			size, more := wanted(limit, len(all.Revisions), historyPage)
-			if !more {
-				return "", nil
-			}
-			res, err := client.ListRevisions(ctx, &rdmadv1.ListRevisionsRequest{PageSize: size, PageToken: token})
-			all.Revisions = append(all.Revisions, res.GetRevisions()...)
-			all.NextPageToken = res.GetNextPageToken()
-			return res.GetNextPageToken(), err
-		})
-	})
-	if err != nil {
-		return err
-	}
-	p := a.printer()
-	if err := p.Answer(all, func() *output.Table { return historyTable(all.GetRevisions()) }); err != nil || all.NextPageToken == "" {
-		return err
-	}
-	return p.Note("%s", thereIsMore)
 }
 
 func historyTable(all []*rdmadv1.Revision) *output.Table {
@@ -165,7 +113,6 @@ func newSettingsRollback(a *app) *cobra.Command {
 configuration file alone. A rollback ends a confirm window. Settings of ended
 connections do not return.`,
 		Example:           "  rdmactl settings rollback 12 --dry-run",
-		Args:              exactly("REVISION"),
 		ValidArgsFunction: a.completeRevision,
 	}
 	var c changeFlags
@@ -192,10 +139,8 @@ func newSettingsWatch(a *app) *cobra.Command {
 		Short: "Print new revisions until you interrupt it",
 		Long: `Print a line for each new revision, and for each revision that is confirmed or
 rolled back, until you interrupt it.`,
-		Example:           "  rdmactl settings watch",
-		Annotations:       streams,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:     "  rdmactl settings watch",
+		Annotations: streams,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := a.printer()
 			return follow(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.WatchSettings,

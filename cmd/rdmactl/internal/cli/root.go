@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"math"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 )
@@ -45,13 +48,13 @@ func newRoot(a *app) *cobra.Command {
 	flags.StringVarP(&a.format, "output", "o", output.FormatTable, "table, json or yaml")
 	flags.StringVar(&a.colour, "color", output.ColourAuto, "auto, always or never; auto uses colours on a terminal without NO_COLOR")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
-	must(root.RegisterFlagCompletionFunc("output", fixedValues(output.Formats...)))
-	must(root.RegisterFlagCompletionFunc("color", fixedValues(output.Colourings...)))
-	must(root.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions))
+	must(root.RegisterFlagCompletionFunc("output", fixed(output.Formats...)))
+	must(root.RegisterFlagCompletionFunc("color", fixed(output.Colourings...)))
 	root.AddCommand(newStatus(a), newConditions(a), newConnections(a), newClients(a), newSettings(a), newExtensions(a), newListeners(a), newConnectors(a), newServices(a),
 		newFleet(a), newLimits(a), newExport(a), newAudit(a), newLogLevel(a), newConfig(a), newDoctor(a), newPing(a), newBench(a), newTrace(a), newSlowCalls(a), newCapture(a), newCheckCapture(a), newTop(a), newDebug(a),
 		newConsole(a), newCompletion(a), newVersion(a))
 	group(root)
+	complement(root)
 	return root
 }
 
@@ -86,27 +89,75 @@ func members(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// exactly checks the number of arguments, by their names.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return usagef("%s needs %s; see --help", cmd.CommandPath(), strings.Join(names[len(args):], " and "))
-		case len(args) > len(names):
-			return usagef("%s: %q is one argument too many; see --help", cmd.CommandPath(), args[len(names)])
+// argumentsOf returns the names of a command's arguments from its Use, such as "unset NAME
+// [FIELD...]", and how many arguments it takes at least and at most.
+func argumentsOf(use string) (names []string, least, most int) {
+	for _, name := range strings.Fields(use)[1:] {
+		if strings.HasPrefix(name, "-") { // flags follow
+			break
 		}
-		return nil
+		if !strings.HasPrefix(name, "[") {
+			least++
+		}
+		most++
+		if strings.Contains(name, "…") || strings.Contains(name, "...") {
+			most = math.MaxInt
+		}
+		names = append(names, strings.TrimSuffix(name, "…"))
+	}
+	return names, least, most
+}
+
+// checkArguments checks the number of arguments by the command's Use.
+func checkArguments(cmd *cobra.Command, args []string) error {
+	names, least, most := argumentsOf(cmd.Use)
+	switch {
+	case len(args) < least:
+		return usagef("%s needs %s; see --help", cmd.CommandPath(), strings.Join(names[len(args):least], " and "))
+	case len(args) > most:
+		return usagef("%s: %q is one argument too many; see --help", cmd.CommandPath(), args[most])
+	}
+	return nil
+}
+
+// complement gives a command, and all below it, what most commands have: the arguments of
+// their Use, and no names of files where an argument or a flag is not a file.
+func complement(cmd *cobra.Command) {
+	names, _, most := argumentsOf(cmd.Use)
+	if cmd.Args == nil {
+		cmd.Args = checkArguments
+	}
+	complete := cmd.ValidArgsFunction
+	if complete == nil && !slices.Contains(names, "[FILE]") {
+		complete = cobra.NoFileCompletions
+	}
+	if complete != nil {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) >= most {
+				return nil, noFiles
+			}
+			return complete(cmd, args, typed)
+		}
+	}
+	flag := func(f *pflag.Flag) {
+		_, isFile := f.Annotations[cobra.BashCompFilenameExt]
+		if _, known := cmd.GetFlagCompletionFunc(f.Name); !known && !isFile {
+			must(cmd.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions))
+		}
+	}
+	cmd.Flags().VisitAll(flag)
+	cmd.PersistentFlags().VisitAll(flag)
+	for _, c := range cmd.Commands() {
+		complement(c)
 	}
 }
 
 func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "version",
-		Short:             "Print rdmactl's version (rdmad's is in status)",
-		Example:           "  rdmactl version",
-		Annotations:       noContext,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:         "version",
+		Short:       "Print rdmactl's version (rdmad's is in status)",
+		Example:     "  rdmactl version",
+		Annotations: noContext,
 		RunE: func(*cobra.Command, []string) error {
 			v := a.versionInfo()
 			if a.format != output.FormatTable {

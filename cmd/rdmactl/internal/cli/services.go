@@ -24,17 +24,12 @@ func newServices(a *app) *cobra.Command {
 
 func newServicesList(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "list",
-		Short:             "All services",
-		Example:           "  rdmactl services list",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "list",
+		Short:   "All services",
+		Example: "  rdmactl services list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListServices, &rdmadv1.ListServicesRequest{})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return servicesTable(res.GetServices()) })
+			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListServices, &rdmadv1.ListServicesRequest{},
+				func(res *rdmadv1.ListServicesResponse) *output.Table { return servicesTable(res.GetServices()) })
 		},
 	}
 }
@@ -136,8 +131,6 @@ lists in YAML or JSON with the keys of the configuration file.`,
   rdmactl services add nfs home --path /home --squash root --tcp-listen 192.0.2.1:2049
   rdmactl services add nfs data --path /srv/data --clients '[{networks: [192.0.2.0/24]}, {networks: [0.0.0.0/0], read_only: on}]'
   rdmactl services add nfs many --exports '[{path: /srv/a}, {path: /srv/b, require_mountpoint: on}]'`,
-		Args:              exactly("NAME"),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	nfs := &rdmadv1.NfsService{}
 	specFlags(cmd, nfs, spec.Of[spec.NFS]())
@@ -154,11 +147,9 @@ lists in YAML or JSON with the keys of the configuration file.`,
 
 func newServicesAddEcho(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:               "echo NAME",
-		Short:             "Add the echo program, for rdmactl bench",
-		Example:           "  rdmactl services add echo test",
-		Args:              exactly("NAME"),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "echo NAME",
+		Short:   "Add the echo program, for rdmactl bench",
+		Example: "  rdmactl services add echo test",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.addService(cmd.Context(), &rdmadv1.AddServiceRequest{
 				Name: args[0], Kind: &rdmadv1.AddServiceRequest_Echo{Echo: &rdmadv1.EchoService{}},
@@ -168,11 +159,10 @@ func newServicesAddEcho(a *app) *cobra.Command {
 }
 
 func (a *app) addService(ctx context.Context, req *rdmadv1.AddServiceRequest) error {
-	res, err := ask(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.AddService, req)
-	if err != nil {
-		return err
-	}
-	return a.printer().Answer(res, func() *output.Table { return servicesTable([]*rdmadv1.Service{res.GetService()}) })
+	return show(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.AddService, req,
+		func(res *rdmadv1.AddServiceResponse) *output.Table {
+			return servicesTable([]*rdmadv1.Service{res.GetService()})
+		})
 }
 
 func newServicesUpdate(a *app) *cobra.Command {
@@ -231,7 +221,6 @@ func newServicesRemove(a *app) *cobra.Command {
 		Long: `Remove a service that no listener uses. Its files stay as they are. Services of
 the configuration file are back at the next start.`,
 		Example:           "  rdmactl services remove lab",
-		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeService,
 	}
 	wait := deadlineFlag(cmd)

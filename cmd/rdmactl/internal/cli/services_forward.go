@@ -44,8 +44,6 @@ connection has one connection to the server. The service is back after a restart
 Add a listener to reach it over RPC-over-RDMA.`,
 		Example: `  rdmactl services add forward filer --address 192.0.2.9:2049
   rdmactl services add forward filer --address 192.0.2.9:2049 --reserved-port --call-timeout 5m`,
-		Args:              exactly("NAME"),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	forward := &rdmadv1.ForwardService{}
 	specFlags(cmd, forward, spec.Of[spec.Forward]())

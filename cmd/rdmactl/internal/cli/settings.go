@@ -38,7 +38,6 @@ func newSettingsGet(a *app) *cobra.Command {
 		Long:  "Print the values in force at a scope, and where each comes from.\nKEY is a setting, or the first part of several, such as inline.\n\n" + settingsHelp,
 		Example: `  rdmactl settings get
   rdmactl settings get inline credits.max --scope connection/3`,
-		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeKeys,
 	}
 	scope := a.scopeFlag(cmd)
@@ -46,12 +45,8 @@ func newSettingsGet(a *app) *cobra.Command {
 		if err := checkKeys(args); err != nil {
 			return err
 		}
-		res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.GetSettings,
-			&rdmadv1.GetSettingsRequest{Scope: *scope, Keys: args})
-		if err != nil {
-			return err
-		}
-		return a.printer().Answer(res, func() *output.Table { return settingsTable(res) })
+		return show(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.GetSettings,
+			&rdmadv1.GetSettingsRequest{Scope: *scope, Keys: args}, settingsTable)
 	}
 	return cmd
 }

@@ -18,26 +18,16 @@ func newSettingsExplain(a *app) *cobra.Command {
 all values of the setting for a scope, the widest scope first. The last one wins.
 
 ` + settingsHelp,
-		Example: "  rdmactl settings explain inline.send_max --scope connection/3",
-		Args:    exactly("KEY"),
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return completeKeys(cmd, args, typed)
-		},
+		Example:           "  rdmactl settings explain inline.send_max --scope connection/3",
+		ValidArgsFunction: completeKeys,
 	}
 	scope := a.scopeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if _, err := findKey(args[0]); err != nil {
 			return err
 		}
-		res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ExplainSetting,
-			&rdmadv1.ExplainSettingRequest{Key: args[0], Scope: *scope})
-		if err != nil {
-			return err
-		}
-		return a.printer().Answer(res, func() *output.Table { return explainTable(res) })
+		return show(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ExplainSetting,
+			&rdmadv1.ExplainSettingRequest{Key: args[0], Scope: *scope}, explainTable)
 	}
 	return cmd
 }

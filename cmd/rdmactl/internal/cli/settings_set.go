@@ -22,7 +22,6 @@ run rdmactl settings confirm in time. rdmad refuses other changes until then.
   rdmactl settings set remote_invalidation.use=off --scope peer/192.0.2.0/24
   rdmactl settings set credits.max=32 --scope connection/7 --dry-run
   rdmactl settings set credits.policy=adaptive --confirm-within 60s --comment "try it"`,
-		Args:              atLeastOne("KEY=VALUE"),
 		ValidArgsFunction: completeAssignments,
 	}
 	scope := a.scopeFlag(cmd)
@@ -41,14 +40,4 @@ run rdmactl settings confirm in time. rdmad refuses other changes until then.
 		})
 	}
 	return cmd
-}
-
-// atLeastOne checks that there are arguments, by their name.
-func atLeastOne(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usagef("%s needs %s; see --help", cmd.CommandPath(), name)
-		}
-		return nil
-	}
 }

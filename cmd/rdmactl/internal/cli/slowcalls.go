@@ -24,9 +24,7 @@ RECEIVE is the time until the whole call had arrived and its service started,
 READ that of RDMA Reads, SERVICE that in the service, of which rdmad waited
 UPSTREAM for the server behind forward or a connector. POST is the time until the
 reply was in the send queue, SEND the time until it had left.`,
-		Example:           "  rdmactl slow-calls",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl slow-calls",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := ask(cmd.Context(), a, rdmadv1.NewDiagnosticsServiceClient, rdmadv1.DiagnosticsServiceClient.ListSlowCalls, &rdmadv1.ListSlowCallsRequest{})
 			if err != nil {

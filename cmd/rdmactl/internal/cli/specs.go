@@ -5,13 +5,14 @@ import (
 	"reflect"
 	"strings"
 
+	"time"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"time"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -41,11 +42,11 @@ func specFlags(cmd *cobra.Command, req proto.Message, fields func(func(spec.Fiel
 		names, paths = append(names, name), append(paths, f.API())
 		switch {
 		case f.Values() != nil:
-			must(cmd.RegisterFlagCompletionFunc(name, fixedValues(f.Values()...)))
+			must(cmd.RegisterFlagCompletionFunc(name, fixed(f.Values()...)))
 		case name == "provider":
-			must(cmd.RegisterFlagCompletionFunc(name, fixedValues(providers.Names()...)))
-		case name != "path" && name != "service": // the command completes these
-			must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+			must(cmd.RegisterFlagCompletionFunc(name, fixed(providers.Names()...)))
+		case name == "path":
+			must(cmd.MarkFlagFilename(name))
 		}
 	}
 	return func() (out []string, err error) {

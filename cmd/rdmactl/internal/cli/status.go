@@ -19,15 +19,9 @@ func newStatus(a *app) *cobra.Command {
 		Long: `Print the state of rdmad: health, connections, errors, the settings revision and
 whether it waits for a confirmation, the verbs providers of the build, the
 machine's RDMA devices, and your identity and role.`,
-		Example:           "  rdmactl status",
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  rdmactl status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.GetStatus, &rdmadv1.GetStatusRequest{})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res, func() *output.Table { return statusTable(res) })
+			return show(cmd.Context(), a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.GetStatus, &rdmadv1.GetStatusRequest{}, statusTable)
 		},
 	}
 }

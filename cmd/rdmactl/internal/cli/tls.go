@@ -25,7 +25,9 @@ func (t *tlsFlags) flags(root *cobra.Command) {
 	f.StringVar(&t.key, "tls-key", os.Getenv("RDMACTL_TLS_KEY"), "`FILE` with the key of --tls-cert")
 	f.StringVar(&t.ca, "tls-ca", os.Getenv("RDMACTL_TLS_CA"), "`FILE` with the CA of rdmad's certificate (default: the system's CAs)")
 	f.StringVar(&t.serverName, "tls-server-name", os.Getenv("RDMACTL_TLS_SERVER_NAME"), "name in rdmad's certificate (default: the host of --addr)")
-	must(root.RegisterFlagCompletionFunc("tls-server-name", cobra.NoFileCompletions))
+	for _, file := range []string{"tls-cert", "tls-key", "tls-ca"} {
+		must(root.MarkPersistentFlagFilename(file))
+	}
 }
 
 // check looks at what belongs together.

@@ -40,13 +40,11 @@ func newTop(a *app) *cobra.Command {
 		Explain: a.explain,
 	}
 	cmd := &cobra.Command{
-		Use:               "top",
-		Short:             "Show rdmad live, and change settings",
-		Long:              topHelp,
-		Example:           "  rdmactl top\n  rdmactl top --interval 250ms --sort out --filter nfs\n  rdmactl top --fleet --sort errors",
-		Annotations:       oneContext,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:         "top",
+		Short:       "Show rdmad live, and change settings",
+		Long:        topHelp,
+		Example:     "  rdmactl top\n  rdmactl top --interval 250ms --sort out --filter nfs\n  rdmactl top --fleet --sort errors",
+		Annotations: oneContext,
 	}
 	f := cmd.Flags()
 	inFleet := f.Bool("fleet", false, "show the nodes of the fleet")
@@ -63,9 +61,7 @@ func newTop(a *app) *cobra.Command {
 	f.StringVar(&o.Sort, "sort", "calls", "column to sort by: "+strings.Join(top.Columns, ", ")+"; with --fleet: "+strings.Join(top.FleetColumns, ", "))
 	f.BoolVar(&o.Reverse, "reverse", false, "reverse the order")
 	f.StringVar(&o.Filter, "filter", "", "only connections whose id, listener, peer or service has this text; nodes whose name or a label does")
-	must(cmd.RegisterFlagCompletionFunc("interval", cobra.NoFileCompletions))
-	must(cmd.RegisterFlagCompletionFunc("sort", fixedValues(top.Columns...)))
-	must(cmd.RegisterFlagCompletionFunc("filter", cobra.NoFileCompletions))
+	must(cmd.RegisterFlagCompletionFunc("sort", fixed(top.Columns...)))
 	return cmd
 }
 

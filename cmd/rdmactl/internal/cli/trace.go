@@ -28,7 +28,7 @@ func (f *traceFilter) flags(a *app, cmd *cobra.Command) {
 	must(cmd.RegisterFlagCompletionFunc("connection", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return commaList(a.connectionIDs(""), typed), inOrder | cobra.ShellCompDirectiveNoSpace
 	}))
-	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListenerFlag))
+	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListener))
 }
 
 func (f *traceFilter) message() *rdmadv1.TraceFilter {
@@ -51,19 +51,16 @@ func newTrace(a *app) *cobra.Command {
 	var count uint
 	var check bool
 	cmd := &cobra.Command{
-		Use:               "trace",
-		Short:             "Print the messages of connections, decoded",
-		Long:              traceHelp,
-		Example:           "  rdmactl trace --connection 3 --count 20\n  rdmactl trace --check --listener nfs",
-		Annotations:       streams,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.trace(cmd.Context(), &f, count, check) },
+		Use:         "trace",
+		Short:       "Print the messages of connections, decoded",
+		Long:        traceHelp,
+		Example:     "  rdmactl trace --connection 3 --count 20\n  rdmactl trace --check --listener nfs",
+		Annotations: streams,
+		RunE:        func(cmd *cobra.Command, _ []string) error { return a.trace(cmd.Context(), &f, count, check) },
 	}
 	f.flags(a, cmd)
 	cmd.Flags().UintVar(&count, "count", 0, "stop after this number of events; 0 for never")
 	cmd.Flags().BoolVar(&check, "check", false, "judge connections, and exit with 1 if a rule was broken")
-	must(cmd.RegisterFlagCompletionFunc("count", cobra.NoFileCompletions))
 	return cmd
 }
 

@@ -33,12 +33,6 @@ func newSettingsExport(a *app) *cobra.Command {
 		Short:   "Write the settings of all scopes as a part of a configuration file",
 		Long:    exportHelp,
 		Example: "  rdmactl settings export tuned.yaml\n  rdmactl settings export -o json | jq .settings.credits",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("%s: %q is one argument too many; see --help", cmd.CommandPath(), args[1])
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := toStdout
 			if len(args) > 0 {
@@ -146,13 +140,7 @@ The change removes a setting that an operator made if FILE does not have it. A s
 the daemon's own configuration file stays in force if FILE does not name it.`,
 		Example: `  rdmactl settings import tuned.yaml --dry-run
   rdmactl settings export | rdmactl --addr 192.0.2.8:20050 settings import -`,
-		Args: exactly("FILE"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return []string{"json", "toml", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
-		},
+		ValidArgsFunction: cobra.FixedCompletions([]string{"json", "toml", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
 	}
 	var c changeFlags
 	c.flags(a, cmd)

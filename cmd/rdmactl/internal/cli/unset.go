@@ -11,7 +11,7 @@ import (
 
 // updateCommand makes a command of those that change something.
 func updateCommand(cmd *cobra.Command) *cobra.Command {
-	cmd.Use, cmd.Aliases, cmd.Args = "update NAME", []string{"set"}, exactly("NAME")
+	cmd.Use, cmd.Aliases = "update NAME", []string{"set"}
 	return cmd
 }
 
@@ -24,10 +24,12 @@ func newUnset(what string, complete cobra.CompletionFunc, unset func(ctx context
 all of it, or only the given fields. A field has the name of the flag that changed it.
 The file's values are in force at once.`,
 		Example: "  rdmactl " + what + "s unset " + unsetExamples[what],
-		Args: func(cmd *cobra.Command, args []string) error {
-			return exactly("NAME")(cmd, args[:min(len(args), 1)])
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, noFiles
+			}
+			return complete(cmd, args, typed)
 		},
-		ValidArgsFunction: complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return unset(cmd.Context(), args[0], unsetFields(args[1:]))
 		},
