@@ -45,11 +45,11 @@ func TestFloodsAreFewLines(t *testing.T) {
 	}
 	p.end(t, "TERM", 0)
 	const most = 16 << 10
-	if n := len(p.log()); n > most {
-		t.Errorf("%d bytes of log, more than %d:\n%s", n, most, p.log()[:most])
+	if n := len(p.Log()); n > most {
+		t.Errorf("%d bytes of log, more than %d:\n%s", n, most, p.Log()[:most])
 	}
 	counts := map[string]int{}
-	for line := range strings.Lines(p.log()) {
+	for line := range strings.Lines(p.Log()) {
 		l := struct {
 			Msg   string
 			More  int
@@ -73,5 +73,5 @@ func TestFloodsAreFewLines(t *testing.T) {
 			t.Errorf("%q: %d logged or counted, not %d", message, counts[message], want)
 		}
 	}
-	t.Logf("%d bytes of log", len(p.log()))
+	t.Logf("%d bytes of log", len(p.Log()))
 }

@@ -48,8 +48,8 @@ func TestGarbageHarmsNobody(t *testing.T) {
 	}
 	p.end(t, "TERM", 0)
 	for name, address := range senders {
-		if n := linesWith(p.log(), address); n != 1 {
-			t.Errorf("%s: %d lines of log name %v:\n%s", name, n, address, p.log())
+		if n := linesWith(p.Log(), address); n != 1 {
+			t.Errorf("%s: %d lines of log name %v:\n%s", name, n, address, p.Log())
 		}
 	}
 }

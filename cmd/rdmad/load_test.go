@@ -113,7 +113,7 @@ func (p *process) end(t *testing.T, signal string, code int) {
 		t.Fatal(err)
 	}
 	if got := p.wait(); got != code {
-		t.Errorf("exit code %d after SIG%s, want %d; log:\n%s", got, signal, code, p.log())
+		t.Errorf("exit code %d after SIG%s, want %d; log:\n%s", got, signal, code, p.Log())
 	}
 }
 
@@ -164,8 +164,8 @@ func TestDrainUnderLoad(t *testing.T) {
 	load.Wait()
 	acknowledged := w.stop()
 	for _, bad := range []string{"WARN", "ERROR", "panic"} {
-		if strings.Contains(p.log(), bad) {
-			t.Errorf("%s in the log:\n%s", bad, p.log())
+		if strings.Contains(p.Log(), bad) {
+			t.Errorf("%s in the log:\n%s", bad, p.Log())
 		}
 	}
 	w.check(acknowledged)
@@ -225,8 +225,8 @@ func TestDrainDeadline(t *testing.T) {
 	p := r.start("--drain-timeout", "50ms")
 	r.stuckCall(p)
 	p.end(t, "INT", 0)
-	if !strings.Contains(p.log(), "1 connections cut with calls in flight: context deadline exceeded") {
-		t.Errorf("log:\n%s", p.log())
+	if !strings.Contains(p.Log(), "1 connections cut with calls in flight: context deadline exceeded") {
+		t.Errorf("log:\n%s", p.Log())
 	}
 }
 

@@ -41,10 +41,10 @@ func TestLogLevel(t *testing.T) {
 	if _, err := process.SetLogLevel(t.Context(), &rdmadv1.SetLogLevelRequest{Level: rdmadv1.LogLevel_ERROR}); err != nil {
 		t.Fatal(err)
 	}
-	before := p.log()
+	before := p.Log()
 	level(t, process)
 	p.end(t, "TERM", 0)
-	if more := strings.TrimPrefix(p.log(), before); strings.Contains(more, `"level":"INFO"`) || strings.Contains(more, "GetLogLevel") {
+	if more := strings.TrimPrefix(p.Log(), before); strings.Contains(more, `"level":"INFO"`) || strings.Contains(more, "GetLogLevel") {
 		t.Errorf("logged at level error:\n%s", more)
 	}
 }
@@ -78,7 +78,7 @@ func TestPingIsNoError(t *testing.T) {
 		t.Error(err)
 	}
 	p.end(t, "TERM", 0)
-	if log := p.log(); strings.Contains(log, `"level":"WARN"`) || !strings.Contains(log, `"reason":"disconnected","calls":1,"replies":1,"errors":0,`) {
+	if log := p.Log(); strings.Contains(log, `"level":"WARN"`) || !strings.Contains(log, `"reason":"disconnected","calls":1,"replies":1,"errors":0,`) {
 		t.Errorf("logged\n%s", log)
 	}
 }

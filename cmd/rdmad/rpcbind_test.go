@@ -38,8 +38,8 @@ listeners:
 		p := startRDMAD(t, dir, config)
 		endRDMAD(t, p)
 		for _, want := range []string{"cannot register with rpcbind, retrying", "/run/rpcbind.sock: connect: no such file or directory"} {
-			if !strings.Contains(p.log(), want) {
-				t.Errorf("log lacks %q:\n%s", want, p.log())
+			if !strings.Contains(p.Log(), want) {
+				t.Errorf("log lacks %q:\n%s", want, p.Log())
 			}
 		}
 	})
@@ -60,8 +60,8 @@ listeners:
 		if left := host.Registered(t); len(left) != 0 {
 			t.Errorf("registered after the end: %v", left)
 		}
-		if strings.Contains(p.log(), `"level":"WARN"`) {
-			t.Errorf("log:\n%s", p.log())
+		if strings.Contains(p.Log(), `"level":"WARN"`) {
+			t.Errorf("log:\n%s", p.Log())
 		}
 	})
 }
@@ -86,7 +86,7 @@ func endRDMAD(t *testing.T, p *process) {
 	if err := p.signal("TERM"); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.wait(); code != 0 || strings.Contains(p.log(), "still registered") {
-		t.Fatalf("ended with code %d; log:\n%s", code, p.log())
+	if code := p.wait(); code != 0 || strings.Contains(p.Log(), "still registered") {
+		t.Fatalf("ended with code %d; log:\n%s", code, p.Log())
 	}
 }

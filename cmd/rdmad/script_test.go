@@ -144,7 +144,7 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(p.signal(args[1]))
 	if code := p.wait(); code != want {
-		ts.Fatalf("exit code %d, want %d; log:\n%s", code, want, p.log())
+		ts.Fatalf("exit code %d, want %d; log:\n%s", code, want, p.Log())
 	}
 	var told []string
 	for what := range p.told { // until it has ended
@@ -154,7 +154,7 @@ func cmdEnd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("service manager told %q, not STOPPING=1 in the end", told)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".told"), []byte(strings.Join(told, "\n")+"\n"), 0o600))
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".log"), []byte(p.log()), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".log"), []byte(p.Log()), 0o600))
 }
 
 // startedOne is a daemon that was started.

@@ -302,7 +302,7 @@ func (l *load) check(t *testing.T, before map[string]*rdmadv1.Connection) {
 		t.Errorf("%v calls, %d updates, %d of them confirmed, %d stopped readers: nothing is shown",
 			made, l.updates.made.Load(), l.updates.confirmed.Load(), l.stopped.opened)
 	}
-	for line := range strings.Lines(l.p.log()) {
+	for line := range strings.Lines(l.p.Log()) {
 		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, "connection down") {
 			t.Errorf("rdmad says: %s", line)
 		}

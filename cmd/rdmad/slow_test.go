@@ -42,11 +42,11 @@ func TestSlowCallsOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.end(t, "TERM", 0)
-	for line := range strings.Lines(p.log()) {
+	for line := range strings.Lines(p.Log()) {
 		if strings.Contains(line, `"msg":"slow call"`) && strings.Contains(line, `"server":"data"`) &&
 			strings.Contains(line, `"peer":"`+nc.LocalAddr().String()+`"`) && strings.Contains(line, `"call":"NFS NULL"`) {
 			return
 		}
 	}
-	t.Errorf("no such line:\n%s", p.log())
+	t.Errorf("no such line:\n%s", p.Log())
 }

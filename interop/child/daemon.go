@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
 	"sync"
 )
@@ -54,6 +55,13 @@ func (d *Daemon) Address(what string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.addresses[what]
+}
+
+// Addresses returns all addresses that Address knows.
+func (d *Daemon) Addresses() map[string]string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.addresses)
 }
 
 // Log returns the log so far.

@@ -29,11 +29,12 @@ func NewCA(dir string) (*CA, error) {
 	return ca, ca.sign("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, 100*24*time.Hour)
 }
 
-// Issue makes NAME.pem and NAME.key, the certificate and key of a server at 127.0.0.1 and of a
-// client. The certificate is valid from yesterday.
-func (ca *CA) Issue(name string, valid time.Duration) error {
+// Issue makes NAME.pem and NAME.key, the certificate and key of a server at 127.0.0.1, and at
+// other hosts if there are any, and of a client. The certificate is valid from yesterday.
+func (ca *CA) Issue(name string, valid time.Duration, hosts ...string) error {
 	return ca.sign(name, &x509.Certificate{
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames:    hosts,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, valid)
 }

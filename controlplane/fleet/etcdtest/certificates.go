@@ -1,78 +1,33 @@
 package etcdtest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 )
 
 // CA signs the certificates of a cluster and of its users, and keeps them as files.
 type CA struct {
 	File string // with its certificate
 	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	ca   *authtest.CA
 }
 
 // NewCA makes a CA with its files in a directory.
 func NewCA(dir string) (*CA, error) {
-	ca := &CA{File: filepath.Join(dir, "ca.pem"), dir: dir}
-	var err error
-	if ca.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(48 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &ca.key.PublicKey, ca.key)
-	if err != nil {
-		return nil, err
-	}
-	if ca.cert, err = x509.ParseCertificate(der); err != nil {
-		return nil, err
-	}
-	return ca, writePEM(ca.File, "CERTIFICATE", der)
-}
-
-func writePEM(file, kind string, der []byte) error {
-	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+	ca, err := authtest.NewCA(dir)
+	return &CA{File: filepath.Join(dir, "ca.pem"), dir: dir, ca: ca}, err
 }
 
 // Sign makes a certificate with a name that is good until a time, for this machine and names in
 // its domain. It returns its files, which replace those of the same name.
 func (ca *CA) Sign(name string, until time.Time) (cert, key string, err error) {
-	cert, key = filepath.Join(ca.dir, name+".pem"), filepath.Join(ca.dir, name+".key")
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", "", err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: until,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"*" + domain}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, &private.PublicKey, ca.key)
-	if err != nil {
-		return "", "", err
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return "", "", err
-	}
-	if err := writePEM(key, "PRIVATE KEY", secret); err != nil {
-		return "", "", err
-	}
-	return cert, key, writePEM(cert, "CERTIFICATE", der)
+	err = ca.ca.Issue(name, time.Until(until), "*"+domain)
+	return filepath.Join(ca.dir, name+".pem"), filepath.Join(ca.dir, name+".key"), err
 }
 
 // Client is the TLS configuration of a user.
@@ -85,8 +40,12 @@ func (ca *CA) Client(user string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	own, err := os.ReadFile(ca.File)
+	if err != nil {
+		return nil, err
+	}
 	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
+	roots.AppendCertsFromPEM(own)
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
 }
 
