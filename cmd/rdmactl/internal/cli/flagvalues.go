@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
-	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // checkedText is a flag whose text is checked before anything is sent.
@@ -45,20 +44,4 @@ func peerFlag(cmd *cobra.Command, peer *string) {
 		return nil
 	}
 	cmd.Flags().Var(&checkedText{peer, check}, "peer", "only peers within this address or CIDR")
-}
-
-// sizeFlag is a size in bytes, such as 2GiB.
-type sizeFlag spec.Size
-
-// String implements pflag.Value.
-func (s *sizeFlag) String() string { return spec.Size(*s).String() }
-
-// Type implements pflag.Value.
-func (*sizeFlag) Type() string { return "size" }
-
-// Set implements pflag.Value.
-func (s *sizeFlag) Set(text string) error {
-	n, err := spec.ParseSize(text)
-	*s = sizeFlag(n)
-	return err
 }

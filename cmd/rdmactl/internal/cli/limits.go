@@ -2,16 +2,17 @@ package cli
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -117,53 +118,55 @@ stand over the configuration file, also after restarts and reloads, until
 "rdmactl limits unset". --tcp-idle also applies to existing connections.`,
 		Example: "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
 	}
-	flags := []flagOfLimit{
-		numberLimit("max-connections", "most connections; 0 for 4096", func(l *rdmadv1.Limits, n uint32) { l.MaxConnections = n }),
-		numberLimit("max-connections-per-peer", "most connections from one address; 0 for 256", func(l *rdmadv1.Limits, n uint32) { l.MaxConnectionsPerPeer = n }),
-		numberLimit("max-handshakes", "most connections being made at once; 0 for 256", func(l *rdmadv1.Limits, n uint32) { l.MaxHandshakes = n }),
-		timeLimit("idle", "time without a call after which a connection is closed; 0 for never", func(l *rdmadv1.Limits, d *durationpb.Duration) { l.Idle = d }),
-		bytesLimit("max-memory", "most memory of the process; 5/8 of it is for registered memory",
-			func(l *rdmadv1.Limits, n float64) { l.MaxMemory = &n }),
-		numberLimit("max-tcp-connections", "most TCP connections of services; 0 for 1024", func(l *rdmadv1.Limits, n uint32) { l.MaxTcpConnections = &n }),
-		numberLimit("max-tcp-connections-per-peer", "most TCP connections of services from one address; 0 for 128",
-			func(l *rdmadv1.Limits, n uint32) { l.MaxTcpConnectionsPerPeer = &n }),
-		timeLimit("tcp-idle", "time without a call after which TCP connections of services and connectors are closed; 0 for 6m",
-			func(l *rdmadv1.Limits, d *durationpb.Duration) { l.TcpIdle = d }),
-		numberLimit("control-max-connections", "most connections to the control plane; 0 for 256", func(l *rdmadv1.Limits, n uint32) { ofControl(l).MaxConnections = &n }),
-		numberLimit("control-max-connections-per-peer", "most connections to the control plane of one user, certificate or address; 0 for a quarter, at most 64",
-			func(l *rdmadv1.Limits, n uint32) { ofControl(l).MaxConnectionsPerPeer = &n }),
-		numberLimit("control-reserved", "connections to the control plane that are reserved for admins; 0 for a quarter, at most 32", func(l *rdmadv1.Limits, n uint32) { ofControl(l).Reserved = &n }),
-		timeLimit("control-idle", "time without a request after which a connection to the control plane is closed; 0 for 5m",
-			func(l *rdmadv1.Limits, d *durationpb.Duration) { ofControl(l).Idle = d }),
-		numberLimit("metrics-max-connections", "most connections to the metrics port; 0 for 64", func(l *rdmadv1.Limits, n uint32) { ofMetrics(l).MaxConnections = &n }),
-		numberLimit("metrics-max-connections-per-peer", "most connections to the metrics port from one address; 0 for a quarter, at most 16",
-			func(l *rdmadv1.Limits, n uint32) { ofMetrics(l).MaxConnectionsPerPeer = &n }),
-		timeLimit("metrics-idle", "time without a request after which a connection to the metrics port is closed; 0 for 90s",
-			func(l *rdmadv1.Limits, d *durationpb.Duration) { ofMetrics(l).Idle = d }),
-	}
-	values := make([]func(*rdmadv1.Limits), len(flags))
-	for i, f := range flags {
-		values[i] = f.add(cmd)
+	limits := &rdmadv1.Limits{}
+	for _, flag := range limitFlags {
+		in, fd := place(limits.ProtoReflect(), limitField(flag.name))
+		cmd.Flags().Var(&specFlag{field: spec.Field{Type: flag.of}, in: in, fd: fd}, flag.name, flag.usage)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var set []func(*rdmadv1.Limits)
-		var paths []string
-		for i, f := range flags {
-			if cmd.Flags().Changed(f.name) {
-				set, paths = append(set, values[i]), append(paths, limitField(f.name))
+		var names, paths []string
+		for _, flag := range limitFlags {
+			names = append(names, flag.name)
+			if cmd.Flags().Changed(flag.name) {
+				paths = append(paths, limitField(flag.name))
 			}
 		}
-		if len(set) == 0 {
-			names := make([]string, len(flags))
-			for i, f := range flags {
-				names[i] = f.name
-			}
+		if paths == nil {
 			slices.Sort(names)
 			return usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(names, ", --"))
 		}
-		return a.setLimits(cmd.Context(), set, paths)
+		return a.setLimits(cmd.Context(), limits, paths)
 	}
 	return cmd
+}
+
+var (
+	aNumber = reflect.TypeFor[int]()
+	aSize   = reflect.TypeFor[spec.Size]()
+	aTime   = reflect.TypeFor[time.Duration]()
+)
+
+// limitFlags are the flags of limits set.
+var limitFlags = []struct {
+	name  string
+	of    reflect.Type
+	usage string
+}{
+	{"max-connections", aNumber, "most connections; 0 for 4096"},
+	{"max-connections-per-peer", aNumber, "most connections from one address; 0 for 256"},
+	{"max-handshakes", aNumber, "most connections being made at once; 0 for 256"},
+	{"idle", aTime, "time without a call after which a connection is closed; 0 for never"},
+	{"max-memory", aSize, "most memory of the process; 5/8 of it is for registered memory"},
+	{"max-tcp-connections", aNumber, "most TCP connections of services; 0 for 1024"},
+	{"max-tcp-connections-per-peer", aNumber, "most TCP connections of services from one address; 0 for 128"},
+	{"tcp-idle", aTime, "time without a call after which TCP connections of services and connectors are closed; 0 for 6m"},
+	{"control-max-connections", aNumber, "most connections to the control plane; 0 for 256"},
+	{"control-max-connections-per-peer", aNumber, "most connections to the control plane of one user, certificate or address; 0 for a quarter, at most 64"},
+	{"control-reserved", aNumber, "connections to the control plane that are reserved for admins; 0 for a quarter, at most 32"},
+	{"control-idle", aTime, "time without a request after which a connection to the control plane is closed; 0 for 5m"},
+	{"metrics-max-connections", aNumber, "most connections to the metrics port; 0 for 64"},
+	{"metrics-max-connections-per-peer", aNumber, "most connections to the metrics port from one address; 0 for a quarter, at most 16"},
+	{"metrics-idle", aTime, "time without a request after which a connection to the metrics port is closed; 0 for 90s"},
 }
 
 // limitField is the path of a limit in Limits that has the name of a flag.
@@ -206,54 +209,9 @@ func (a *app) completeLimits(*cobra.Command, []string, string) ([]string, cobra.
 	return flagNames(res.GetChanged()), noFiles
 }
 
-// flagOfLimit is a flag for a limit. add defines it, and gives what puts its
-// value into a request.
-type flagOfLimit struct {
-	name string
-	add  func(*cobra.Command) func(*rdmadv1.Limits)
-}
-
-func numberLimit(name, usage string, set func(*rdmadv1.Limits, uint32)) flagOfLimit {
-	return flagOfLimit{name, func(cmd *cobra.Command) func(*rdmadv1.Limits) {
-		n := cmd.Flags().Uint32(name, 0, usage)
-		return func(l *rdmadv1.Limits) { set(l, *n) }
-	}}
-}
-
-func bytesLimit(name, usage string, set func(*rdmadv1.Limits, float64)) flagOfLimit {
-	return flagOfLimit{name, func(cmd *cobra.Command) func(*rdmadv1.Limits) {
-		var n sizeFlag
-		cmd.Flags().Var(&n, name, usage)
-		return func(l *rdmadv1.Limits) { set(l, float64(n)) }
-	}}
-}
-
-func timeLimit(name, usage string, set func(*rdmadv1.Limits, *durationpb.Duration)) flagOfLimit {
-	return flagOfLimit{name, func(cmd *cobra.Command) func(*rdmadv1.Limits) {
-		d := cmd.Flags().Duration(name, 0, usage)
-		return func(l *rdmadv1.Limits) { set(l, durationpb.New(*d)) }
-	}}
-}
-
-// ofControl are the limits of the control plane in a request.
-func ofControl(l *rdmadv1.Limits) *rdmadv1.PortLimits {
-	if l.Control == nil {
-		l.Control = new(rdmadv1.PortLimits)
-	}
-	return l.Control
-}
-
-// ofMetrics are those of the metrics port.
-func ofMetrics(l *rdmadv1.Limits) *rdmadv1.PortLimits {
-	if l.Metrics == nil {
-		l.Metrics = new(rdmadv1.PortLimits)
-	}
-	return l.Metrics
-}
-
-// setLimits changes the limits at some paths. The request has all that an older rdmad, which
+// setLimits changes the limits at some paths to those of change. The request has all that an older rdmad, which
 // knows no paths, would change otherwise.
-func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits), paths []string) error {
+func (a *app) setLimits(ctx context.Context, change *rdmadv1.Limits, paths []string) error {
 	var res *rdmadv1.SetLimitsResponse
 	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 		client := rdmadv1.NewListenerServiceClient(conn)
@@ -264,8 +222,10 @@ func (a *app) setLimits(ctx context.Context, set []func(*rdmadv1.Limits), paths 
 		limits := now.GetLimits()
 		limits.MaxMemory, limits.MaxTcpConnections, limits.MaxTcpConnectionsPerPeer, limits.TcpIdle = nil, nil, nil, nil // stay as they are
 		limits.Control, limits.Metrics = nil, nil
-		for _, f := range set {
-			f(limits)
+		for _, path := range paths {
+			from, fd := place(change.ProtoReflect(), path)
+			to, _ := place(limits.ProtoReflect(), path)
+			to.Set(fd, from.Get(fd))
 		}
 		res, err = client.SetLimits(ctx, &rdmadv1.SetLimitsRequest{Limits: limits, UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}})
 		return err
