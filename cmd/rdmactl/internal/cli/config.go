@@ -20,14 +20,12 @@ configuration directory ($XDG_CONFIG_HOME, else ~/.config).
 several.`
 
 func newConfig(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:     "config",
 		Aliases: []string{"context"},
 		Short:   "Name control planes, and choose one",
 		Long:    configHelp,
-	}
-	cmd.AddCommand(newConfigContexts(a), newConfigAdd(a), newConfigUse(a), newConfigShow(a), newConfigRemove(a))
-	return group(cmd)
+	}, newConfigContexts(a), newConfigAdd(a), newConfigUse(a), newConfigShow(a), newConfigRemove(a))
 }
 
 func newConfigContexts(a *app) *cobra.Command {

@@ -12,9 +12,8 @@ import (
 )
 
 func newConnections(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "connections", Short: "Show, drain and close RPC-over-RDMA connections"})
-	cmd.AddCommand(newConnectionsList(a), newConnectionsShow(a), newConnectionsWatch(a), newConnectionsDrain(a), newConnectionsClose(a))
-	return cmd
+	return group(&cobra.Command{Use: "connections", Short: "Show, drain and close RPC-over-RDMA connections"},
+		newConnectionsList(a), newConnectionsShow(a), newConnectionsWatch(a), newConnectionsDrain(a), newConnectionsClose(a))
 }
 
 func newConnectionsList(a *app) *cobra.Command {

@@ -10,9 +10,8 @@ import (
 )
 
 func newConnectors(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "connectors", Short: "Connect TCP clients to RPC-over-RDMA servers"})
-	cmd.AddCommand(newConnectorsList(a), newConnectorsAdd(a), newConnectorsUpdate(a), newConnectorsUnset(a), newConnectorsRemove(a))
-	return cmd
+	return group(&cobra.Command{Use: "connectors", Short: "Connect TCP clients to RPC-over-RDMA servers"},
+		newConnectorsList(a), newConnectorsAdd(a), newConnectorsUpdate(a), newConnectorsUnset(a), newConnectorsRemove(a))
 }
 
 func newConnectorsList(a *app) *cobra.Command {

@@ -50,17 +50,12 @@ func browse(ctx context.Context, address string) error {
 }
 
 func newConsoleSessions(a *app) *cobra.Command {
-	list := newConsoleSessionsList(a)
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "sessions",
 		Short:   "List and end sessions of the web console",
 		Long:    "List and end sessions of the web console. sessions alone does what sessions list does.",
 		Example: "  rdmactl console sessions",
-		Args:    onlyGroup,
-		RunE:    list.RunE,
-	}
-	cmd.AddCommand(list, newConsoleSessionsEnd(a))
-	return cmd
+	}, newConsoleSessionsList(a), newConsoleSessionsEnd(a))
 }
 
 func newConsoleSessionsList(a *app) *cobra.Command {

@@ -18,9 +18,7 @@ import (
 )
 
 func newDebug(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "debug", Short: "Look into the rdmad process"}
-	cmd.AddCommand(newDebugChannelz(a), newDebugPprof(a))
-	return group(cmd)
+	return group(&cobra.Command{Use: "debug", Short: "Look into the rdmad process"}, newDebugChannelz(a), newDebugPprof(a))
 }
 
 // timedProfiles are the profiles over a time.

@@ -10,12 +10,8 @@ import (
 )
 
 func newExtensions(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{
-		Use:   "extensions",
-		Short: "List, enable and disable protocol extensions",
-	})
-	cmd.AddCommand(newExtensionsList(a), newExtensionsEnable(a), newExtensionsDisable(a))
-	return cmd
+	return group(&cobra.Command{Use: "extensions", Short: "List, enable and disable protocol extensions"},
+		newExtensionsList(a), newExtensionsEnable(a), newExtensionsDisable(a))
 }
 
 func newExtensionsList(a *app) *cobra.Command {

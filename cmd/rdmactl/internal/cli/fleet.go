@@ -14,14 +14,12 @@ import (
 )
 
 func newFleet(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "fleet",
 		Short: "The fleet of this rdmad: its nodes, policies and rollouts",
 		Long: `Shows and changes the fleet in which the rdmad at --addr is. Every rdmad of the fleet
 answers in the same way. Policies give settings to the nodes that they select by labels.`,
-	}
-	cmd.AddCommand(newFleetNodes(a), newFleetShow(a), newFleetDrift(a), newFleetPolicies(a), newFleetApply(a), newFleetRollouts(a), newFleetRollback(a), newFleetHistory(a), newFleetRemove(a))
-	return group(cmd)
+	}, newFleetNodes(a), newFleetShow(a), newFleetDrift(a), newFleetPolicies(a), newFleetApply(a), newFleetRollouts(a), newFleetRollback(a), newFleetHistory(a), newFleetRemove(a))
 }
 
 // fleetNodes asks for all nodes. Keys of nodes that can't be read go to standard error.

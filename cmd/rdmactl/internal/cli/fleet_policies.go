@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -251,21 +250,9 @@ func effectLines(n *rdmadv1.NodeEffects) (lines []string) {
 
 // readPolicy reads a policy's file or standard input.
 func readPolicy(stdin io.Reader, name string) (*fleet.Policy, error) {
-	in := stdin
-	if name != toStdout {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxExport+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", name, err)
-	case len(text) > maxExport:
-		return nil, fmt.Errorf("%s: larger than %d bytes, which no policy is", name, maxExport)
+	text, err := readInput(stdin, name, "policy")
+	if err != nil {
+		return nil, err
 	}
 	return fleet.ReadPolicy(name, text)
 }

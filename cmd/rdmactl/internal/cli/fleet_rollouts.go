@@ -26,12 +26,11 @@ id is POLICY@REVISION. Its states:
   ABORTED      an operator aborted it; the nodes take the change back`
 
 func newFleetRollouts(a *app) *cobra.Command {
-	list := newRolloutsList(a)
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use: "rollouts", Aliases: []string{"rollout"}, Short: "Rollouts of policies: list, show, watch, pause, resume, abort", Long: rolloutsHelp,
 		Example: "  rdmactl fleet rollouts\n  rdmactl fleet rollouts show small@2",
-	}
-	cmd.AddCommand(list, newRolloutShow(a), newRolloutWatch(a),
+	},
+		newRolloutsList(a), newRolloutShow(a), newRolloutWatch(a),
 		newRolloutChange(a, "pause", "Let no further wave of a rollout begin", "Lets no further wave of a rollout begin. The wave that is under way continues: if the gates pass, its nodes keep the change.",
 			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
 				return c.PauseRollout(ctx, &rdmadv1.PauseRolloutRequest{Id: id})
@@ -44,8 +43,6 @@ func newFleetRollouts(a *app) *cobra.Command {
 			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
 				return c.AbortRollout(ctx, &rdmadv1.AbortRolloutRequest{Id: id})
 			}))
-	cmd.Args, cmd.RunE = onlyGroup, list.RunE
-	return cmd
 }
 
 func newRolloutsList(a *app) *cobra.Command {

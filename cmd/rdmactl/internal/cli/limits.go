@@ -17,17 +17,12 @@ import (
 )
 
 func newLimits(a *app) *cobra.Command {
-	show := newLimitsShow(a)
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "limits",
 		Short:   "Show and change the limits of connections and memory",
 		Long:    "Show and change the limits of all listeners together, of services on TCP, of the control plane and of the metrics port. limits alone does what limits show does.",
 		Example: "  rdmactl limits",
-		Args:    onlyGroup,
-		RunE:    show.RunE,
-	}
-	cmd.AddCommand(show, newLimitsSet(a), newLimitsUnset(a))
-	return cmd
+	}, newLimitsShow(a), newLimitsSet(a), newLimitsUnset(a))
 }
 
 func newLimitsShow(a *app) *cobra.Command {

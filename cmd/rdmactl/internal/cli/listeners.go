@@ -11,9 +11,8 @@ import (
 )
 
 func newListeners(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "listeners", Short: "List, add, change and remove listeners"})
-	cmd.AddCommand(newListenersList(a), newListenersAdd(a), newListenersUpdate(a), newListenersUnset(a), newListenersRemove(a))
-	return cmd
+	return group(&cobra.Command{Use: "listeners", Short: "List, add, change and remove listeners"},
+		newListenersList(a), newListenersAdd(a), newListenersUpdate(a), newListenersUnset(a), newListenersRemove(a))
 }
 
 func newListenersList(a *app) *cobra.Command {

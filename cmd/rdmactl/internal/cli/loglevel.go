@@ -10,17 +10,12 @@ import (
 )
 
 func newLogLevel(a *app) *cobra.Command {
-	get := newLogLevelGet(a)
-	cmd := &cobra.Command{
+	return groupOf(&cobra.Command{
 		Use:     "log-level",
 		Short:   "Show and change the level of rdmad's log",
 		Long:    "Show and change the level of the log of rdmad while it runs. log-level alone does what log-level get does.",
 		Example: "  rdmactl log-level",
-		Args:    onlyGroup,
-		RunE:    get.RunE,
-	}
-	cmd.AddCommand(get, newLogLevelSet(a))
-	return cmd
+	}, newLogLevelGet(a), newLogLevelSet(a))
 }
 
 func newLogLevelGet(a *app) *cobra.Command {

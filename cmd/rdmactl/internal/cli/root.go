@@ -50,16 +50,16 @@ func newRoot(a *app) *cobra.Command {
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long to wait for an answer")
 	must(root.RegisterFlagCompletionFunc("output", fixed(output.Formats...)))
 	must(root.RegisterFlagCompletionFunc("color", fixed(output.Colourings...)))
-	root.AddCommand(newStatus(a), newConditions(a), newConnections(a), newClients(a), newSettings(a), newExtensions(a), newListeners(a), newConnectors(a), newServices(a),
+	group(root, newStatus(a), newConditions(a), newConnections(a), newClients(a), newSettings(a), newExtensions(a), newListeners(a), newConnectors(a), newServices(a),
 		newFleet(a), newLimits(a), newExport(a), newAudit(a), newLogLevel(a), newConfig(a), newDoctor(a), newPing(a), newBench(a), newTrace(a), newSlowCalls(a), newCapture(a), newCheckCapture(a), newTop(a), newDebug(a),
 		newConsole(a), newCompletion(a), newVersion(a))
-	group(root)
 	complement(root)
 	return root
 }
 
-// group makes a command that only holds others refuse to be run alone.
-func group(cmd *cobra.Command) *cobra.Command {
+// group gives a command others, and makes it refuse to be run alone.
+func group(cmd *cobra.Command, others ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(others...)
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -67,6 +67,13 @@ func group(cmd *cobra.Command) *cobra.Command {
 		}
 		return onlyGroup(cmd, args)
 	}
+	return cmd
+}
+
+// groupOf gives a command others. Alone it does what the first of them does.
+func groupOf(cmd, first *cobra.Command, others ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(append(others, first)...)
+	cmd.Args, cmd.RunE = onlyGroup, first.RunE
 	return cmd
 }
 

@@ -15,11 +15,9 @@ import (
 )
 
 func newServices(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "services", Short: "List, add, change and remove the services of listeners"})
-	add := group(&cobra.Command{Use: "add", Short: "Add a service for listeners"})
-	add.AddCommand(newServicesAddNFS(a), newServicesAddForward(a), newServicesAddEcho(a))
-	cmd.AddCommand(newServicesList(a), add, newServicesUpdate(a), newServicesUnset(a), newServicesRemove(a))
-	return cmd
+	add := group(&cobra.Command{Use: "add", Short: "Add a service for listeners"}, newServicesAddNFS(a), newServicesAddForward(a), newServicesAddEcho(a))
+	return group(&cobra.Command{Use: "services", Short: "List, add, change and remove the services of listeners"},
+		newServicesList(a), add, newServicesUpdate(a), newServicesUnset(a), newServicesRemove(a))
 }
 
 func newServicesList(a *app) *cobra.Command {

@@ -17,10 +17,9 @@ const settingsHelp = `A setting has a value at a scope. Narrower scopes win:
   connection/ID   one connection, until it ends`
 
 func newSettings(a *app) *cobra.Command {
-	cmd := group(&cobra.Command{Use: "settings", Short: "Show and change the live settings", Long: settingsHelp})
-	cmd.AddCommand(newSettingsGet(a), newSettingsExplain(a), newSettingsSet(a), newSettingsConfirm(a), newSettingsHistory(a),
+	return group(&cobra.Command{Use: "settings", Short: "Show and change the live settings", Long: settingsHelp},
+		newSettingsGet(a), newSettingsExplain(a), newSettingsSet(a), newSettingsConfirm(a), newSettingsHistory(a),
 		newSettingsRollback(a), newSettingsWatch(a), newSettingsExport(a), newSettingsImport(a), newSettingsAdvise(a))
-	return cmd
 }
 
 // scopeFlag adds --scope.

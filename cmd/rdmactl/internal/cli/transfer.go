@@ -215,6 +215,15 @@ const maxExport = 1 << 20
 
 // readSettings reads a file or standard input.
 func readSettings(stdin io.Reader, name string) (*configfile.Contents, error) {
+	text, err := readInput(stdin, name, "export")
+	if err != nil {
+		return nil, err
+	}
+	return configfile.Read(name, text)
+}
+
+// readInput reads a file or standard input, which holds a thing of a kind.
+func readInput(stdin io.Reader, name, kind string) ([]byte, error) {
 	in := stdin
 	if name != toStdout {
 		f, err := os.Open(name)
@@ -229,7 +238,7 @@ func readSettings(stdin io.Reader, name string) (*configfile.Contents, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	case len(text) > maxExport:
-		return nil, fmt.Errorf("%s: larger than %d bytes, which no export is", name, maxExport)
+		return nil, fmt.Errorf("%s: larger than %d bytes, which no %s is", name, maxExport, kind)
 	}
-	return configfile.Read(name, text)
+	return text, nil
 }
