@@ -104,7 +104,7 @@ func TestLimits(t *testing.T) {
 			`listener=a peer=192.0.2.2:0 reason="all 3 connections of listener a are in use"`,
 			`listener=b peer=192.0.2.3:0 reason="all 5 connections are in use"`,
 		} {
-			if line := portless(p.log.lines("refused")[i]); !strings.Contains(line, want) {
+			if line := portless(p.log.Lines("refused")[i]); !strings.Contains(line, want) {
 				t.Errorf("line %d is %s, want %s", i, line, want)
 			}
 		}
@@ -304,7 +304,7 @@ func TestFloodOfOnePeer(t *testing.T) {
 	if l.Refusals != (Refusals{RefusedPerPeer: flood}) {
 		t.Errorf("refused %v", l.Refusals)
 	}
-	if n := len(p.log.lines("connection refused")); n > 20 {
+	if n := len(p.log.Lines("connection refused")); n > 20 {
 		t.Errorf("%d lines of the log for %d refusals", n, flood)
 	}
 	for _, c := range p.Connections() {

@@ -64,7 +64,7 @@ func TestOneLineUpOneLineDown(t *testing.T) {
 	c, up := p.dial(addr, nil)
 	c.Close()
 	p.next(ConnDown)
-	lines := p.log.lines("")
+	lines := p.log.Lines("")
 	if len(lines) != 2 || !strings.Contains(lines[0], `msg="connection up" conn=1 listener=a peer=`+up.PeerPort.String()) ||
 		!strings.Contains(lines[1], `msg="connection down" conn=1 listener=a peer=`+up.PeerPort.String()+" reason=") {
 		t.Errorf("log:\n%s", strings.Join(lines, ""))
@@ -147,7 +147,7 @@ func TestConnectionLimit(t *testing.T) {
 	if l := p.Listeners()[0]; l.Refused != 1 || l.Accepted != 3 || l.Connections != 2 {
 		t.Errorf("listener %+v", l)
 	}
-	if lines := p.log.lines("refused"); len(lines) != 1 || !strings.Contains(lines[0], "all 2 connections are in use") {
+	if lines := p.log.Lines("refused"); len(lines) != 1 || !strings.Contains(lines[0], "all 2 connections are in use") {
 		t.Errorf("log: %q", lines)
 	}
 }

@@ -44,7 +44,7 @@ func TestDrainCanBeWatched(t *testing.T) {
 	if e := p.next(ConnDown); e.Reason != "drained by an operator" || e.Conn.InFlight != 0 {
 		t.Errorf("down: %q, %d in flight", e.Reason, e.Conn.InFlight)
 	}
-	if lines := p.log.lines("connection down"); len(lines) != 1 || !strings.Contains(lines[0], `level=INFO`) || !strings.Contains(lines[0], `reason="drained by an operator"`) {
+	if lines := p.log.Lines("connection down"); len(lines) != 1 || !strings.Contains(lines[0], `level=INFO`) || !strings.Contains(lines[0], `reason="drained by an operator"`) {
 		t.Errorf("log %q", lines)
 	}
 }
@@ -114,7 +114,7 @@ func TestLineOfTheEnd(t *testing.T) {
 	s := p.next(ConnDown).Conn.Stats
 	want := fmt.Sprintf(`level=INFO msg="connection down" conn=%s listener=a peer=%s reason=disconnected calls=3 replies=3 errors=0 `+
 		`rdma_reads=0 rdma_writes=0 bytes_received=%d bytes_sent=%d up_for=`, up.ID, up.PeerPort, s.BytesReceived, s.BytesSent)
-	if lines := p.log.lines("connection down"); len(lines) != 1 || !strings.Contains(lines[0], want) || s.BytesReceived == 0 || s.BytesSent == 0 {
+	if lines := p.log.Lines("connection down"); len(lines) != 1 || !strings.Contains(lines[0], want) || s.BytesReceived == 0 || s.BytesSent == 0 {
 		t.Errorf("logged %q, want %q", lines, want)
 	}
 }

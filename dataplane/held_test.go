@@ -105,7 +105,7 @@ func TestPeerWithSmallerReceives(t *testing.T) {
 					t.Errorf("connection %d is told of %d bytes, want %d", i, got, told)
 				}
 			}
-			lines := p.log.lines("smaller receives")
+			lines := p.log.Lines("smaller receives")
 			if len(lines) != 1 || !strings.Contains(lines[0], "told=4096 next=1024 forgotten_after=1h0m0s") {
 				t.Errorf("the log says %q", lines)
 			}

@@ -3,7 +3,6 @@ package dataplane
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -65,26 +64,15 @@ func TestListenerHealth(t *testing.T) {
 	expect(StateUp, "")
 	f.listener.set(errors.New("port 1 of rxe0 is DOWN"))
 	expect(StateDegraded, "port 1 of rxe0 is DOWN")
-	p.waitLog(`listener degraded" listener=nfs reason="port 1 of rxe0 is DOWN"`)
+	p.log.Await(t, `listener degraded" listener=nfs reason="port 1 of rxe0 is DOWN"`)
 	f.listener.set(errors.New("device removed"))
 	expect(StateDegraded, "device removed")
-	p.waitLog(`reason="device removed"`)
+	p.log.Await(t, `reason="device removed"`)
 	f.listener.set(nil)
 	expect(StateUp, "")
-	p.waitLog(`listener healthy again" listener=nfs`)
+	p.log.Await(t, `listener healthy again" listener=nfs`)
 	f.listener.set(errors.New("device removed"))
 	if _, err := p.RemoveListener(t.Context(), "nfs"); err != nil {
 		t.Error(err)
-	}
-}
-
-// waitLog waits until a line with a text has been logged.
-func (p *plane) waitLog(text string) {
-	p.t.Helper()
-	for len(p.log.lines(text)) == 0 {
-		if p.t.Context().Err() != nil {
-			p.t.Fatalf("never logged: %s", text)
-		}
-		runtime.Gosched()
 	}
 }

@@ -1,12 +1,10 @@
 package dataplane
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/loglimit"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
@@ -31,7 +30,7 @@ type plane struct {
 	t      *testing.T
 	p      *loopback.Provider
 	judged rdmacm.Provider // p with a referee at each connection
-	log    *logBuffer
+	log    *logtest.Log
 	events *Subscription
 }
 
@@ -45,7 +44,7 @@ func newPlane(t *testing.T, cfg Config) *plane {
 // newPlaneOn makes one on a network.
 func newPlaneOn(t *testing.T, network loopback.FabricConfig, cfg Config) *plane {
 	t.Helper()
-	p := &plane{t: t, p: loopback.New(loopback.Config{Network: network}), log: new(logBuffer)}
+	p := &plane{t: t, p: loopback.New(loopback.Config{Network: network}), log: new(logtest.Log)}
 	p.judged = refereetest.Around(t, p.p)
 	cfg.Logger = slog.New(loglimit.New(slog.NewTextHandler(p.log, nil)))
 	p.Dataplane = New(cfg)
@@ -142,30 +141,6 @@ func (p *plane) next(want EventType) Event {
 // null makes a NULL call.
 func null(ctx context.Context, c *rpcrdma.Client) error {
 	return c.Call(ctx, &rpcrdma.Call{Program: echo.Program, Version: echo.Version, Procedure: echo.ProcNull})
-}
-
-// logBuffer keeps log lines.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-// lines are those with a text in them.
-func (b *logBuffer) lines(with string) (out []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for line := range strings.Lines(b.buf.String()) {
-		if strings.Contains(line, with) {
-			out = append(out, line)
-		}
-	}
-	return out
 }
 
 // gate is a handler whose calls wait to be let through.

@@ -4,10 +4,12 @@ import (
 	"log/slog"
 	"net/netip"
 	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 )
 
 func TestRefusalsAreCountedAndLogged(t *testing.T) {
-	buf := new(logBuffer)
+	buf := new(logtest.Log)
 	log, r := slog.New(slog.NewTextHandler(buf, nil)), new(refusalLog)
 	note := func(n int, why Refusal) {
 		for range n {
@@ -22,7 +24,7 @@ func TestRefusalsAreCountedAndLogged(t *testing.T) {
 		"because of denied": 1,
 		"stopping":          0, // rdmad does this itself
 	} {
-		if n := len(buf.lines(what)); n != want {
+		if n := len(buf.Lines(what)); n != want {
 			t.Errorf("%d lines with %q, want %d", n, what, want)
 		}
 	}

@@ -80,7 +80,7 @@ func TestPeerResets(t *testing.T) {
 			if busy {
 				<-answered
 			}
-			lines := p.log.lines("connection down")
+			lines := p.log.Lines("connection down")
 			if len(lines) != 1 || !strings.Contains(lines[0], "level="+slog.LevelInfo.String()) || !strings.Contains(lines[0], "errors=0") {
 				t.Errorf("logged %q", lines)
 			}

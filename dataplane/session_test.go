@@ -108,7 +108,7 @@ func TestServiceThatCantServeRejects(t *testing.T) {
 	if n := p.info("a").Refusals[RefusedService]; n != 1 {
 		t.Errorf("%d counted", n)
 	}
-	if lines := p.log.lines("no upstream"); len(lines) != 1 {
+	if lines := p.log.Lines("no upstream"); len(lines) != 1 {
 		t.Errorf("log: %q", lines)
 	}
 }

@@ -43,7 +43,7 @@ func TestSlowCalls(t *testing.T) {
 			t.Errorf("%+v", one)
 		}
 		const want = ` call="ECHO NULL" program=537002057 version=1 procedure=0 took=1s receive=0s rdma_read=0s service=1s post=0s completion=0s lost=false`
-		if lines := p.log.lines("slow call"); len(lines) != 1 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], want) || !strings.Contains(lines[0], "peer="+up.PeerPort.String()) {
+		if lines := p.log.Lines("slow call"); len(lines) != 1 || !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], want) || !strings.Contains(lines[0], "peer="+up.PeerPort.String()) {
 			t.Errorf("logged %q", lines)
 		}
 		if list, _, _ := p.Clients().List(0); len(list) != 1 || list[0].Time != time.Second || list[0].Address != up.PeerPort.Addr() {

@@ -3,50 +3,28 @@ package rpcrdma_test
 import (
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/loglimit"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
-
-// lines keeps what is logged.
-type lines struct {
-	mu  sync.Mutex
-	all []string
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, string(b))
-	return len(b), nil
-}
-
-// take gives the lines so far, once.
-func (l *lines) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := l.all
-	l.all = nil
-	return all
-}
 
 // TestRefusedMessages: the log has the peer's address and the reason for messages
 // that are refused or dropped, in few lines however many messages there are.
 func TestRefusedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log lines
+		var log logtest.Log
 		handler := loglimit.New(slog.NewTextHandler(&log, nil))
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, log: slog.New(handler)})
 		r := b.dialRaw(kernelPrivateData)
 		conn := <-b.conns
 		expect := func(n int, words ...string) {
 			t.Helper()
-			got := log.take()
+			got := log.Take()
 			if len(got) != n {
 				t.Fatalf("%d lines, want %d: %q", len(got), n, got)
 			}
@@ -84,7 +62,7 @@ func TestRefusedMessages(t *testing.T) {
 // it is neither an error nor a line above level debug. The same message later is both.
 func TestFirstMessageOfAnotherVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log lines
+		var log logtest.Log
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		r := b.dialRaw(kernelPrivateData)
 		conn := <-b.conns
@@ -95,7 +73,7 @@ func TestFirstMessageOfAnotherVersion(t *testing.T) {
 			r.post(message(rpcrdma1.Header{XID: uint32(i), Version: 2}, procNull))
 			r.receive()
 			synctest.Wait()
-			if got := log.take(); len(got) != 1 || !strings.Contains(got[0], "level="+want.level+` msg="message of the peer refused or dropped"`) {
+			if got := log.Take(); len(got) != 1 || !strings.Contains(got[0], "level="+want.level+` msg="message of the peer refused or dropped"`) {
 				t.Errorf("message %d: logged %q", i, got)
 			}
 			if n := conn.Stats().Errors; n != want.errors {

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -25,6 +24,8 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 )
 
 // authority is a CA of a test.
@@ -132,23 +133,6 @@ func (d *onDisk) put(name string, text []byte) {
 	}
 }
 
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // wrapped hides the kind of a connection, as limits do.
 type wrapped struct{ net.Conn }
 
@@ -212,4 +196,4 @@ func (s *served) call(t *testing.T, creds credentials.TransportCredentials) (Ide
 
 func unavailable(err error) bool { return status.Code(err) == codes.Unavailable }
 
-func logTo(b *safeBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+func logTo(b *logtest.Log) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

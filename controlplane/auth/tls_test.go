@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 )
 
 func caller(ca *authority, pairs ...tls.Certificate) credentials.TransportCredentials {
@@ -28,7 +30,7 @@ func versioned(ca *authority, version uint16, pairs ...tls.Certificate) credenti
 func named(cn string) x509.Certificate { return x509.Certificate{Subject: pkix.Name{CommonName: cn}} }
 
 // secure serves mutual TLS to operators named ops-*.
-func secure(t *testing.T, d *onDisk, log *safeBuffer) (*served, *Certificates) {
+func secure(t *testing.T, d *onDisk, log *logtest.Log) (*served, *Certificates) {
 	t.Helper()
 	certs, err := LoadCertificates(d.Files, logTo(log))
 	if err != nil {
@@ -40,7 +42,7 @@ func secure(t *testing.T, d *onDisk, log *safeBuffer) (*served, *Certificates) {
 
 func TestHandshakes(t *testing.T) {
 	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
-	var log safeBuffer
+	var log logtest.Log
 	s, _ := secure(t, newFiles(t, ca, ca), &log)
 	id, err := s.call(t, caller(ca, ca.pair(named("ops-1"))))
 	if err != nil || id.Name != "ops-1" || id.Role != Operator || !strings.HasPrefix(id.Origin, "127.0.0.1:") || id.Client != "ops-1 at loopback" {
@@ -99,7 +101,7 @@ func TestCertificateNames(t *testing.T) {
 // none of those that should get in is refused at any moment.
 func TestReloadUnderTraffic(t *testing.T) {
 	ca := newAuthority(t, "ca")
-	var log safeBuffer
+	var log logtest.Log
 	d := newFiles(t, ca, ca)
 	s, _ := secure(t, d, &log)
 	pair := ca.pair(named("ops-1"))
@@ -161,7 +163,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 		"a key as CA":    {func(d *onDisk) { d.put(d.ClientCA, otherKey) }, "holds a PRIVATE KEY"},
 		"garbage as CA":  {func(d *onDisk) { d.put(d.ClientCA, block("CERTIFICATE", []byte("x"))) }, "client_ca: "},
 	} {
-		var log safeBuffer
+		var log logtest.Log
 		d := newFiles(t, ca, ca)
 		s, certs := secure(t, d, &log)
 		c.spoil(d)
@@ -190,7 +192,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 func TestUnchangedFilesAreNotRead(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	d := newFiles(t, ca, ca)
-	certs, err := LoadCertificates(d.Files, logTo(new(safeBuffer)))
+	certs, err := LoadCertificates(d.Files, logTo(new(logtest.Log)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 )
 
 // dialAs connects as another user, which root may be: identities are a
@@ -67,7 +69,7 @@ func TestPeerOfUnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	p := policy(t, Rules{Group: "60", Rules: []Rule{{Role: Viewer, UIDs: []uint32{4242}}, {Role: Operator, Groups: []string{"70"}}}})
 	p.owner = uint32(os.Getuid())
-	s := serve(t, "unix", path, Credentials(p, nil, logTo(new(safeBuffer))))
+	s := serve(t, "unix", path, Credentials(p, nil, logTo(new(logtest.Log))))
 	for file, mode := range map[string]os.FileMode{filepath.Dir(filepath.Dir(path)): 0o755, filepath.Dir(path): 0o755, path: 0o666} {
 		if err := os.Chmod(file, mode); err != nil {
 			t.Fatal(err)
@@ -106,7 +108,7 @@ func TestGroupsOfTheDatabase(t *testing.T) {
 
 func TestAnonymous(t *testing.T) {
 	operator := Operator
-	s := serve(t, "tcp", "127.0.0.1:0", Credentials(policy(t, Rules{Default: &operator}), nil, logTo(new(safeBuffer))))
+	s := serve(t, "tcp", "127.0.0.1:0", Credentials(policy(t, Rules{Default: &operator}), nil, logTo(new(logtest.Log))))
 	id, err := s.call(t, insecure.NewCredentials())
 	if err != nil || id.Name != Anonymous || id.Role != Operator || id.Client != "loopback uid "+strconv.Itoa(os.Getuid()) || !id.Kept || !strings.HasPrefix(id.Origin, "127.0.0.1:") {
 		t.Errorf("%+v, %v", id, err)
@@ -126,7 +128,7 @@ func TestAnonymous(t *testing.T) {
 // only root and rdmad's user may use the places that are kept.
 func TestUsersOfTheLoopback(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
-		s := serve(t, "tcp", address, Credentials(policy(t, Rules{}), nil, logTo(new(safeBuffer))))
+		s := serve(t, "tcp", address, Credentials(policy(t, Rules{}), nil, logTo(new(logtest.Log))))
 		for _, uid := range []int{os.Getuid(), 65534} {
 			if os.Getuid() != 0 && uid != os.Getuid() {
 				continue

@@ -269,7 +269,7 @@ func TestCanceledStreamsAreNoErrors(t *testing.T) {
 	watched(t, b.plane, 2)
 	cancel()
 	for _, method := range []string{"Trace", "Capture"} {
-		b.log.await("grpc.method=" + method)
+		b.log.Await(t, "grpc.method="+method)
 	}
 	if log := b.log.String(); strings.Contains(log, "level=ERROR") || strings.Count(log, "grpc.code=Canceled") != 2 {
 		t.Errorf("logged:\n%s", log)

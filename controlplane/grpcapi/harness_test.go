@@ -1,7 +1,6 @@
 package grpcapi_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
@@ -21,6 +20,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
@@ -33,45 +33,10 @@ type bench struct {
 	manager  manager.API
 	server   *grpcapi.Server
 	registry *prometheus.Registry
-	log      *safeBuffer
+	log      *logtest.Log
 	known    *conditions.Registry
 	client   *grpc.ClientConn
 	stopHub  context.CancelFunc
-}
-
-// safeBuffer is a log that can be read, and waited for, while it is written.
-type safeBuffer struct {
-	mu    sync.Mutex
-	grown sync.Cond
-	b     bytes.Buffer
-}
-
-func newSafeBuffer() *safeBuffer {
-	s := &safeBuffer{}
-	s.grown.L = &s.mu
-	return s
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.grown.Broadcast()
-	return s.b.Write(p)
-}
-
-// await returns when the log holds text.
-func (s *safeBuffer) await(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !bytes.Contains(s.b.Bytes(), []byte(text)) {
-		s.grown.Wait()
-	}
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // start serves plane, or view of it when that isn't nil, to watchers with
@@ -84,7 +49,7 @@ func start(t *testing.T, plane *planetest.Plane, view grpcapi.Plane, queue int) 
 // startIn is start in a fleet.
 func startIn(t *testing.T, fleet grpcapi.Fleet, plane *planetest.Plane, view grpcapi.Plane, queue int) *bench {
 	t.Helper()
-	b := &bench{plane: plane, manager: planetest.NewManager(plane), registry: prometheus.NewRegistry(), log: newSafeBuffer(), known: conditions.NewRegistry()}
+	b := &bench{plane: plane, manager: planetest.NewManager(plane), registry: prometheus.NewRegistry(), log: new(logtest.Log), known: conditions.NewRegistry()}
 	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	initial := rpcrdma.DefaultSettings()
 	store, err := desired.New(plane, log, &initial, []string{"credits.max"})

@@ -110,7 +110,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 		}
 	}
 	// The call ends although its client still doesn't read.
-	b.log.await("grpc.code=ResourceExhausted")
+	b.log.Await(t, "grpc.code=ResourceExhausted")
 	seen := 0
 	for {
 		_, err := slow.Recv()
@@ -229,7 +229,7 @@ func TestClientsThatGoAwayAreNoFaults(t *testing.T) {
 	}
 	cancel()
 	for _, method := range []string{"WatchConnections", "WatchSettings", "WatchTelemetry"} {
-		b.log.await("grpc.method=" + method)
+		b.log.Await(t, "grpc.method="+method)
 	}
 	if log := b.log.String(); strings.Contains(log, "level=ERROR") || strings.Count(log, "grpc.code=Canceled") != 3 {
 		t.Errorf("log:\n%s", log)

@@ -40,7 +40,7 @@ func TestManyPeers(t *testing.T) {
 				const times = len(`time=2026-11-22T15:04:05.678Z `) // left out in this test
 				bytes, counted := 0, 0
 				more := regexp.MustCompile(` more=(\d+) in=5s`)
-				for _, l := range j.take() {
+				for _, l := range j.Take() {
 					bytes += times + len(l) + 1
 					if m := more.FindStringSubmatch(l); m != nil {
 						n, _ := strconv.Atoi(m[1])
@@ -79,7 +79,7 @@ func TestBoundedMemory(t *testing.T) {
 		if peers != maxPeers {
 			t.Errorf("%d peers known", peers)
 		}
-		j.take()
+		j.Take()
 		pass(Period)
 		j.expect(t, "level=WARN msg=m more=10100 in=5s peers.10.0.0.10=101 peers.10.0.0.11=1 peers.10.0.0.12=1 peers.10.0.0.13=1 peers.10.0.0.14=1 peers.others=9995")
 
@@ -88,11 +88,11 @@ func TestBoundedMemory(t *testing.T) {
 		if n := known(h); n > 2*maxKinds+1 {
 			t.Errorf("%d kinds known", n)
 		}
-		if n := len(j.take()); n != maxKinds-1+burst+10_000 { // "m" is still known; kinds beyond maxKinds share the burst of overflow
+		if n := len(j.Take()); n != maxKinds-1+burst+10_000 { // "m" is still known; kinds beyond maxKinds share the burst of overflow
 			t.Errorf("%d lines of 10,000 kinds and 10,000 errors", n)
 		}
 		pass(Period)
-		if got := j.take(); len(got) != 1 || !strings.HasPrefix(got[0], `level=WARN msg="lines of other kinds" more=`) {
+		if got := j.Take(); len(got) != 1 || !strings.HasPrefix(got[0], `level=WARN msg="lines of other kinds" more=`) {
 			t.Errorf("counted\n%s", strings.Join(got, "\n"))
 		}
 
@@ -102,7 +102,7 @@ func TestBoundedMemory(t *testing.T) {
 		if n := known(h); n != 1+maxKinds { // errors are forgotten only to make room for others
 			t.Errorf("%d kinds known afterwards", n)
 		}
-		j.take()
+		j.Take()
 	})
 }
 
@@ -117,7 +117,7 @@ func TestManyGoroutines(t *testing.T) {
 		}
 		wg.Wait()
 		h.Flush()
-		got := j.take()
+		got := j.Take()
 		if len(got) != burst+1 || !strings.Contains(got[burst], fmt.Sprint("more=", 8000-burst)) {
 			t.Errorf("logged\n%s", strings.Join(got, "\n"))
 		}

@@ -1,42 +1,25 @@
 package loglimit
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 )
 
 // journal keeps the lines that were written.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-// take returns the lines since the last take.
-func (j *journal) take() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	defer j.text.Reset()
-	return strings.Split(strings.TrimSuffix(j.text.String(), "\n"), "\n")
-}
+type journal struct{ logtest.Log }
 
 // expect compares the lines since the last take with those wanted.
 func (j *journal) expect(t *testing.T, want ...string) {
 	t.Helper()
-	got := j.take()
+	got := j.Take()
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("logged\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -100,12 +83,12 @@ func TestFlood(t *testing.T) {
 				pass(Period)
 				j.expect(t, fmt.Sprintf("level=%s msg=m peer=192.0.2.7:1", level), fmt.Sprintf("level=%s msg=m more=4 in=5s peers.192.0.2.7=4", level))
 				repeat(burst, func(int) { warn("192.0.2.7:1") })
-				if n := len(j.take()); n != burst {
+				if n := len(j.Take()); n != burst {
 					t.Errorf("%d lines after the flood", n)
 				}
 				pass(10 * Period)
 				repeat(burst+1, func(int) { warn("192.0.2.7:1") })
-				if n := len(j.take()); n != burst {
+				if n := len(j.Take()); n != burst {
 					t.Errorf("%d lines long after it", n)
 				}
 				pass(Period)
@@ -119,7 +102,7 @@ func TestNoFlood(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, _ *Handler, j *journal) {
 		for range 100 {
 			repeat(burst, func(i int) { log.Warn("m", "peer", "192.0.2.7:1", "i", i) })
-			if n := len(j.take()); n != burst {
+			if n := len(j.Take()); n != burst {
 				t.Fatalf("%d lines", n)
 			}
 			pass(Period)
@@ -133,7 +116,7 @@ func TestNoFlood(t *testing.T) {
 func TestKinds(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, _ *Handler, j *journal) {
 		repeat(1000, func(int) { log.Warn("m", "peer", "192.0.2.7:1") })
-		j.take()
+		j.Take()
 		log.Warn("other", "peer", "192.0.2.7:1")
 		log.Info("m", "peer", "192.0.2.7:1")
 		j.expect(t, "level=WARN msg=other peer=192.0.2.7:1", "level=INFO msg=m peer=192.0.2.7:1")
@@ -152,12 +135,12 @@ func TestOwnLines(t *testing.T) {
 			log.Info("settings changed", "revision", i)
 			named.Info("settings changed", "revision", i)
 		})
-		if n := len(j.take()); n != 3000 {
+		if n := len(j.Take()); n != 3000 {
 			t.Errorf("%d lines of 3000", n)
 		}
 		pass(Period)
 		repeat(100, func(int) { named.Error("accept failed", "listener", "nfs") })
-		if n := len(j.take()); n != burst {
+		if n := len(j.Take()); n != burst {
 			t.Errorf("%d lines that say the same", n)
 		}
 		pass(Period)
@@ -169,7 +152,7 @@ func TestOwnLines(t *testing.T) {
 func TestLinesWithoutPeer(t *testing.T) {
 	bubble(t, func(t *testing.T, log *slog.Logger, _ *Handler, j *journal) {
 		repeat(100, func(i int) { log.Warn("fell behind", "by", i) })
-		j.take()
+		j.Take()
 		pass(Period)
 		j.expect(t, `level=WARN msg="fell behind" more=90 in=5s`)
 	})
@@ -181,7 +164,7 @@ func TestDerivedHandlers(t *testing.T) {
 		for i := range 10 {
 			repeat(10, func(int) { log.With("conn", i, "peer", "192.0.2.7:1").Info("m") })
 		}
-		j.take()
+		j.Take()
 		pass(Period)
 		j.expect(t, "level=INFO msg=m more=90 in=5s peers.192.0.2.7=90")
 	})
@@ -219,7 +202,7 @@ func TestFlush(t *testing.T) {
 		repeat(20, func(int) { log.Warn("a", "peer", "192.0.2.7:1") })
 		pass(time.Second)
 		repeat(20, func(int) { log.Error("c") })
-		j.take()
+		j.Take()
 		pass(time.Second)
 		h.Flush()
 		j.expect(t, "level=WARN msg=a more=10 in=2s peers.192.0.2.7=10", "level=WARN msg=b more=10 in=2s peers.192.0.2.7=10",

@@ -1,7 +1,6 @@
 package rpctcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -20,29 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, offheaptest.Gate()) }
 
-// logBuffer is a log that several goroutines write.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // testServer is a server on a listener, shut down at the test's end, when all
 // its memory must be back.
 type testServer struct {
 	*Server
-	log    logBuffer
+	log    logtest.Log
 	addr   string
 	served chan error // what Serve returned
 }
