@@ -17,6 +17,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // Tests with the tag rdmadevice run in the guest. Other tests of this package
@@ -39,14 +40,7 @@ func newRdmacore(t *testing.T) rdmacm.Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if n := p.Device().(verbs.LiveCounter).Live().Total(); n != 0 {
-			t.Errorf("%d objects were not closed", n)
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { verbstest.CloseProvider(t, p) })
 	return p
 }
 

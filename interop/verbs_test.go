@@ -10,9 +10,9 @@ import (
 
 	"github.com/rdmad/rdmad/interop/guest"
 	"github.com/rdmad/rdmad/interop/rping"
-	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 const (
@@ -54,14 +54,7 @@ func newSoftiwarp(t *testing.T, config softiwarp.Config) rdmacm.Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if n := p.Device().(verbs.LiveCounter).Live().Total(); n != 0 {
-			t.Errorf("%d objects were not closed", n)
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { verbstest.CloseProvider(t, p) })
 	return p
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -12,41 +11,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/verbs/inventory"
-	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
-
-// failing is a provider whose listeners' device fails.
-type failing struct {
-	rdmacm.Provider
-	listener *failingListener // the last one
-}
-
-func (f *failing) Listen(ctx context.Context, address string) (rdmacm.Listener, error) {
-	l, err := f.Provider.Listen(ctx, address)
-	f.listener = &failingListener{Listener: l, changed: make(chan struct{})}
-	return f.listener, err
-}
-
-type failingListener struct {
-	rdmacm.Listener
-	mu      sync.Mutex
-	reason  error
-	changed chan struct{}
-}
-
-func (l *failingListener) Health() (changed <-chan struct{}, reason error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.changed, l.reason
-}
-
-func (l *failingListener) set(reason error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reason = reason
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
 
 // A listener's port goes down and its device disappears; both return.
 func TestListenerAndDeviceConditions(t *testing.T) {
@@ -69,7 +35,7 @@ func TestListenerAndDeviceConditions(t *testing.T) {
 	t.Cleanup(func() { devices = providers.Devices })
 	software, err := p.provider("softiwarp")
 	p.must(err)
-	adapter := &failing{Provider: software}
+	adapter := &verbstest.Monitored{Provider: software}
 	p.opening.Lock()
 	p.providers["softiwarp"], p.providers["adapter"] = adapter, software
 	p.opening.Unlock()
@@ -81,7 +47,7 @@ func TestListenerAndDeviceConditions(t *testing.T) {
 	p.expect("nfs", conditions.ListenerUp)
 	p.expect("rxe0", conditions.DeviceActive)
 	p.well()
-	adapter.listener.set(errors.New("port 1 of rxe0 is DOWN"))
+	adapter.Listener.SetHealth(errors.New("port 1 of rxe0 is DOWN"))
 	set("DOWN", true)
 	p.expect("nfs", conditions.ListenerUnreachable)
 	p.expect("rxe0", conditions.DeviceDown)
@@ -91,7 +57,7 @@ func TestListenerAndDeviceConditions(t *testing.T) {
 	set("", false)
 	p.expect("rxe0", conditions.DeviceMissing)
 	set("ACTIVE", true)
-	adapter.listener.set(nil)
+	adapter.Listener.SetHealth(nil)
 	p.expect("nfs", conditions.ListenerUp)
 	p.expect("rxe0", conditions.DeviceActive)
 	p.well()

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // Tests with the tag rdmadevice run in the guest, where package interop plays
@@ -33,14 +33,7 @@ func newRdmacore(t *testing.T) rdmacm.Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if n := p.Device().(verbs.LiveCounter).Live().Total(); n != 0 {
-			t.Errorf("%d objects were not closed", n)
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { verbstest.CloseProvider(t, p) })
 	return p
 }
 

@@ -7,9 +7,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
@@ -20,14 +20,7 @@ func newProvider(t *testing.T, crc bool) *softiwarp.Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if n := p.Device().(verbs.LiveCounter).Live().Total(); n != 0 {
-			t.Errorf("%d objects were not closed", n)
-		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { verbstest.CloseProvider(t, p) })
 	return p
 }
 
