@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Nodes that are down for longer than apply_within after the change are lost; one that is soon
+// back is not.
+func TestLostNodes(t *testing.T) {
+	for _, c := range []struct {
+		most  uint32
+		away  int // seconds
+		state RolloutState
+	}{{0, 5, Done}, {0, 100, RolledBack}, {1, 100, Done}} {
+		plan := quick()
+		plan.MaxLost = c.most
+		w, ref := begun(t, 5, plan)
+		w.pass()
+		w.pass()
+		w.down("n00")
+		for range c.away {
+			w.pass()
+		}
+		w.nodes["n00"].up = true
+		w.tellNode("n00")
+		r := w.until(t, ref)
+		if r.State != c.state {
+			t.Errorf("%d may be lost, away for %d s: %s: %s", c.most, c.away, w.text(ref), r.Reason)
+		}
+		if c.state == RolledBack && r.Reason != "n00: DOWN for more than 10s after the change (max_lost is 0)" {
+			t.Error(r.Reason)
+		}
+		w.pass()
+		w.pass()
+		want := one
+		if c.state == Done {
+			want = two
+		}
+		if got := w.having(want); len(got) != 5 {
+			t.Errorf("%s is on %v", want, got)
+		}
+	}
+}
+
+// A node that does not apply the change in time halts the rollout.
+func TestNotAppliedInTime(t *testing.T) {
+	w, ref := begun(t, 2, quick())
+	w.nodes["n00"].deaf = true
+	for range 12 {
+		w.pass()
+	}
+	if r := w.rollouts[ref]; r.State != Halted || r.Reason != "not applied within 10s: n00" {
+		t.Errorf("%s: %s", w.text(ref), r.Reason)
+	}
+	w.nodes["n00"].deaf = false
+	if r := w.until(t, ref); r.State != RolledBack {
+		t.Errorf("%s", w.text(ref))
+	}
+}
+
+// Without a controller, nodes take a change back that nobody confirmed. The next controller halts
+// the rollout; the nodes that had confirmed it take it back too.
+func TestNobodyConfirms(t *testing.T) {
+	w, ref := begun(t, 6, quick())
+	w.await(t, ref, "baking", wave(1, WaveBaking))
+	if got := w.having(two); len(got) != 3 {
+		t.Fatalf("small@2 is on %v", got)
+	}
+	w.view, w.back = nil, w.now.Add(time.Hour)
+	for range int(quick().Window() / time.Second) {
+		w.pass()
+	}
+	if got := w.having(two); len(got) != 1 {
+		t.Errorf("nobody confirmed, and small@2 is on %v", got)
+	}
+	w.back = w.now
+	if r := w.until(t, ref); r.State != RolledBack || len(w.having(one)) != 6 {
+		t.Errorf("%s: %s; small@1 is on %v", w.text(ref), r.Reason, w.having(one))
+	}
+}
+
+// Nodes that join get what their labels say by the state of the rollout: the earlier revision
+// until a wave has them, then the new one.
+func TestNodesJoin(t *testing.T) {
+	w, ref := begun(t, 4, quick())
+	w.pass()
+	w.join("n99", Labels{"role": "gateway"})
+	w.join("x", Labels{"role": "edge"})
+	w.pass()
+	w.pass()
+	if got := w.nodes["n99"].has; !slices.Equal(got, []Ref{one}) {
+		t.Errorf("a node that joined during the canary has %v", got)
+	}
+	r := w.until(t, ref)
+	last := r.Waves[len(r.Waves)-1]
+	if r.State != Done || !slices.Contains(last.Nodes, "n99") || len(w.nodes["x"].has) != 0 {
+		t.Errorf("%s", w.text(ref))
+	}
+	w.join("late", Labels{"role": "gateway"})
+	w.pass()
+	w.pass()
+	if got := w.nodes["late"].has; !slices.Equal(got, []Ref{two}) {
+		t.Errorf("a node that joined afterwards has %v", got)
+	}
+}
+
+// Nodes that are down when their wave begins are left out, and have the change when they return.
+// A halted rollout takes the change from nodes that are down, too.
+func TestNodesThatAreDown(t *testing.T) {
+	w, ref := begun(t, 4, quick())
+	w.down("n00")
+	w.pass()
+	if got := w.rollouts[ref].Waves[0].Nodes; !slices.Equal(got, []string{"n01"}) {
+		t.Errorf("canary %v", got)
+	}
+	w.nodes["n03"].load = slow
+	w.await(t, ref, "done", wave(0, WaveDone))
+	w.down("n01")
+	for range 5 {
+		w.pass()
+	}
+	w.await(t, ref, "halted", func(r *Rollout) bool { return r.State != Running })
+	r := w.until(t, ref)
+	if r.State != RolledBack || !strings.Contains(r.Waves[0].Reason, "DOWN, takes it back when it returns: n01") {
+		t.Errorf("%s: %s", w.text(ref), r.Waves[0].Reason)
+	}
+	if got := w.assigned["n01"]; !slices.Equal(got.Policies, []Ref{one}) {
+		t.Errorf("n01 is assigned %v", got.Policies)
+	}
+	for name := range w.nodes {
+		w.nodes[name].up = true
+		w.tellNode(name)
+	}
+	w.pass()
+	w.pass()
+	if got := w.having(one); len(got) != 4 {
+		t.Errorf("small@1 is on %v", got)
+	}
+}
