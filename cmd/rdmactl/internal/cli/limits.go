@@ -119,9 +119,10 @@ stand over the configuration file, also after restarts and reloads, until
 		cmd.Flags().Var(&specFlag{field: spec.Field{Type: flag.of}, in: in, fd: fd}, flag.name, flag.usage)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var names, paths []string
-		for _, flag := range limitFlags {
-			names = append(names, flag.name)
+		var paths []string
+		names := make([]string, len(limitFlags))
+		for i, flag := range limitFlags {
+			names[i] = flag.name
 			if cmd.Flags().Changed(flag.name) {
 				paths = append(paths, limitField(flag.name))
 			}
