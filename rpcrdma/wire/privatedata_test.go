@@ -2,9 +2,10 @@ package wire
 
 import (
 	"bytes"
-	"encoding/hex"
 	"math"
 	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
 
 func TestParsePrivateData(t *testing.T) {
@@ -34,7 +35,7 @@ func TestParsePrivateData(t *testing.T) {
 		{"zeros", "00000000 00 00 00 00", DefaultPrivateData(), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, ok := ParsePrivateData(unhex(t, c.data))
+			got, ok := ParsePrivateData(wiretest.Unhex(t, c.data))
 			if got != c.want || ok != c.ok {
 				t.Errorf("got %+v, %v, want %+v, %v", got, ok, c.want, c.ok)
 			}
@@ -55,7 +56,7 @@ func TestAppendPrivateData(t *testing.T) {
 		{"never more than there is", PrivateData{SendSize: 4095, ReceiveSize: 4097}, "f6ab0e18 01 00 02 03"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, want := c.data.Append(nil), unhex(t, c.want); !bytes.Equal(got, want) {
+			if got, want := c.data.Append(nil), wiretest.Unhex(t, c.want); !bytes.Equal(got, want) {
 				t.Errorf("got %x, want %x", got, want)
 			}
 		})
@@ -89,14 +90,4 @@ func FuzzParsePrivateData(f *testing.F) {
 			t.Fatalf("%+v comes back as %+v", p, again)
 		}
 	})
-}
-
-// unhex decodes hex digits with blanks between them.
-func unhex(t *testing.T, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(string(bytes.ReplaceAll([]byte(s), []byte(" "), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -1,6 +1,10 @@
 package rpcrdma1
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/wiretest"
+)
 
 // benchmarked are the headers of the usual calls: inline, a WRITE's, a READ's.
 var benchmarked = []string{"linux-call-inline", "linux-call-write", "linux-call-read"}
@@ -9,7 +13,7 @@ func BenchmarkAppend(b *testing.B) {
 	for _, name := range benchmarked {
 		b.Run(name, func(b *testing.B) {
 			var h Header
-			if _, err := h.Decode(readTranscripts(b)[name].header); err != nil {
+			if _, err := h.Decode(wiretest.Transcripts(b)[name].Header); err != nil {
 				b.Fatal(err)
 			}
 			buf := make([]byte, 0, h.Size())
@@ -24,7 +28,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkDecode(b *testing.B) {
 	for _, name := range benchmarked {
 		b.Run(name, func(b *testing.B) {
-			header := readTranscripts(b)[name].header
+			header := wiretest.Transcripts(b)[name].Header
 			var h Header
 			b.ReportAllocs()
 			for b.Loop() {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
 
 // TestRoundTrip draws headers of every type and compares the codec with the
@@ -92,11 +94,11 @@ func TestDecodeMalformed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := Header{Reads: make([]ReadSegment, 1), Writes: make([]WriteChunk, 1), Reply: make(WriteChunk, 1), HasReply: true}
-			n, err := h.Decode(unhex(t, c.data))
+			n, err := h.Decode(wiretest.Unhex(t, c.data))
 			if n != 0 || !errors.Is(err, ErrMalformed) || !errors.Is(err, c.want) {
 				t.Errorf("%d, %v; want 0, %v", n, err, c.want)
 			}
-			p, _ := DecodePrefix(unhex(t, c.data))
+			p, _ := DecodePrefix(wiretest.Unhex(t, c.data))
 			if want := (Header{XID: 7, Version: 1, Credits: 32, Proc: p.Proc}); !equal(&h, &want) {
 				t.Errorf("header %+v, want %+v", h, want)
 			}
@@ -159,7 +161,7 @@ func TestLimits(t *testing.T) {
 
 // TestDecodedHeaderIsIndependent changes the bytes after decoding them.
 func TestDecodedHeaderIsIndependent(t *testing.T) {
-	b := readTranscripts(t)["all-lists"].header
+	b := wiretest.Transcripts(t)["all-lists"].Header
 	var h Header
 	if _, err := h.Decode(b); err != nil {
 		t.Fatal(err)
@@ -174,12 +176,12 @@ func TestDecodedHeaderIsIndependent(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	for name, tr := range readTranscripts(t) {
+	for name, tr := range wiretest.Transcripts(t) {
 		var h Header
 		buf := make([]byte, 0, 4096)
 		var failed error
 		allocs := testing.AllocsPerRun(100, func() {
-			n, err := h.Decode(tr.header)
+			n, err := h.Decode(tr.Header)
 			if err == nil {
 				buf = h.Append(buf[:0])
 				if n != len(buf) || h.Size() != n {
@@ -196,8 +198,8 @@ func TestNoAllocations(t *testing.T) {
 // FuzzDecode compares Decode with the naive decoder, and what Append makes of
 // the result with the bytes that it came from.
 func FuzzDecode(f *testing.F) {
-	for _, tr := range readTranscripts(f) {
-		f.Add(append(slices.Clone(tr.header), tr.rest...))
+	for _, tr := range wiretest.Transcripts(f) {
+		f.Add(append(slices.Clone(tr.Header), tr.Rest...))
 	}
 	var h Header
 	f.Fuzz(func(t *testing.T, b []byte) {

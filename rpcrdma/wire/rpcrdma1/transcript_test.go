@@ -2,38 +2,30 @@ package rpcrdma1
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
 
-// transcript is one file of testdata.
-type transcript struct {
-	header []byte
-	rest   []byte // the RPC message
-	want   string
-}
-
 func TestTranscripts(t *testing.T) {
-	for name, tr := range readTranscripts(t) {
+	for name, tr := range wiretest.Transcripts(t) {
 		t.Run(name, func(t *testing.T) {
 			var h Header
-			n, err := h.Decode(append(bytes.Clone(tr.header), tr.rest...))
-			if got := describe(&h, err); got != tr.want {
-				t.Errorf("decoded:\n%s\nwant:\n%s", got, tr.want)
+			n, err := h.Decode(append(bytes.Clone(tr.Header), tr.Rest...))
+			if got := describe(&h, err); got != tr.Want {
+				t.Errorf("decoded:\n%s\nwant:\n%s", got, tr.Want)
 			}
 			if err != nil {
 				return
 			}
-			if n != len(tr.header) {
-				t.Errorf("header of %d bytes, want %d", n, len(tr.header))
+			if n != len(tr.Header) {
+				t.Errorf("header of %d bytes, want %d", n, len(tr.Header))
 			}
-			if got := h.Append(nil); !bytes.Equal(got, tr.header) {
-				t.Errorf("encoded:\n%x\nwant:\n%x", got, tr.header)
+			if got := h.Append(nil); !bytes.Equal(got, tr.Header) {
+				t.Errorf("encoded:\n%x\nwant:\n%x", got, tr.Header)
 			}
 		})
 	}
@@ -42,12 +34,12 @@ func TestTranscripts(t *testing.T) {
 // TestTruncatedTranscripts cuts every transcript off everywhere: nothing but
 // the whole header is a header, and the prefix fields survive.
 func TestTruncatedTranscripts(t *testing.T) {
-	for name, tr := range readTranscripts(t) {
+	for name, tr := range wiretest.Transcripts(t) {
 		t.Run(name, func(t *testing.T) {
-			for n := range tr.header {
+			for n := range tr.Header {
 				h := Header{XID: 1, Reads: make([]ReadSegment, 3)}
-				_, err := h.Decode(tr.header[:n])
-				p, ok := DecodePrefix(tr.header[:n])
+				_, err := h.Decode(tr.Header[:n])
+				p, ok := DecodePrefix(tr.Header[:n])
 				switch {
 				case !ok && !errors.Is(err, ErrShort):
 					t.Errorf("first %d bytes: %v, want %v", n, err, ErrShort)
@@ -62,45 +54,6 @@ func TestTruncatedTranscripts(t *testing.T) {
 			}
 		})
 	}
-}
-
-func readTranscripts(t testing.TB) map[string]transcript {
-	t.Helper()
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	all := make(map[string]transcript)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, want, _ := strings.Cut(string(text), "--\n")
-		header, rest, _ := strings.Cut(data, "++\n")
-		all[strings.TrimSuffix(filepath.Base(file), ".txt")] = transcript{
-			header: unhex(t, header),
-			rest:   unhex(t, rest),
-			want:   strings.TrimSpace(want),
-		}
-	}
-	return all
-}
-
-// unhex decodes lines of hex digits with blanks between them and comments
-// after a #.
-func unhex(t testing.TB, text string) []byte {
-	t.Helper()
-	var digits strings.Builder
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(line, "#")
-		digits.WriteString(strings.Join(strings.Fields(line), ""))
-	}
-	b, err := hex.DecodeString(digits.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // describe says what Decode gave, as the transcripts do.

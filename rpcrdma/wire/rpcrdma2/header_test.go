@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
 
 // TestRoundTrip draws headers of every type. One header decodes them all, so
@@ -91,11 +92,11 @@ func TestDecodeMalformed(t *testing.T) {
 				Header:    rpcrdma1.Header{Reads: make([]ReadSegment, 1), Writes: make([]WriteChunk, 1), Reply: make(WriteChunk, 1), HasReply: true},
 				Direction: Reply, Option: 3, Info: []byte{1},
 			}
-			n, err := h.Decode(unhex(t, c.data))
+			n, err := h.Decode(wiretest.Unhex(t, c.data))
 			if n != 0 || !errors.Is(err, ErrMalformed) || (c.want != nil && !errors.Is(err, c.want)) {
 				t.Errorf("%d, %v; want 0, %v", n, err, c.want)
 			}
-			p, _ := rpcrdma1.DecodePrefix(unhex(t, c.data))
+			p, _ := rpcrdma1.DecodePrefix(wiretest.Unhex(t, c.data))
 			want := Header{Header: rpcrdma1.Header{XID: 7, Version: 2, Credits: 32, Proc: p.Proc}}
 			if text(&h) != text(&want) {
 				t.Errorf("header %+v, want %+v", h, want)
@@ -122,8 +123,8 @@ func TestOtherVersions(t *testing.T) {
 // FuzzHeader compares Decode with what goxdr made of the XDR, and what Append
 // makes of the result with the oracle's bytes.
 func FuzzHeader(f *testing.F) {
-	for _, tr := range readTranscripts(f) {
-		f.Add(append(slices.Clone(tr.header), tr.rest...))
+	for _, tr := range wiretest.Transcripts(f) {
+		f.Add(append(slices.Clone(tr.Header), tr.Rest...))
 	}
 	var h Header
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -151,9 +152,9 @@ func FuzzHeader(f *testing.F) {
 
 // FuzzBody does the same for the bodies of operations.
 func FuzzBody(f *testing.F) {
-	for _, tr := range readTranscripts(f) {
+	for _, tr := range wiretest.Transcripts(f) {
 		var h Header
-		if _, err := h.Decode(tr.header); err == nil && h.Proc == Optional {
+		if _, err := h.Decode(tr.Header); err == nil && h.Proc == Optional {
 			f.Add(uint32(h.Option), h.Info)
 		}
 	}

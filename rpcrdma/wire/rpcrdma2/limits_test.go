@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
 
 // TestLimits decodes lists that are just within and just over each limit.
@@ -77,7 +78,7 @@ func placed(n int) []Item {
 func TestHugeCounts(t *testing.T) {
 	for _, body := range []Body{new(Init), new(Request), new(Respond), new(Update), new(XmtReq), new(XmtResp)} {
 		for _, data := range []string{"0000000f", "0000000f 00000000 00000000", "ffffffff 00000000 00000000"} {
-			b := unhex(t, data)
+			b := wiretest.Unhex(t, data)
 			var err error
 			if n := testing.AllocsPerRun(10, func() { err = body.Decode(b) }); n != 0 || !errors.Is(err, ErrMalformed) {
 				t.Errorf("%T of %s: %v allocations, %v", body, data, n, err)
@@ -113,7 +114,7 @@ func TestBodiesMalformed(t *testing.T) {
 		{"error without its range", new(XmtError), "00000001 00000000 00000000 00000000 00000008 00000000", errTruncated},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := c.body.Decode(unhex(t, c.data)); !errors.Is(err, c.want) || !errors.Is(err, ErrMalformed) {
+			if err := c.body.Decode(wiretest.Unhex(t, c.data)); !errors.Is(err, c.want) || !errors.Is(err, ErrMalformed) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
 		})

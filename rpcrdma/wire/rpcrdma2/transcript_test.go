@@ -2,40 +2,31 @@ package rpcrdma2
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
 
-// transcript is one file of testdata.
-type transcript struct {
-	header []byte
-	rest   []byte // the payload
-	want   string
-}
-
 func TestTranscripts(t *testing.T) {
-	for name, tr := range readTranscripts(t) {
+	for name, tr := range wiretest.Transcripts(t) {
 		t.Run(name, func(t *testing.T) {
 			var h Header
-			n, err := h.Decode(append(bytes.Clone(tr.header), tr.rest...))
-			if got := describe(t, &h, err); got != tr.want {
-				t.Errorf("decoded:\n%s\nwant:\n%s", got, tr.want)
+			n, err := h.Decode(append(bytes.Clone(tr.Header), tr.Rest...))
+			if got := describe(t, &h, err); got != tr.Want {
+				t.Errorf("decoded:\n%s\nwant:\n%s", got, tr.Want)
 			}
 			if err != nil {
 				return
 			}
-			if n != len(tr.header) {
-				t.Errorf("header of %d bytes, want %d", n, len(tr.header))
+			if n != len(tr.Header) {
+				t.Errorf("header of %d bytes, want %d", n, len(tr.Header))
 			}
-			if got := h.Append(nil); !bytes.Equal(got, tr.header) {
-				t.Errorf("encoded:\n%x\nwant:\n%x", got, tr.header)
+			if got := h.Append(nil); !bytes.Equal(got, tr.Header) {
+				t.Errorf("encoded:\n%x\nwant:\n%x", got, tr.Header)
 			}
 		})
 	}
@@ -45,12 +36,12 @@ func TestTranscripts(t *testing.T) {
 // the whole header is a header, nothing but the whole body a body, and the
 // prefix fields survive.
 func TestTruncatedTranscripts(t *testing.T) {
-	for name, tr := range readTranscripts(t) {
+	for name, tr := range wiretest.Transcripts(t) {
 		t.Run(name, func(t *testing.T) {
-			for n := range tr.header {
-				h := Header{Header: rpcrdma1.Header{XID: 1, Reads: make([]ReadSegment, 3)}, Info: tr.header}
-				_, err := h.Decode(tr.header[:n])
-				p, ok := rpcrdma1.DecodePrefix(tr.header[:n])
+			for n := range tr.Header {
+				h := Header{Header: rpcrdma1.Header{XID: 1, Reads: make([]ReadSegment, 3)}, Info: tr.Header}
+				_, err := h.Decode(tr.Header[:n])
+				p, ok := rpcrdma1.DecodePrefix(tr.Header[:n])
 				switch {
 				case !ok && !errors.Is(err, rpcrdma1.ErrShort):
 					t.Errorf("first %d bytes: %v, want %v", n, err, rpcrdma1.ErrShort)
@@ -65,7 +56,7 @@ func TestTruncatedTranscripts(t *testing.T) {
 				}
 			}
 			var h Header
-			if _, err := h.Decode(tr.header); err != nil || h.Proc != Optional {
+			if _, err := h.Decode(tr.Header); err != nil || h.Proc != Optional {
 				return
 			}
 			for n := range h.Info {
@@ -80,10 +71,10 @@ func TestTruncatedTranscripts(t *testing.T) {
 // TestNoAllocations decodes and encodes what the transcripts have, headers and
 // bodies, with storage that is there.
 func TestNoAllocations(t *testing.T) {
-	for name, tr := range readTranscripts(t) {
+	for name, tr := range wiretest.Transcripts(t) {
 		var h Header
 		var body Body
-		if _, err := h.Decode(tr.header); err != nil {
+		if _, err := h.Decode(tr.Header); err != nil {
 			continue
 		}
 		if b, ok := bodies[h.Option]; ok && h.Proc == Optional {
@@ -92,7 +83,7 @@ func TestNoAllocations(t *testing.T) {
 		buf, info := make([]byte, 0, 4096), make([]byte, 0, 4096)
 		var failed error
 		allocs := testing.AllocsPerRun(100, func() {
-			n, err := h.Decode(tr.header)
+			n, err := h.Decode(tr.Header)
 			if err == nil && body != nil {
 				if err = body.Decode(h.Info); err == nil {
 					info = body.Append(info[:0])
@@ -100,7 +91,7 @@ func TestNoAllocations(t *testing.T) {
 				}
 			}
 			buf = h.Append(buf[:0])
-			if err != nil || n != len(buf) || !bytes.Equal(buf, tr.header) {
+			if err != nil || n != len(buf) || !bytes.Equal(buf, tr.Header) {
 				failed = fmt.Errorf("%d bytes decoded, %x encoded, %w", n, buf, err)
 			}
 		})
@@ -113,7 +104,7 @@ func TestNoAllocations(t *testing.T) {
 func BenchmarkDecode(b *testing.B) {
 	for _, name := range []string{"msg-call", "xmtreq"} {
 		b.Run(name, func(b *testing.B) {
-			header := readTranscripts(b)[name].header
+			header := wiretest.Transcripts(b)[name].Header
 			var h Header
 			var body XmtReq
 			b.ReportAllocs()
@@ -127,45 +118,6 @@ func BenchmarkDecode(b *testing.B) {
 			}
 		})
 	}
-}
-
-func readTranscripts(t testing.TB) map[string]transcript {
-	t.Helper()
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	all := make(map[string]transcript)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, want, _ := strings.Cut(string(text), "--\n")
-		header, rest, _ := strings.Cut(data, "++\n")
-		all[strings.TrimSuffix(filepath.Base(file), ".txt")] = transcript{
-			header: unhex(t, header),
-			rest:   unhex(t, rest),
-			want:   strings.TrimSpace(want),
-		}
-	}
-	return all
-}
-
-// unhex decodes lines of hex digits with blanks between them and comments
-// after a #.
-func unhex(t testing.TB, text string) []byte {
-	t.Helper()
-	var digits strings.Builder
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(line, "#")
-		digits.WriteString(strings.Join(strings.Fields(line), ""))
-	}
-	b, err := hex.DecodeString(digits.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // describe says what Decode gave, as the transcripts do. An operation's body

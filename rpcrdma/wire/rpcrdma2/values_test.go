@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
+	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
 
 var allCharacteristics = []CharID{
@@ -75,7 +76,7 @@ func TestValues(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v, before := odd(), odd()
-			known, err := v.Set(Characteristic{ID: c.id, Data: unhex(t, c.data)})
+			known, err := v.Set(Characteristic{ID: c.id, Data: wiretest.Unhex(t, c.data)})
 			if known != c.known || !errors.Is(err, c.want) || !v.Equal(&before) {
 				t.Errorf("%v, %v, %+v; want %v, %v and no change", known, err, v, c.known, c.want)
 			}
