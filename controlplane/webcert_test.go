@@ -1,14 +1,10 @@
 package controlplane_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,54 +14,37 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // issuer is a CA of browsers' certificates.
 type issuer struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	t   *testing.T
+	own tls.Certificate
 }
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	ca := &issuer{t: t}
-	pair := ca.issue("CA", func(c *x509.Certificate) {
-		c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageCertSign
-	})
-	ca.cert, ca.key = pair.Leaf, pair.PrivateKey.(*ecdsa.PrivateKey)
-	return ca
+	own, err := authtest.NewAuthority("CA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &issuer{t, own}
 }
 
-// issue makes a certificate for a client; the first one is the CA's own.
+// issue makes a certificate for a client.
 func (ca *issuer) issue(name string, change ...func(*x509.Certificate)) tls.Certificate {
 	ca.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		ca.t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, f := range change {
 		f(c)
 	}
-	parent, with := c, key
-	if ca.cert != nil {
-		parent, with = ca.cert, ca.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), with)
+	pair, err := authtest.Sign(c, &ca.own)
 	if err != nil {
 		ca.t.Fatal(err)
 	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		ca.t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+	return pair
 }
 
 // openTLS serves a console that takes certificates of a CA: operators are those
@@ -75,7 +54,7 @@ func openTLS(t *testing.T, ca *issuer) *browser {
 	files, client := certificate(t)
 	t.Cleanup(client.CloseIdleConnections)
 	files.ClientCA = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(files.ClientCA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}), 0o600); err != nil {
+	if err := os.WriteFile(files.ClientCA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.own.Leaf.Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b := open(t, func(cfg *controlplane.Config) {

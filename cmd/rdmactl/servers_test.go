@@ -2,12 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"math/big"
 	"net"
 	"strconv"
 	"sync"
@@ -15,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -189,7 +186,9 @@ func serveNoRPC(ts *testscript.TestScript) string {
 func serveTCP(ts *testscript.TestScript, kind string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
-	config := &tls.Config{Certificates: []tls.Certificate{certificate(ts)}}
+	pair, err := authtest.Sign(&x509.Certificate{}, nil)
+	ts.Check(err)
+	config := &tls.Config{Certificates: []tls.Certificate{pair}}
 	var serving sync.WaitGroup
 	var conns []net.Conn
 	serving.Go(func() {
@@ -216,15 +215,6 @@ func serveTCP(ts *testscript.TestScript, kind string) string {
 		}
 	})
 	return l.Addr().String()
-}
-
-func certificate(ts *testscript.TestScript) tls.Certificate {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ts.Check(err)
-	template := x509.Certificate{SerialNumber: big.NewInt(1)}
-	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
-	ts.Check(err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // called waits until a server has had a number of calls: called VAR N.

@@ -2,21 +2,15 @@ package auth
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"log/slog"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -25,74 +19,45 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 )
 
 // authority is a CA of a test.
 type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	t   *testing.T
+	own tls.Certificate
 }
 
 func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
-	a := &authority{t: t}
-	der, key := a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
-	var err error
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
+	own, err := authtest.NewAuthority(name)
+	if err != nil {
 		t.Fatal(err)
 	}
-	a.key = key
-	return a
+	return &authority{t, own}
 }
 
-var serial = big.NewInt(time.Now().UnixNano())
-
-// sign makes a certificate for a day; a CA's first one is its own.
-func (a *authority) sign(c *x509.Certificate) (der []byte, key *ecdsa.PrivateKey) {
+func (a *authority) pem() []byte {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, _ := inPEM(a.t, a.own)
+	return cert
+}
+
+func inPEM(t *testing.T, pair tls.Certificate) (cert, key []byte) {
+	t.Helper()
+	cert, key, err := authtest.PEM(pair)
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
-	c.SerialNumber = serial.Add(serial, big.NewInt(1))
-	if c.NotAfter.IsZero() {
-		c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
-	}
-	parent, with := c, key
-	if a.cert != nil {
-		parent, with = a.cert, a.key
-	}
-	if der, err = x509.CreateCertificate(rand.Reader, c, parent, key.Public(), with); err != nil {
-		a.t.Fatal(err)
-	}
-	return der, key
+	return cert, key
 }
 
-func block(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-}
-
-func (a *authority) pem() []byte { return block("CERTIFICATE", a.cert.Raw) }
-
-// issue makes a certificate and its key as PEM.
-func (a *authority) issue(c x509.Certificate) (cert, key []byte) {
-	a.t.Helper()
-	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
-	der, k := a.sign(&c)
-	text, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return block("CERTIFICATE", der), block("PRIVATE KEY", text)
-}
-
+// pair makes a certificate and its key.
 func (a *authority) pair(c x509.Certificate) tls.Certificate {
 	a.t.Helper()
-	pair, err := tls.X509KeyPair(a.issue(c))
+	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	pair, err := authtest.Sign(&c, &a.own)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -117,7 +82,7 @@ func newFiles(t *testing.T, own, clients *authority) *onDisk {
 // renew gives the server another certificate.
 func (d *onDisk) renew(own *authority) {
 	d.t.Helper()
-	cert, key := own.issue(x509.Certificate{Subject: pkix.Name{CommonName: "rdmad"}, DNSNames: []string{"rdmad"}})
+	cert, key := inPEM(d.t, own.pair(x509.Certificate{Subject: pkix.Name{CommonName: "rdmad"}, DNSNames: []string{"rdmad"}}))
 	d.put(d.Cert, cert)
 	d.put(d.Key, key)
 }

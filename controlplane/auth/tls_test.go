@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"net/url"
 	"os"
 	"strings"
@@ -23,7 +24,7 @@ func caller(ca *authority, pairs ...tls.Certificate) credentials.TransportCreden
 
 func versioned(ca *authority, version uint16, pairs ...tls.Certificate) credentials.TransportCredentials {
 	pool := x509.NewCertPool()
-	pool.AddCert(ca.cert)
+	pool.AddCert(ca.own.Leaf)
 	return credentials.NewTLS(&tls.Config{ServerName: "rdmad", RootCAs: pool, Certificates: pairs, MinVersion: tls.VersionTLS12, MaxVersion: version})
 }
 
@@ -148,8 +149,8 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	expired := named("rdmad")
 	expired.NotBefore, expired.NotAfter = time.Now().Add(-48*time.Hour), time.Now().Add(-time.Hour)
-	oldCert, oldKey := ca.issue(expired)
-	_, otherKey := ca.issue(named("x"))
+	oldCert, oldKey := inPEM(t, ca.pair(expired))
+	_, otherKey := inPEM(t, ca.pair(named("x")))
 	for name, c := range map[string]struct {
 		spoil func(*onDisk)
 		want  string
@@ -161,7 +162,9 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 		"empty CA":       {func(d *onDisk) { d.put(d.ClientCA, nil) }, "holds no certificate"},
 		"half a CA":      {func(d *onDisk) { d.put(d.ClientCA, append(ca.pem(), ca.pem()[:100]...)) }, "one that is cut off"},
 		"a key as CA":    {func(d *onDisk) { d.put(d.ClientCA, otherKey) }, "holds a PRIVATE KEY"},
-		"garbage as CA":  {func(d *onDisk) { d.put(d.ClientCA, block("CERTIFICATE", []byte("x"))) }, "client_ca: "},
+		"garbage as CA": {func(d *onDisk) {
+			d.put(d.ClientCA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}))
+		}, "client_ca: "},
 	} {
 		var log logtest.Log
 		d := newFiles(t, ca, ca)

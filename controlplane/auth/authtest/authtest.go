@@ -2,9 +2,11 @@
 package authtest
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -19,47 +21,79 @@ import (
 // CA is a certificate authority with files in a directory.
 type CA struct {
 	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	pair tls.Certificate
 }
 
 // NewCA makes a certificate authority. Its certificate, ca.pem, is valid for 100 days.
 func NewCA(dir string) (*CA, error) {
 	ca := &CA{dir: dir}
-	return ca, ca.sign("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, 100*24*time.Hour)
+	var err error
+	if ca.pair, err = NewAuthority("ca"); err != nil {
+		return nil, err
+	}
+	return ca, write(dir, "ca", ca.pair)
 }
 
 // Issue makes NAME.pem and NAME.key, the certificate and key of a server at 127.0.0.1, and at
 // other hosts if there are any, and of a client. The certificate is valid from yesterday.
 func (ca *CA) Issue(name string, valid time.Duration, hosts ...string) error {
-	return ca.sign(name, &x509.Certificate{
+	pair, err := Sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		NotAfter:    time.Now().Add(valid),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		DNSNames:    hosts,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, valid)
+	}, &ca.pair)
+	if err != nil {
+		return err
+	}
+	return write(ca.dir, name, pair)
 }
 
-// sign writes a certificate and its key. The first certificate signs itself.
-func (ca *CA) sign(name string, c *x509.Certificate, valid time.Duration) error {
+func write(dir, name string, pair tls.Certificate) error {
+	cert, key, err := PEM(pair)
+	return errors.Join(err,
+		os.WriteFile(filepath.Join(dir, name+".pem"), cert, 0o600),
+		os.WriteFile(filepath.Join(dir, name+".key"), key, 0o600))
+}
+
+// NewAuthority makes the certificate and the key of a certificate authority.
+func NewAuthority(name string) (tls.Certificate, error) {
+	return Sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().AddDate(0, 0, 100),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil)
+}
+
+// Sign makes a certificate like c, signed by a CA, and its key. With by nil the certificate
+// signs itself. It is valid from yesterday until tomorrow, unless c says otherwise.
+func Sign(c *x509.Certificate, by *tls.Certificate) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return err
-	}
-	if ca.cert == nil {
-		ca.cert, ca.key = c, key
+		return tls.Certificate{}, err
 	}
 	now := time.Now()
-	c.SerialNumber, c.Subject = big.NewInt(now.UnixNano()), pkix.Name{CommonName: name}
-	c.NotBefore, c.NotAfter = now.Add(-24*time.Hour), now.Add(valid)
-	der, err := x509.CreateCertificate(rand.Reader, c, ca.cert, key.Public(), ca.key)
-	if err != nil {
-		return err
+	c.SerialNumber = big.NewInt(now.UnixNano())
+	if c.NotBefore.IsZero() {
+		c.NotBefore = now.Add(-24 * time.Hour)
 	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
+	if c.NotAfter.IsZero() {
+		c.NotAfter = now.Add(24 * time.Hour)
 	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(ca.dir, name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
-		os.WriteFile(filepath.Join(ca.dir, name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	parent, with := c, crypto.PrivateKey(key)
+	if by != nil {
+		parent, with = by.Leaf, by.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), with)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
+}
+
+// PEM encodes a certificate and its key.
+func PEM(pair tls.Certificate) (cert, key []byte, err error) {
+	private, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), err
 }

@@ -1,13 +1,9 @@
 package agent
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
@@ -15,6 +11,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 	"github.com/rdmad/rdmad/controlplane/fleet/store"
 	"github.com/rdmad/rdmad/dataplane/conditions"
@@ -89,23 +86,14 @@ func TestExpiredCertificate(t *testing.T) {
 // expired is a certificate that has expired, and a pool that trusts it.
 func expired(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-24 * time.Hour),
+	pair, err := authtest.Sign(&x509.Certificate{
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, roots
+	roots.AddCert(pair.Leaf)
+	return pair, roots
 }
