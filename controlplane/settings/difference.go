@@ -21,13 +21,13 @@ func (s *Step) Differences() (out []Difference) {
 	}
 	if f := s.File; f != nil {
 		add(config, &f.Before.Values, &f.After.Values)
-		for _, scope := range f.After.scopes(&f.Before) {
+		for _, scope := range eitherScopes(f.After.Scopes, f.Before.Scopes) {
 			before, after := f.Before.Scopes[scope].Values, f.After.Scopes[scope].Values
 			add(config+" "+scope.String(), &before, &after)
 		}
 	}
 	if f := s.Fleet; f != nil {
-		for _, scope := range f.After.scopes(&f.Before) {
+		for _, scope := range eitherScopes(f.After.Scopes, f.Before.Scopes) {
 			before, after := f.Before.Scopes[scope].Values, f.After.Scopes[scope].Values
 			add(fleet+" "+scope.String(), &before, &after)
 		}

@@ -37,21 +37,11 @@ func (f *FileLayer) Equal(g *FileLayer) bool {
 // Differ are the keys that two layers don't say the same of, at any scope.
 func (f *FileLayer) Differ(g *FileLayer) KeySet {
 	changed := f.Values.Differ(&g.Values)
-	for _, scope := range f.scopes(g) {
+	for _, scope := range eitherScopes(f.Scopes, g.Scopes) {
 		before, now := g.Scopes[scope].Values, f.Scopes[scope].Values
 		changed |= now.Differ(&before)
 	}
 	return changed
-}
-
-// scopes are those at which one of two layers says something, in order.
-func (f *FileLayer) scopes(g *FileLayer) []Scope {
-	all := maps.Clone(f.Scopes)
-	if all == nil {
-		all = make(map[Scope]FileValues)
-	}
-	maps.Copy(all, g.Scopes)
-	return slices.SortedFunc(maps.Keys(all), compareScopes)
 }
 
 func (f *FileLayer) check() error {

@@ -45,19 +45,11 @@ func (f *FleetLayer) Same(g *FleetLayer) bool { return maps.Equal(f.Scopes, g.Sc
 
 // Differ are the keys that two layers don't say the same of, at any scope.
 func (f *FleetLayer) Differ(g *FleetLayer) (changed KeySet) {
-	for _, scope := range f.scopes(g) {
+	for _, scope := range eitherScopes(f.Scopes, g.Scopes) {
 		before, now := g.Scopes[scope].Values, f.Scopes[scope].Values
 		changed |= now.Differ(&before)
 	}
 	return changed
-}
-
-// scopes are those at which one of two layers says something, in order.
-func (f *FleetLayer) scopes(g *FleetLayer) []Scope {
-	all := make(map[Scope]FleetValues, len(f.Scopes)+len(g.Scopes))
-	maps.Copy(all, f.Scopes)
-	maps.Copy(all, g.Scopes)
-	return slices.SortedFunc(maps.Keys(all), compareScopes)
 }
 
 func (f *FleetLayer) check() error {
@@ -98,7 +90,7 @@ func (s *State) withFleet(f FleetLayer) *State {
 // FleetDifferences lists the values in force that next, with another layer of the fleet, would
 // change at the scopes of the two layers.
 func (s *State) FleetDifferences(next *State) (all []Difference) {
-	for _, scope := range next.fleet.scopes(&s.fleet) {
+	for _, scope := range eitherScopes(next.fleet.Scopes, s.fleet.Scopes) {
 		was, is := s.fleet.Scopes[scope].Values, next.fleet.Scopes[scope].Values
 		before, after := s.At(scope).Values, next.At(scope).Values
 		for _, k := range (is.Differ(&was) & after.Differ(&before)).Keys() {

@@ -259,6 +259,14 @@ func compareScopes(a, b Scope) int {
 		cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()), a.Prefix.Addr().Compare(b.Prefix.Addr()))
 }
 
+// eitherScopes are those that one of two layers has, in order.
+func eitherScopes[V any](a, b map[Scope]V) []Scope {
+	all := make(map[Scope]V, len(a)+len(b))
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return slices.SortedFunc(maps.Keys(all), compareScopes)
+}
+
 // contains says whether a prefix lies within another.
 func contains(outer, inner netip.Prefix) bool {
 	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
