@@ -31,3 +31,20 @@ func TestStepTexts(t *testing.T) {
 		t.Errorf("of nothing: %q, %q", before, after)
 	}
 }
+
+// TestDifferOfGoneScopes: a scope that a layer has no longer, or has now, differs.
+func TestDifferOfGoneScopes(t *testing.T) {
+	nfs := Scope{Kind: Listener, Name: "nfs"}
+	v, want := set(live.DDPMinChunk, 512), KeySet(0).With(live.DDPMinChunk)
+	var noFile FileLayer
+	file := FileLayer{Scopes: map[Scope]FileValues{nfs: {Values: v}}}
+	var noFleet FleetLayer
+	fleet := FleetLayer{Scopes: map[Scope]FleetValues{nfs: {Values: v}}}
+	for name, got := range map[string]KeySet{
+		"file, gone": noFile.Differ(&file), "file, new": file.Differ(&noFile), "fleet, gone": noFleet.Differ(&fleet), "fleet, new": fleet.Differ(&noFleet),
+	} {
+		if got != want {
+			t.Errorf("%s: %v", name, got.Keys())
+		}
+	}
+}
