@@ -38,7 +38,7 @@ func startDaemon(ctx context.Context, program, dir, control string) (*child.Daem
 func builtRdmad(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "rdmad")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/rdmad/rdmad/cmd/rdmad")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "github.com/rdmad/rdmad/cmd/rdmad")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
