@@ -78,6 +78,12 @@ var holding = []struct {
 	}),
 		func(h *hoarder, _ *loopback.Provider) { h.ask(1) },
 		func(c charged) bool { return c.replies == 1<<20 }},
+	{"half of a reply is written", false, false, inParts{between: func(ctx context.Context, _ func(int)) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}},
+		func(h *hoarder, _ *loopback.Provider) { h.ask(1) },
+		func(c charged) bool { return c.replies == 1<<20 }},
 }
 
 // giveUnanswered makes n calls that write 1 MiB each, and answers no Read.

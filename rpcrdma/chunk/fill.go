@@ -69,12 +69,35 @@ func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) (
 	return dst, nil
 }
 
-// Unused sets the lengths of a chunk into which nothing was written to 0.
-func Unused(c rpcrdma1.WriteChunk) {
+// Part appends the RDMA Writes of bytes from to to of an item that fills c from its
+// beginning. It does not change c. The item fits into c. No Write is longer than maxWrite
+// bytes.
+func Part(dst []Write, c rpcrdma1.WriteChunk, item Source, from, to int, maxWrite uint32) []Write {
+	begin := 0 // of the segment, in the item
 	for i := range c {
-		c[i].Length = 0
+		s := &c[i]
+		end := min(begin+int(s.Length), to)
+		for at := max(from, begin); at < end; {
+			n := min(end-at, int(maxWrite))
+			dst = append(dst, Write{From: item, Off: at, Length: n, RKey: s.Handle, Addr: s.Offset + uint64(at-begin)})
+			at += n
+		}
+		begin += int(s.Length)
+	}
+	return dst
+}
+
+// Used sets the lengths of a chunk to what n bytes fill of each segment (RFC 8166
+// §3.4.6.1).
+func Used(c rpcrdma1.WriteChunk, n int) {
+	for i := range c {
+		c[i].Length = uint32(min(int(c[i].Length), n))
+		n -= int(c[i].Length)
 	}
 }
+
+// Unused is Used for a chunk into which nothing was written.
+func Unused(c rpcrdma1.WriteChunk) { Used(c, 0) }
 
 // Returned checks a chunk that came back in a reply against the offered one, and returns
 // how many bytes the peer wrote. The segments must be the same, none longer than offered,

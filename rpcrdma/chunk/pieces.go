@@ -33,6 +33,8 @@ type Item struct {
 	Absent bool
 	// Into is the index of the write chunk for a result, or -1.
 	Into int
+	// Written is how many bytes of a result are in its write chunk already.
+	Written int
 }
 
 // AppendPieces appends the pieces of a message: the stream of streamLen bytes, with the

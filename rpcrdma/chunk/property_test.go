@@ -178,6 +178,50 @@ func TestWriteRoundTrip(t *testing.T) {
 	})
 }
 
+// TestParts: parts of an item laid into any segments are the item, and no part changes the
+// chunk. An item in one part is what Fill makes of it.
+func TestParts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c rpcrdma1.WriteChunk
+		var memory [][]byte
+		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 60), 0, 8).Draw(t, "segments") {
+			c = append(c, rpcrdma1.Segment{Handle: uint32(len(memory)), Length: uint32(n), Offset: 1 << 50})
+			memory = append(memory, make([]byte, n))
+		}
+		offered, longest := slices.Clone(c), uint32(rapid.IntRange(1, 70).Draw(t, "max"))
+		item := rapid.SliceOfN(rapid.Byte(), 0, int(Capacity(c))).Draw(t, "item")
+		for at := 0; at < len(item); {
+			end := rapid.IntRange(at+1, len(item)).Draw(t, "end")
+			for _, w := range Part(nil, c, 3, at, end, longest) {
+				if w.From != 3 || w.Length < 1 || w.Length > int(longest) || w.Off < at || w.Off+w.Length > end {
+					t.Fatalf("%+v in bytes %d to %d", w, at, end)
+				}
+				copy(memory[w.RKey][w.Addr-1<<50:][:w.Length], item[w.Off:])
+			}
+			at = end
+		}
+		if !slices.Equal(c, offered) {
+			t.Fatal("the chunk has changed")
+		}
+		whole := Part(nil, c, 3, 0, len(item), longest)
+		filled, _ := Fill(nil, slices.Clone(c), []Piece{{From: 3, Len: len(item)}}, longest)
+		if !slices.Equal(whole, filled) {
+			t.Fatalf("%v, want %v", whole, filled)
+		}
+		Used(c, len(item))
+		if n, err := Returned(offered, c); n != len(item) || err != nil {
+			t.Fatalf("returned %d, %v; want %d", n, err, len(item))
+		}
+		var got []byte
+		for i, s := range c {
+			got = append(got, memory[i][:s.Length]...)
+		}
+		if !bytes.Equal(got, item) {
+			t.Fatalf("got %x, want %x", got, item)
+		}
+	})
+}
+
 // FuzzReadList: whatever a peer asks for, reads stay within the memory that
 // the chunks say, and items within the stream.
 func FuzzReadList(f *testing.F) {

@@ -12,7 +12,7 @@ import "github.com/rdmad/rdmad/rpcrdma/credit"
 //     these receives. So each call finds a posted receive;
 //   - Take comes before the Repost or FreeReceive of the receives that it copies from,
 //     and before the Complete or Fence of its call;
-//   - Send, Ready, SendDone, Complain and Tell put messages into the send queue in the
+//   - Write, Send, Ready, SendDone, Complain and Tell put messages into the send queue in the
 //     order of the actions. The peer counts credits in that order;
 //   - Report may come anywhere. It changes nothing;
 //   - Disconnect and Fail are the last action of their role. After Fail, or when the
@@ -58,6 +58,9 @@ type (
 	// Expose asks to let the peer read the chunks of Call.Exposure. Then give Exposed, or
 	// NotExposed if there is no memory.
 	Expose struct{ Call *Call }
+	// Write asks to post the RDMA Writes of Call.Ahead, whose data comes from the result
+	// that Filled was given for.
+	Write struct{ Call *Call }
 	// Send asks to post the RDMA Writes and the Sends of Call.Answer. Then give Sent.
 	Send struct{ Call *Call }
 	// Unexpose asks to invalidate the memory of Exposure. Then give Unexposed.
@@ -102,6 +105,7 @@ func (Fail) action()         {}
 func (Fetch) action()        {}
 func (Deliver) action()      {}
 func (Expose) action()       {}
+func (Write) action()        {}
 func (Send) action()         {}
 func (Unexpose) action()     {}
 func (Report) action()       {}

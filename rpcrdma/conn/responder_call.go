@@ -25,25 +25,27 @@ type Call struct {
 	// Exposure is the part of the reply that the peer reads, or nil. It is valid until
 	// Exposed.
 	Exposure *Exposure
+	// Ahead is what Write asks to post. It is valid until the next event.
+	Ahead []chunk.Write
 	// Answer is what Send asks to post.
 	Answer Answer
 
 	transmitted bool // it came in transmissions
 	group       *callGroup
 
-	copies    *Call  // calls that came meanwhile with the same XID, to be refused
-	info      []byte // encoded answer to an operation
-	tracked   bool   // its XID is in Responder.xids
-	recv      uint32
-	stream    []byte // the RPC message as it came inline
-	args      int    // length of its header, before the arguments, in bytes
-	header    Header
-	rkey      uint32 // the only STag in the header, if onlyRKey
-	onlyRKey  bool
-	writes    []chunk.Write
-	pieces    []chunk.Piece
-	padded    []chunk.Piece
-	itemPiece [1]chunk.Piece
+	copies   *Call  // calls that came meanwhile with the same XID, to be refused
+	info     []byte // encoded answer to an operation
+	tracked  bool   // its XID is in Responder.xids
+	recv     uint32
+	stream   []byte // the RPC message as it came inline
+	args     int    // length of its header, before the arguments, in bytes
+	header   Header
+	rkey     uint32 // the only STag in the header, if onlyRKey
+	onlyRKey bool
+	writes   []chunk.Write
+	ahead    []int // for each result, how much of it is written already
+	pieces   []chunk.Piece
+	padded   []chunk.Piece
 }
 
 // Answer is what is posted for a call: the RDMA Writes, then one or several Sends with the

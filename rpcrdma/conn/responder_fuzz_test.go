@@ -24,6 +24,8 @@ type responderModel struct {
 	delivered []*Call
 	sending   []*Call
 	exposing  []*Call
+	ahead     map[*Call][]chunk.Item // results of calls delivered that are partly there
+	written   map[*Call]int          // bytes of them that are written, while they are to be in the reply
 	fencing   []*Exposure
 	dead      bool
 	judge     *judge
@@ -61,6 +63,11 @@ func (m *responderModel) run(acts []Action) {
 		case Deliver:
 			m.read(a.Call)
 			m.delivered = append(m.delivered, a.Call)
+		case Write:
+			for _, w := range a.Call.Ahead {
+				m.written[a.Call] += w.Length
+			}
+			m.judge.writes(a.Call.Ahead)
 		case Send:
 			m.checkAnswer(a.Call)
 			m.sending = append(m.sending, a.Call)
@@ -135,7 +142,11 @@ func (m *responderModel) checkAnswer(c *Call) {
 	if a.Header.Credits == 0 {
 		m.t.Fatal("grants 0")
 	}
-	written := 0
+	written := m.written[c]
+	delete(m.written, c)
+	if a.Failed {
+		written = 0
+	}
 	for _, w := range a.Writes {
 		written += w.Length
 	}
@@ -175,6 +186,12 @@ func FuzzResponder(f *testing.F) {
 	// extensions.msgp on; a padded call, answered with an item of 1001 bytes.
 	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x01" +
 		"\x00\x01\x01\x20\x04\x09\x02\x58\x00\x00\x01\x03\x04abcd\x00" + "\x03\x00\x00\x68\x01\x03\xe9" + "\x04\x00"))
+	// A result of 4096 bytes, of which 1000, then 3000 are there, then the reply; another, whose
+	// service fails.
+	for _, fails := range []string{"\x01", "\x00"} {
+		f.Add([]byte("\x08\xff\xff\xff" + "\x00\x01\x01\x20\x00\x00\x01\x01\x01\x20\x00\x00\x00\x01\x03\x04abcd\x00" +
+			"\x07\x02\x00\x10\x00\x03\xe8" + "\x07\x02\x00\x01\x0b\xb8" + "\x03\x00" + fails + "\x00\x68\x00" + "\x04\x00"))
+	}
 	// extensions.read_replies on; a reply that is exposed, its DONE.
 	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x02" + "\x00\x01\x01\x20\x00\x00\x00\x01\x03\x04abcd\x00" +
 		"\x03\x00\x13\x88\x00" + "\x07\x09\x00\x00" + "\x04\x00" + "\x07\x09\x04\x01" + "\x07\x09\x02\x00"))
@@ -196,7 +213,7 @@ func fuzzResponder(t *testing.T, s *script) {
 	if s.v2 {
 		settings.Extensions = ExtV2
 	}
-	m := &responderModel{t: t, posted: make(map[uint32]bool), judge: newJudge(t, true)}
+	m := &responderModel{t: t, posted: make(map[uint32]bool), ahead: make(map[*Call][]chunk.Item), written: make(map[*Call]int), judge: newJudge(t, true)}
 	toldSend := s.size()
 	m.judge.connect(wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}, wire.PrivateData{RemoteInvalidation: true, SendSize: toldSend, ReceiveSize: 4096})
 	m.r = NewResponder(ResponderConfig{
@@ -239,6 +256,8 @@ func fuzzResponder(t *testing.T, s *script) {
 			case 1:
 				m.judge.off = true
 				m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))
+			case 2:
+				m.filled(s)
 			default:
 				m.readReply(s)
 			}
@@ -268,9 +287,30 @@ func (m *responderModel) fetched(s *script, c *Call) {
 	m.run(m.r.Fetched(c, mem, nil))
 }
 
+// filled has a service fill a part of its last result, or begin another one.
+func (m *responderModel) filled(s *script) {
+	if len(m.delivered) == 0 {
+		return
+	}
+	c := m.delivered[int(s.byte())%len(m.delivered)]
+	items := m.ahead[c]
+	if i := len(items); i == 0 || i < 3 && s.byte()%2 == 0 {
+		items = append(items, chunk.Item{Pos: 24 + i, Len: s.uint16() % 9000})
+		m.ahead[c] = items
+	}
+	i := len(items) - 1
+	m.run(m.r.Filled(c, i, items[i].Len, s.uint16()%(items[i].Len+1), nil))
+}
+
 func (m *responderModel) reply(s *script, c *Call) {
 	stream := oncrpc.AcceptedReplySize + s.uint16()%9000
-	var items []chunk.Item
+	items := m.ahead[c]
+	delete(m.ahead, c)
+	if items != nil && s.byte()%4 == 0 { // the service has failed
+		delete(m.written, c)
+		m.run(m.r.Reply(c, stream, nil, nil))
+		return
+	}
 	for range s.byte() % 3 {
 		it := chunk.Item{Pos: min(stream, 24+len(items)), Len: s.uint16() % 9000}
 		if op := int(s.byte()) % 8; op == 7 {

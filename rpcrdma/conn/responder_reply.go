@@ -15,6 +15,7 @@ func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Act
 	h := &c.header
 	h.Proc, h.Reads, h.Direction = rpcrdma1.Msg, h.Reads[:0], rpcrdma2.Reply
 	c.tie(items)
+	c.resume(items)
 	if c.transmitted {
 		if inline, ok := r.shapeGroup(c, streamLen, items); ok {
 			return r.conclude(c, inline, acts)
@@ -43,8 +44,9 @@ func (r *Responder) fillWrites(c *Call, items []chunk.Item) {
 	for i := range items {
 		if it := &items[i]; it.Chunked {
 			filled[it.Into] = true
-			c.itemPiece[0] = chunk.Piece{From: chunk.Source(i), Len: it.Len}
-			c.writes, _ = chunk.Fill(c.writes, c.header.Writes[it.Into], c.itemPiece[:], r.cfg.MaxTransfer)
+			w := c.header.Writes[it.Into]
+			c.writes = chunk.Part(c.writes, w, chunk.Source(i), it.Written, it.Len, r.cfg.MaxTransfer)
+			chunk.Used(w, it.Len)
 		}
 	}
 	for k, w := range c.header.Writes {
@@ -82,11 +84,8 @@ func (r *Responder) conclude(c *Call, inline []chunk.Piece, acts []Action) []Act
 // Without a reply chunk, a reply may be as long as the peer learned at connect, even if the
 // limit was lowered since.
 func (r *Responder) shape(h *Header, streamLen int, items []chunk.Item) (long, ok bool) {
-	header, limit, least := h.Size(), int(r.SendLimit()), int(r.settings.DDPMinChunk)
-	if len(h.Writes) > 1 {
-		least = 1
-	}
-	if useChunks(h.Writes, items, least); header+chunk.PiecesLength(streamLen, items) <= limit {
+	header, limit := h.Size(), int(r.SendLimit())
+	if useChunks(h.Writes, items, r.least(h)); header+chunk.PiecesLength(streamLen, items) <= limit {
 		return false, true
 	}
 	useChunks(h.Writes, items, 1)
@@ -100,12 +99,26 @@ func (r *Responder) shape(h *Header, streamLen int, items []chunk.Item) (long, o
 	return false, header+n <= int(r.PeerReceive())
 }
 
+// least returns the length from which results go into their write chunk even if they fit
+// inline, in bytes.
+func (r *Responder) least(h *Header) int {
+	if len(h.Writes) > 1 {
+		return 1
+	}
+	return int(r.settings.DDPMinChunk)
+}
+
 // useChunks marks the items of at least least bytes that fit their write chunk.
 func useChunks(writes []rpcrdma1.WriteChunk, items []chunk.Item, least int) {
 	for i := range items {
 		it := &items[i]
-		it.Chunked = it.Into >= 0 && it.Into < len(writes) && it.Len >= max(least, 1) && uint64(it.Len) <= chunk.Capacity(writes[it.Into])
+		it.Chunked = it.Written > 0 || it.Into >= 0 && it.Into < len(writes) && chunked(writes[it.Into], it.Len, least)
 	}
+}
+
+// chunked reports whether an item of n bytes goes into its write chunk w.
+func chunked(w rpcrdma1.WriteChunk, n, least int) bool {
+	return n >= max(least, 1) && uint64(n) <= chunk.Capacity(w)
 }
 
 // refuse answers a call with an error (RFC 8166 §4.5). ErrChunk and version 2's BAD_HEADER

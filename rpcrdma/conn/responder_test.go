@@ -22,6 +22,7 @@ func TestResponderTranscripts(t *testing.T) {
 //	fetched XID [call=XID] [args=BYTES]    a long call's message
 //	nomemory XID
 //	reply XID stream=BYTES [item=POS:LEN]...
+//	filled XID RESULT SIZE BYTES           so many bytes of a result of that size are final
 //	sent XID
 //	set send= min= inv= credits= least= policy= v2=off|on|required ext=0|1
 //	version                                agreed on, or the lowest taken, and the limits of a Send
@@ -86,6 +87,9 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 			items = append(items, chunk.Item{Pos: number(t, pos), Len: number(t, n)})
 		}
 		return p.show(p.r.Reply(p.calls[uint32(number(t, args[0]))], option(t, o, "stream", 24), items, nil))
+	case "filled":
+		c := p.calls[uint32(number(t, args[0]))]
+		return p.show(p.r.Filled(c, number(t, args[1]), number(t, args[2]), number(t, args[3]), nil))
 	case "sent":
 		p.r.Sent(p.calls[uint32(number(t, args[0]))])
 		return nil
@@ -199,6 +203,8 @@ func (p *responderPlayer) show(acts []Action) (lines []string) {
 		case Deliver:
 			p.calls[a.Call.XID] = a.Call
 			lines = append(lines, deliverText(a.Call))
+		case Write:
+			lines = append(lines, writesText(a.Call.Ahead)...)
 		case Send:
 			p.calls[a.Call.XID] = a.Call
 			lines = append(lines, sendText(a.Call)...)
@@ -244,10 +250,15 @@ func sourceText(s chunk.Source) string {
 	return fmt.Sprintf("item %d", s)
 }
 
-func sendText(c *Call) (lines []string) {
-	for _, w := range c.Answer.Writes {
+func writesText(all []chunk.Write) (lines []string) {
+	for _, w := range all {
 		lines = append(lines, fmt.Sprintf("  write %s + %d, %d bytes to %d@%d", sourceText(w.From), w.Off, w.Length, w.RKey, w.Addr))
 	}
+	return lines
+}
+
+func sendText(c *Call) (lines []string) {
+	lines = writesText(c.Answer.Writes)
 	s := "send " + formatHeader(c.Answer.Header)
 	for _, p := range c.Answer.Inline {
 		s += fmt.Sprintf("; %s + %d, %d bytes", sourceText(p.From), p.Off, p.Len)

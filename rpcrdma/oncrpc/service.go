@@ -116,8 +116,23 @@ type Reply struct {
 	// connection ends before. Calls to the client made from then on do not overtake the
 	// reply. Transports without such calls ignore it.
 	Sent func()
+	// Ahead, if not nil, may send data of items before the reply is complete. The transport
+	// sets it.
+	Ahead Ahead
 	// Upstream is the time that the handler waited for another server. Serve resets it.
 	Upstream time.Duration
+}
+
+// Ahead sends data of a reply before the reply is complete.
+type Ahead interface{ Filled(n int) }
+
+// Filled tells the transport that the first n bytes of the last item have their final
+// value, while the handler still fills the rest. The transport may send them. Even then the
+// handler may fail, but a reply that it makes must have the item as it is now.
+func (r *Reply) Filled(n int) {
+	if r.Ahead != nil {
+		r.Ahead.Filled(n)
+	}
 }
 
 // ReplyItem is a DDP-eligible result: the first Len bytes of Buf, which belong at Pos of

@@ -273,6 +273,8 @@ func (r *Responder) perform(a conn.Action) {
 		r.of(a.Call).begin()
 	case conn.Deliver:
 		r.deliver(r.of(a.Call))
+	case conn.Write:
+		r.write(r.of(a.Call))
 	case conn.Send:
 		r.send(r.of(a.Call))
 	case conn.Expose:
@@ -340,6 +342,7 @@ type call struct {
 	left     uint64         // the leader's turn that began when it served this call of several; else 0
 
 	reply oncrpc.Reply
+	ahead []*regmem.Buffer // memory of results that is written from already
 	plan  []chunk.Item
 	// sources are where the reply's items are sent from, stream where its stream is.
 	sources []source
@@ -412,7 +415,7 @@ func (c *call) serve() {
 	r := c.r
 	r.started(c)
 	c.times.Pass(slow.Started)
-	c.reply.Mem = r.memory
+	c.reply.Mem, c.reply.Ahead = r.memory, c
 	c.reply.Stream = c.buf.Bytes()[c.head:c.head]
 	if d := c.call.Denied; d != nil {
 		c.reply.Stream = oncrpc.AppendDenied(c.reply.Stream, c.call.XID, d)
@@ -456,6 +459,10 @@ func (c *call) release() {
 		c.buf.Release()
 		c.buf = nil
 	}
+	for _, b := range c.ahead {
+		b.Release()
+	}
+	clear(c.ahead)
 	clear(c.sources)
-	c.sources, c.stream = c.sources[:0], source{}
+	c.ahead, c.sources, c.stream = c.ahead[:0], c.sources[:0], source{}
 }

@@ -62,7 +62,11 @@ func (r *Responder) send(c *call) {
 	r.stats.InFlightSum += uint64(r.core.Busy())
 	r.stats.BacklogSum += uint64(r.waiting.len())
 	o.hold(c.buf)
-	c.buf = nil
+	for _, b := range c.ahead {
+		o.hold(b)
+	}
+	clear(c.ahead)
+	c.buf, c.ahead = nil, c.ahead[:0]
 	o.times = c.times
 	o.signal = o.signal || !r.sq.mayDetach(o) || r.slow.SoFar(c.times)
 	r.submit(o)
@@ -90,15 +94,17 @@ func (r *Responder) place(o *op, c *call) bool {
 	}
 	for i := range a.Writes {
 		w := &a.Writes[i]
-		o.wrs = append(o.wrs, verbs.SendWR{
-			Op: verbs.OpRDMAWrite, SGL: o.sgl(r.piece(c, w.From, w.Off, w.Length)),
-			RemoteAddr: w.Addr, RKey: w.RKey,
-		})
-		r.stats.RDMAWrites++
-		r.stats.BytesSent += uint64(w.Length)
-		r.stats.PlacedBytes += uint64(w.Length)
+		r.addWrite(o, w, r.piece(c, w.From, w.Off, w.Length))
 	}
 	return r.sendMessage(o, c)
+}
+
+// addWrite adds an RDMA Write of the data at from.
+func (r *Responder) addWrite(o *op, w *chunk.Write, from verbs.SGE) {
+	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpRDMAWrite, SGL: o.sgl(from), RemoteAddr: w.Addr, RKey: w.RKey})
+	r.stats.RDMAWrites++
+	r.stats.BytesSent += uint64(w.Length)
+	r.stats.PlacedBytes += uint64(w.Length)
 }
 
 // locate finds where the reply's stream and items are sent from. Data outside our
@@ -113,8 +119,8 @@ func (r *Responder) locate(o *op, c *call) bool {
 	}
 	for i := range c.reply.Items {
 		it := &c.reply.Items[i]
-		b, ok := it.Buf.(*regmem.Buffer)
-		if !ok || !b.Of(r.host.pool) {
+		b := r.pooled(it.Buf)
+		if b == nil {
 			if b = r.stage(o, it.Buf.Bytes()[:it.Len]); b == nil {
 				return false
 			}

@@ -39,6 +39,7 @@ type opKind uint8
 
 const (
 	opFetch    opKind = iota // RDMA Reads of a message's chunks
+	opAhead                  // RDMA Writes before the answer
 	opAnswer                 // RDMA Writes and a Send
 	opExpose                 // binds of windows; the Send follows when they are posted
 	opRequest                // opExpose with its Send
@@ -106,6 +107,7 @@ type sendQueue struct {
 	pending       fifo[*op]   // not posted, or only in part
 	out           fifo[batch] // posted, oldest first
 	signals       int         // signaled batches in out
+	ahead         int         // batches of opAhead in out
 	free          []*op
 	still         int    // ticks without a completion while one is due
 	done          uint64 // bytes moved by completed requests
@@ -160,6 +162,9 @@ func (q *sendQueue) post(o *op) (whole bool) {
 	q.line.next = append(q.line.next, wrs...)
 	o.posted += n
 	q.used += n
+	if o.kind == opAhead {
+		q.ahead++
+	}
 	q.out.push(batch{op: o, n: n, bytes: length(wrs), reads: reads, signaled: signaled, last: whole && o.kind != opExpose})
 	return whole
 }
@@ -211,6 +216,9 @@ func (q *sendQueue) completed(ended []*op) []*op {
 		q.used -= b.n
 		q.done += uint64(b.bytes)
 		q.reads.active -= b.reads
+		if b.op.kind == opAhead {
+			q.ahead--
+		}
 		if b.last {
 			if b.op.detached {
 				q.detachedBytes -= b.op.held
@@ -224,6 +232,10 @@ func (q *sendQueue) completed(ended []*op) []*op {
 	}
 	return ended
 }
+
+// waits reports whether the memory of anything posted waits for the peer. Memory that is
+// written ahead waits for its service first.
+func (q *sendQueue) waits() bool { return q.out.len() > q.ahead }
 
 // stalled is called once a tick. It reports that a due completion has been missing for too
 // long.

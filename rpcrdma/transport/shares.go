@@ -201,7 +201,7 @@ func (h *Host) reclaim(links []*link, since bool) []*link {
 func (l *link) step(now time.Time, floor int64, since bool) (behind bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !since || l.sq.out.len() == 0 || l.dead {
+	if !since || !l.sq.waits() || l.dead {
 		floor = 0 // the peer is not the cause
 	}
 	return l.shares.pace.Step(now, l.sq.done, floor, regmem.MaxBuffer)
