@@ -24,6 +24,9 @@ type Forwarder struct {
 	log   *slog.Logger
 	gate  gate
 	stats counters
+	// least and most are the sizes in bytes of the parts of a result that go to the client
+	// before the upstream has sent all of it.
+	least, most int
 }
 
 var _ perconn.Opener = (*Forwarder)(nil)
@@ -31,7 +34,7 @@ var _ perconn.Opener = (*Forwarder)(nil)
 // New makes a forwarder. It connects only in OpenConn.
 func New(cfg Config) *Forwarder {
 	cfg = cfg.withDefaults()
-	return &Forwarder{cfg: cfg, log: cfg.Logger.With("upstream", cfg.Address)}
+	return &Forwarder{cfg: cfg, log: cfg.Logger.With("upstream", cfg.Address), least: leastPart, most: mostPart}
 }
 
 // errNoConn answers calls without a connection of their own.

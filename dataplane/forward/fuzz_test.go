@@ -37,9 +37,38 @@ func (endedConn) Inline() (send, receive uint32)            { return 1000, 2000 
 func (endedConn) Waited(time.Duration)                      {}
 func (c endedConn) End(string)                              { c.end() }
 
+// passed keeps what a session says is final of the results of a reply.
+type passed struct {
+	t     *testing.T
+	reply *oncrpc.Reply
+	parts [][]byte // by item, copies
+}
+
+// Filled implements oncrpc.Ahead.
+func (p *passed) Filled(n int) {
+	i := len(p.reply.Items) - 1
+	for len(p.parts) <= i {
+		p.parts = append(p.parts, nil)
+	}
+	if it := &p.reply.Items[i]; n <= len(p.parts[i]) || n >= it.Len {
+		p.t.Errorf("%d bytes after %d, of %d", n, len(p.parts[i]), it.Len)
+	} else {
+		p.parts[i] = bytes.Clone(it.Buf.Bytes()[:n])
+	}
+}
+
+// check compares with the reply in the end.
+func (p *passed) check() {
+	for i, part := range p.parts {
+		if i >= len(p.reply.Items) || !bytes.Equal(p.reply.Items[i].Buf.Bytes()[:len(part)], part) {
+			p.t.Errorf("result %d is not what was said to be final", i)
+		}
+	}
+}
+
 // FuzzUpstream feeds a session what an upstream may send, in pieces. Every call
 // ends; a reply is, put together again, what the upstream sent under its XID
-// first; no memory is left.
+// first; what was final before the end did not change; no memory is left.
 func FuzzUpstream(f *testing.F) {
 	read := success(1, didRead("some data"))
 	reads := success(2, results(0, 3, gotRead([]byte("abc")), 27, 0, "to", gotRead([]byte("defgh"))))
@@ -60,15 +89,19 @@ func FuzzUpstream(f *testing.F) {
 				sent.Done()
 			}
 		}
-		s := newSession(New(Config{MaxRecord: 1 << 16}), netip.AddrPort{}, nc)
+		f := New(Config{MaxRecord: 1 << 16})
+		f.least, f.most = 2, 5
+		s := newSession(f, netip.AddrPort{}, nc)
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Up(endedConn{cancel})
 		mem := new(memory)
 		replies := make([]oncrpc.Reply, len(calls))
 		errs := make([]error, len(calls))
+		parts := make([]passed, len(calls))
 		var all sync.WaitGroup
 		for i := range calls {
-			replies[i].Mem = mem
+			parts[i] = passed{t: t, reply: &replies[i]}
+			replies[i].Mem, replies[i].Ahead = mem, &parts[i]
 			all.Go(func() { errs[i] = s.ServeRPC(ctx, &calls[i], &replies[i]) })
 		}
 		sent.Wait()
@@ -82,6 +115,7 @@ func FuzzUpstream(f *testing.F) {
 		s.Close()
 		for i := range calls {
 			if errs[i] == nil {
+				parts[i].check()
 				if got, want := whole(&replies[i]), lowered(s, &calls[i], firstReply(stream, calls[i].XID)); !sameBut(got, want, &replies[i]) {
 					t.Errorf("call %d: reply %x, sent %x", i, got, want)
 				}

@@ -20,14 +20,20 @@ const readMax = 8 << 10
 // readCall is an NFSv3 READ of up to readMax bytes into a write chunk.
 func readCall(t testing.TB, c *rpcrdma.Client) *rpcrdma.Call {
 	t.Helper()
-	buf, err := c.Alloc(t.Context(), readMax)
+	return readSome(t, c, readMax)
+}
+
+// readSome is readCall for up to n bytes.
+func readSome(t testing.TB, c *rpcrdma.Client, n int) *rpcrdma.Call {
+	t.Helper()
+	buf, err := c.Alloc(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(buf.Release)
 	return &rpcrdma.Call{
-		Program: nfsProgram, Version: 3, Procedure: 6, Args: enc("handle42", 0, 0, readMax), MaxReply: 256,
-		Results: []rpcrdma.Result{{Buf: buf, Max: readMax}},
+		Program: nfsProgram, Version: 3, Procedure: 6, Args: enc("handle42", 0, 0, n), MaxReply: 256,
+		Results: []rpcrdma.Result{{Buf: buf, Max: n}},
 	}
 }
 

@@ -12,6 +12,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
+// Forwarder.least and most, in bytes.
+const (
+	leastPart = 64 << 10
+	mostPart  = 256 << 10
+)
+
 // growStep is how far a reply's stream grows beyond what is needed now, in bytes.
 const growStep = 64 << 10
 
@@ -214,7 +220,7 @@ func (s *Session) item(c *call) error {
 		return err
 	}
 	r.AppendResult(buf, n, asked)
-	if err := s.records.ReadParts(buf.Bytes()[:n]); err != nil {
+	if err := s.fill(r, buf.Bytes()[:n]); err != nil {
 		return err
 	}
 	if err := s.records.ReadParts(s.pad[:all-n]); err != nil {
@@ -223,6 +229,21 @@ func (s *Session) item(c *call) error {
 	c.plan.Took(all)
 	s.f.stats.placed.Add(1)
 	s.f.stats.placedBytes.Add(uint64(n))
+	return nil
+}
+
+// fill reads the last item of a reply. It passes the parts of a long one on as they come.
+func (s *Session) fill(r *oncrpc.Reply, b []byte) error {
+	for at, passed := 0, 0; at < len(b); {
+		n, err := s.records.ReadPart(b[at:min(len(b), passed+s.f.most)])
+		if err != nil {
+			return err
+		}
+		if at += n; at-passed >= s.f.least && at < len(b) {
+			r.Filled(at)
+			passed = at
+		}
+	}
 	return nil
 }
 

@@ -1,0 +1,148 @@
+package forward
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/trace"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// operations watches the rig's connections.
+func (r *rig) operations() *trace.Watcher {
+	r.t.Helper()
+	w, err := r.d.Tracing().Watch(trace.Filter{}, trace.Snap{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(w.Close)
+	return w
+}
+
+// written waits until RDMA Writes of n bytes or more in all have left.
+func written(ctx context.Context, w *trace.Watcher, n int) error {
+	for n > 0 {
+		e, err := w.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if e.Op == verbs.OpRDMAWrite {
+			n -= e.Length
+		}
+	}
+	return nil
+}
+
+// bigRead is a COMPOUND with a READ of up to most bytes for each write chunk, each between
+// other operations.
+func bigRead(t *testing.T, c *rpcrdma.Client, chunks, most int) *rpcrdma.Call {
+	t.Helper()
+	call := &rpcrdma.Call{Program: nfsProgram, Version: 4, Procedure: 1, MaxReply: 512}
+	ops := []any{}
+	for range chunks {
+		buf, err := c.Alloc(t.Context(), most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(buf.Release)
+		call.Results = append(call.Results, rpcrdma.Result{Buf: buf, Max: most})
+		ops = append(ops, 24, readOp(most), 24) // PUTROOTFH, READ, PUTROOTFH
+	}
+	call.Args = compound(3*chunks, ops...)
+	return call
+}
+
+// TestCutThrough: an upstream that holds back the rest of a reply until the client has the
+// first part of the data. The reply is whole in the end, or the client learns that it is not.
+func TestCutThrough(t *testing.T) {
+	const size = 512 << 10
+	data, small := random(size-1), random(100)
+	read := enc(0, 0, len(data), 1, string(data))
+	two := results(0, 6, 24, 0, gotRead(data), 24, 0, 24, 0, gotRead(data), 24, 0)
+	mixed := results(0, 6, 24, 0, gotRead(small), 24, 0, 24, 0, gotRead(data), 24, 0)
+	system := &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
+	for name, c := range map[string]struct {
+		results []byte
+		chunks  int // of a COMPOUND; 0 is an NFSv3 READ
+		step    int // fragments of the record; 0 is one
+		rest    func(p *peer, rest []byte)
+		bad     error // what the client gets in place of the data
+		lost    bool  // the connection ends
+		want    [][]byte
+	}{
+		"whole":         {results: read, want: [][]byte{data}},
+		"in fragments":  {results: read, step: 10_000, want: [][]byte{data}},
+		"two of a call": {results: two, chunks: 2, want: [][]byte{data, data}},
+		"second of two": {results: mixed, chunks: 2, want: [][]byte{small, data}},
+		"torn":          {results: read, rest: func(p *peer, _ []byte) { p.Close() }, lost: true},
+		"torn later":    {results: read, rest: func(p *peer, rest []byte) { p.write(rest[:100_000]); p.Close() }, lost: true},
+		"too short":     {results: read[:len(read)-1000], step: 1000, bad: system},
+		"failed second": {results: slices.Concat(two[:len(two)-200_000], enc(1, 2, 3)), step: 1000, chunks: 2, bad: system},
+	} {
+		if c.rest == nil {
+			c.rest = (*peer).write
+		}
+		t.Run(name, func(t *testing.T) {
+			eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+				u := newUpstream(t)
+				r := newRig(t, p, u.address)
+				client := r.dial()
+				up := u.accept()
+				w := r.operations()
+				call := readSome(t, client, size)
+				if c.chunks > 0 {
+					call = bigRead(t, client, c.chunks, size)
+				}
+				said := make(chan struct{})
+				go func() {
+					defer close(said)
+					msg := record(success(up.call().XID, c.results), c.step)
+					up.write(msg[:len(msg)/2])
+					if err := written(t.Context(), w, 1); err != nil {
+						t.Error(err)
+					}
+					c.rest(up, msg[len(msg)/2:])
+				}()
+				err := client.Call(t.Context(), call)
+				<-said
+				_, accepted := errors.AsType[*oncrpc.AcceptError](err)
+				switch {
+				case c.lost:
+					if err == nil || accepted {
+						t.Errorf("answered with %v", err)
+					}
+					if why := r.down(); !strings.Contains(why, "unexpected EOF") {
+						t.Errorf("the connection ended for %q", why)
+					}
+					return
+				case c.bad != nil:
+					if err == nil || err.Error() != c.bad.Error() {
+						t.Errorf("%v, want %v", err, c.bad)
+					}
+				case err != nil:
+					t.Error(err)
+				}
+				for i, want := range c.want {
+					res := &call.Results[i]
+					if !bytes.Equal(res.Buf.Bytes()[:res.Apart], want) {
+						t.Errorf("result %d: %d bytes of %d, or others", i, res.Apart, len(want))
+					}
+				}
+				go func() { up.send(success(up.call().XID), 0) }()
+				if err := client.Call(t.Context(), &rpcrdma.Call{Program: nfsProgram, Version: 3}); err != nil {
+					t.Errorf("the next call: %v", err)
+				}
+				if s := r.Stats(); s.Lost != 0 || s.BadReplies > 0 != (c.bad != nil) {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
