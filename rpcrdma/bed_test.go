@@ -83,6 +83,7 @@ type bedConfig struct {
 	log      *slog.Logger // of the listener's connections
 	tap      *rpcrdma.Tap // of all of them
 	slow     rpcrdma.SlowCalls
+	early    bool // the handler takes calls whose items arrive
 	unjudged bool // no referee, whose memory would count as the connections'
 }
 
@@ -136,7 +137,7 @@ func (b *bed) accept(cfg bedConfig) {
 			return
 		}
 		s := b.settings
-		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap, Slow: cfg.slow})
+		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap, Slow: cfg.slow, Early: cfg.early})
 		if err != nil {
 			b.t.Errorf("accept: %v", err)
 			continue

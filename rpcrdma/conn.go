@@ -43,6 +43,9 @@ type ConnConfig struct {
 	// started: after it arrived, and for memory for its read chunks. The goroutine of the
 	// service calls it.
 	Queued func(time.Duration)
+	// Early means that Handler takes calls whose items have not arrived yet. It must then
+	// heed oncrpc.Call.Arrival.
+	Early bool
 	// Slow finds the calls that take long, and where their time goes.
 	Slow SlowCalls
 	// Logger gets a line with the peer and the reason for each message of the peer that is
@@ -125,6 +128,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		ToldSend:        told.SendSize,
 		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
 		Queued:          cfg.Queued,
+		Early:           cfg.Early,
 		Slow:            cfg.Slow,
 		Logger:          cfg.Logger,
 		Tap:             cfg.Tap,

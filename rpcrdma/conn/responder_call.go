@@ -31,6 +31,7 @@ type Call struct {
 	Answer Answer
 
 	transmitted bool // it came in transmissions
+	early       bool // it was delivered before its chunks were read
 	group       *callGroup
 
 	copies   *Call  // calls that came meanwhile with the same XID, to be refused

@@ -25,6 +25,7 @@ type responderModel struct {
 	sending   []*Call
 	exposing  []*Call
 	ahead     map[*Call][]chunk.Item // results of calls delivered that are partly there
+	early     map[*Call]bool         // calls delivered whose chunks are still being read
 	written   map[*Call]int          // bytes of them that are written, while they are to be in the reply
 	fencing   []*Exposure
 	dead      bool
@@ -192,6 +193,9 @@ func FuzzResponder(f *testing.F) {
 		f.Add([]byte("\x08\xff\xff\xff" + "\x00\x01\x01\x20\x00\x00\x01\x01\x01\x20\x00\x00\x00\x01\x03\x04abcd\x00" +
 			"\x07\x02\x00\x10\x00\x03\xe8" + "\x07\x02\x00\x01\x0b\xb8" + "\x03\x00" + fails + "\x00\x68\x00" + "\x04\x00"))
 	}
+	// A call with a read chunk, delivered while it is read.
+	f.Add([]byte("\x08\xff\xff\xff" + "\x00\x01\x01\x20\x00\x01\x0a\x01\x01\x00\x10\x01\x00\x00\x01\x03\x04abcd\x00" +
+		"\x07\x03\x00" + "\x03\x00" + "\x02\x00" + "\x03\x00\x00\x68\x00" + "\x04\x00"))
 	// extensions.read_replies on; a reply that is exposed, its DONE.
 	f.Add([]byte("\x08\xff\xff\xff" + "\x05\x08\x00\xff\xff\x0f\xff\x00\x02" + "\x00\x01\x01\x20\x00\x00\x00\x01\x03\x04abcd\x00" +
 		"\x03\x00\x13\x88\x00" + "\x07\x09\x00\x00" + "\x04\x00" + "\x07\x09\x04\x01" + "\x07\x09\x02\x00"))
@@ -213,7 +217,7 @@ func fuzzResponder(t *testing.T, s *script) {
 	if s.v2 {
 		settings.Extensions = ExtV2
 	}
-	m := &responderModel{t: t, posted: make(map[uint32]bool), ahead: make(map[*Call][]chunk.Item), written: make(map[*Call]int), judge: newJudge(t, true)}
+	m := &responderModel{t: t, posted: make(map[uint32]bool), ahead: make(map[*Call][]chunk.Item), early: make(map[*Call]bool), written: make(map[*Call]int), judge: newJudge(t, true)}
 	toldSend := s.size()
 	m.judge.connect(wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}, wire.PrivateData{RemoteInvalidation: true, SendSize: toldSend, ReceiveSize: 4096})
 	m.r = NewResponder(ResponderConfig{
@@ -230,7 +234,9 @@ func fuzzResponder(t *testing.T, s *script) {
 				m.fetched(s, c)
 			}
 		case 3:
-			if c, ok := pick(s, &m.delivered); ok {
+			if c, ok := pick(s, &m.delivered); ok && m.early[c] {
+				m.delivered = append(m.delivered, c)
+			} else if ok {
 				m.reply(s, c)
 			}
 		case 4:
@@ -246,7 +252,9 @@ func fuzzResponder(t *testing.T, s *script) {
 			settings.Extensions = Extensions(s.byte())
 			m.run(m.r.SetSettings(&settings, nil))
 		case 6:
-			if c, ok := pick(s, &m.fetching); ok {
+			if c, ok := pick(s, &m.fetching); ok && m.early[c] {
+				m.fetching = append(m.fetching, c)
+			} else if ok {
 				m.run(m.r.NoMemory(c, nil))
 			}
 		case 7:
@@ -258,6 +266,8 @@ func fuzzResponder(t *testing.T, s *script) {
 				m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))
 			case 2:
 				m.filled(s)
+			case 3:
+				m.begun(s)
 			default:
 				m.readReply(s)
 			}
@@ -284,7 +294,30 @@ func (m *responderModel) fetched(s *script, c *Call) {
 		mem = append(mem, b)
 	}
 	m.judge.reads(c.Fetches, mem)
+	n := len(m.delivered)
 	m.run(m.r.Fetched(c, mem, nil))
+	if m.early[c] && len(m.delivered) != n {
+		m.t.Fatal("delivered twice")
+	}
+	delete(m.early, c)
+}
+
+// begun has the RDMA Reads of a call posted.
+func (m *responderModel) begun(s *script) {
+	if len(m.fetching) == 0 {
+		return
+	}
+	c := m.fetching[int(s.byte())%len(m.fetching)]
+	if m.early[c] {
+		return
+	}
+	mem := make([][]byte, len(c.Reads.Chunks))
+	for i := range mem {
+		mem[i] = make([]byte, c.Reads.Chunks[i].Length)
+	}
+	n := len(m.delivered)
+	m.run(m.r.Fetching(c, mem, nil))
+	m.early[c] = len(m.delivered) > n
 }
 
 // filled has a service fill a part of its last result, or begin another one.

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -132,7 +133,7 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 	}
 	r.version = c.header.Version
 	c.rkey, c.onlyRKey = onlyHandle(&c.header)
-	c.stream = body
+	c.stream, c.early = body, false
 	if len(c.Reads.Chunks) == 0 {
 		return r.deliver(c, body, nil, acts)
 	}
@@ -184,9 +185,28 @@ func sameXID(xid uint32, msg []byte) bool {
 	return ok && x == xid
 }
 
+// Fetching is the event that all RDMA Reads of a Fetch action are posted. memory is that of
+// Fetched, which still follows. It delivers the call now, if it can: a long call is not known
+// yet, and one that is to be refused keeps its memory until Fetched. Reply may come only
+// after Fetched.
+func (r *Responder) Fetching(c *Call, memory [][]byte, acts []Action) []Action {
+	if c.transmitted || c.Reads.Long() || c.RPC.Args.Padding.Align != 0 {
+		return acts
+	}
+	n, err := oncrpc.DecodePaddedCall(c.stream, &c.RPC.Args.Padding, &c.RPC)
+	if err != nil || slices.ContainsFunc(c.Reads.Items(), func(at chunk.ReadChunk) bool { return at.At < n }) {
+		return acts
+	}
+	c.early = true
+	return r.deliver(c, c.stream, memory, acts)
+}
+
 // Fetched is the event that all RDMA Reads of a call have completed. memory[i] holds the
 // bytes of c.Reads.Chunks[i] and stays valid until Sent.
 func (r *Responder) Fetched(c *Call, memory [][]byte, acts []Action) []Action {
+	if c.early {
+		return acts
+	}
 	msg, items := c.stream, memory
 	if c.Reads.Long() {
 		msg, items = memory[0], memory[1:]

@@ -20,6 +20,7 @@ func TestResponderTranscripts(t *testing.T) {
 //	message HEADER [call=XID] [args=BYTES] [rpcvers=] [body=HEX] [answer=XID]
 //	raw HEX
 //	fetched XID [call=XID] [args=BYTES]    a long call's message
+//	fetching XID
 //	nomemory XID
 //	reply XID stream=BYTES [item=POS:LEN]...
 //	filled XID RESULT SIZE BYTES           so many bytes of a result of that size are final
@@ -78,6 +79,9 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 	case "fetched":
 		c := p.calls[uint32(number(t, args[0]))]
 		return p.show(p.r.Fetched(c, p.memory(t, c, o), nil))
+	case "fetching":
+		c := p.calls[uint32(number(t, args[0]))]
+		return p.show(p.r.Fetching(c, p.memory(t, c, o), nil))
 	case "nomemory":
 		return p.show(p.r.NoMemory(p.calls[uint32(number(t, args[0]))], nil))
 	case "reply":

@@ -55,6 +55,17 @@ type Call struct {
 	// Turn is the call's turn among the calls of all connections. It is nil where there are
 	// no turns.
 	Turn Turn
+	// Arrival, if not nil, is the arrival of the data of Args.Items. Before that, only the
+	// lengths of items are known. Only handlers whose connection asks for it get such calls.
+	Arrival Arrival
+}
+
+// Arrival is the arrival of the items of a call, in order. One goroutine at a time may use
+// it.
+type Arrival interface {
+	// Wait waits until more than n bytes of all items together have arrived, or all of them,
+	// and returns how many. It fails when ctx ends.
+	Wait(ctx context.Context, n int) (int, error)
 }
 
 // Turn is a call's right to one of the processors' turns.

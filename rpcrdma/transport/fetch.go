@@ -28,6 +28,8 @@ type fetch struct {
 	buf   *regmem.Buffer
 	size  int      // length of all chunks in bytes; 0 while they don't count for the connection
 	parts [][]byte // each chunk's part of buf
+	step  int      // bytes of an op; 0 is all in one. With several there is no sink
+	left  int      // ops that have not ended
 }
 
 // fetcher is the message that a fetch belongs to. link.mu is held when its methods are
@@ -37,6 +39,10 @@ type fetcher interface {
 	late()
 	// reading: the fetch has its memory.
 	reading()
+	// posted: the RDMA Reads are posted.
+	posted()
+	// read: n bytes more have been read.
+	read(n int)
 	// fetched: all RDMA Reads have completed.
 	fetched()
 	// unfetched: there was no memory.
@@ -107,26 +113,55 @@ func (l *link) postReads(f *fetch) {
 		f.owner.fetched()
 		return
 	}
-	o := l.sq.newOp(opFetch, 0)
-	o.fetch, o.signal = f, true
+	o := l.newFetchOp(f)
 	if err := l.prepareSink(o, f.buf, f.size); err != nil {
 		l.sq.recycle(o)
 		l.dieLocked(err)
 		return
 	}
-	off, k := 0, 0
+	off, k, room := 0, 0, f.step
 	for _, r := range f.reads {
 		for ; k < r.Chunk; k++ {
 			off = align(off + f.list.Chunks[k].Length)
 		}
-		o.wrs = append(o.wrs, verbs.SendWR{
-			Op: verbs.OpRDMARead, SGL: o.sgl(o.sinkOf(f.buf, off+r.Off, r.Length)),
-			RemoteAddr: r.Addr, RKey: r.RKey,
-		})
-		l.stats.RDMAReads++
-		l.stats.BytesReceived += uint64(r.Length)
+		for r.Length > 0 {
+			if room == 0 && f.step > 0 {
+				l.submit(o)
+				o, room = l.newFetchOp(f), f.step
+			}
+			n := r.Length
+			if f.step > 0 {
+				n = min(n, room)
+			}
+			o.wrs = append(o.wrs, verbs.SendWR{
+				Op: verbs.OpRDMARead, SGL: o.sgl(o.sinkOf(f.buf, off+r.Off, n)),
+				RemoteAddr: r.Addr, RKey: r.RKey,
+			})
+			l.stats.RDMAReads++
+			l.stats.BytesReceived += uint64(n)
+			room -= n
+			r.Off, r.Addr, r.Length = r.Off+n, r.Addr+uint64(n), r.Length-n
+		}
 	}
 	l.submit(o)
+	f.owner.posted()
+}
+
+// newFetchOp returns an op for RDMA Reads of f.
+func (l *link) newFetchOp(f *fetch) *op {
+	o := l.sq.newOp(opFetch, 0)
+	o.fetch, o.signal = f, true
+	f.left++
+	return o
+}
+
+// ended is called when an op of RDMA Reads has ended.
+func (f *fetch) ended(o *op) {
+	f.left--
+	f.owner.read(length(o.wrs))
+	if f.left == 0 {
+		f.owner.fetched()
+	}
 }
 
 // releaseFetch releases the memory of read chunks, unless it was passed on. Waiting

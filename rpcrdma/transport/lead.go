@@ -55,7 +55,7 @@ type lead struct {
 
 // hand gives a call to the leader or to a worker. The caller holds link.mu.
 func (l *link) hand(c *call) {
-	if l.lead.polling {
+	if l.lead.polling && !c.early {
 		l.lead.handed = append(l.lead.handed, c)
 		return
 	}

@@ -270,7 +270,7 @@ func (l *link) complete(wc *verbs.WC) bool {
 			switch {
 			case !l.closeSink(o) || o.detached:
 			case o.fetch != nil:
-				o.fetch.owner.fetched()
+				o.fetch.ended(o)
 			default:
 				l.role.ended(o)
 			}

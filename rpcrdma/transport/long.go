@@ -40,6 +40,8 @@ func (l *link) newLong(core *conn.Long) *long {
 }
 
 func (m *long) late()    {}
+func (m *long) posted()  {}
+func (m *long) read(int) {}
 func (m *long) reading() { m.times.Pass(slow.Reading) }
 
 // fetched gives the message and its memory to its role.

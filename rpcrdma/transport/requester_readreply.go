@@ -38,6 +38,8 @@ func (r *Requester) newReading(rd *conn.Reading) *reading {
 
 func (x *reading) late()    {}
 func (x *reading) reading() {}
+func (x *reading) posted()  {}
+func (x *reading) read(int) {}
 
 // fetched passes the reply's memory on to its call, unless the call was given up.
 func (x *reading) fetched() {

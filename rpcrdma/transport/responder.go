@@ -37,6 +37,8 @@ type ResponderConfig struct {
 	// Queued, if not nil, is called when a service starts, with the time that its call
 	// waited. The goroutine of the service calls it.
 	Queued func(time.Duration)
+	// Early means that the Handler takes calls whose items have not arrived yet.
+	Early bool
 	// Slow finds calls that take long.
 	Slow slow.Calls
 	// Logger gets a line for each refused or dropped message. nil logs nothing.
@@ -57,6 +59,7 @@ type Responder struct {
 	handler oncrpc.Handler
 	peer    netip.AddrPort
 	reads   uint32 // that may be active at our side
+	ahead   bool   // ResponderConfig.Early
 	memory  serviceMemory
 	queued  func(time.Duration)
 	aim     atomic.Int32 // for the adaptive policy
@@ -85,7 +88,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	if err != nil {
 		return nil, err
 	}
-	r := &Responder{side: side{link: l}, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued}
+	r := &Responder{side: side{link: l}, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued, ahead: cfg.Early}
 	r.own, l.role, l.log, l.slow, l.down, l.gone = r, r, cfg.Logger, cfg.Slow, cfg.Down, cfg.Gone
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
@@ -316,7 +319,13 @@ func (r *Responder) deliver(c *call) {
 		c.follow(r.first)
 	}
 	c.times.Note(slow.Delivered, r.now)
-	c.call.RPC.Peer, c.call.RPC.Turn, c.place, c.left = r.peer, c, nil, 0
+	c.call.RPC.Peer, c.call.RPC.Turn, c.call.RPC.Arrival, c.place, c.left = r.peer, c, nil, nil, 0
+	if c.fetch.left == 0 {
+		c.early = false
+	}
+	if c.early {
+		c.call.RPC.Arrival = &c.arrival
+	}
 	r.busy.Add(1)
 	r.hand(c)
 }
@@ -336,6 +345,8 @@ type call struct {
 	head int
 
 	fetch    fetch // of the read chunks
+	early    bool  // it is delivered while they are read, unless the core cannot do that
+	arrival  arrival
 	queueing queueing
 	times    *slow.Timeline // nil while slow calls are not measured
 	place    *turn          // of the worker that serves it; nil before that
@@ -382,6 +393,11 @@ func (c *call) begin() {
 	c.fetch.owner, c.fetch.list, c.fetch.reads = c, &c.call.Reads, c.call.Fetches
 	c.queueing.fetching(c.r.now)
 	c.followChunks()
+	c.fetch.step, c.early = 0, c.r.mayDeliverEarly(c)
+	if c.early {
+		c.fetch.step = earlyStep
+		c.arrival.start(&c.call.Reads)
+	}
 	c.r.fetch(&c.fetch)
 }
 
@@ -392,6 +408,19 @@ func (c *call) reading() {
 	c.times.Pass(slow.Reading)
 	if len(c.fetch.reads) > 0 {
 		c.r.stats.RoundTrips++
+	}
+}
+
+func (c *call) posted() {
+	if c.early {
+		c.r.acts = c.r.core.Fetching(c.call, c.fetch.parts, c.r.acts)
+		c.r.carryOut()
+	}
+}
+
+func (c *call) read(n int) {
+	if c.early {
+		c.arrival.add(n)
 	}
 }
 
@@ -421,6 +450,9 @@ func (c *call) serve() {
 		c.reply.Stream = oncrpc.AppendDenied(c.reply.Stream, c.call.XID, d)
 	} else {
 		_ = oncrpc.Serve(r.ctx, r.handlerFor(c.call.RPC.Program), &c.call.RPC, &c.reply)
+	}
+	if c.early {
+		c.arrival.whole(r.ctx) // the RDMA Reads still fill the memory of the call
 	}
 	c.times.Pass(slow.Served)
 }
