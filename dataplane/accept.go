@@ -104,6 +104,7 @@ func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
 		},
 		Settings: c.atConnect,
 		Queued:   l.calls.queued,
+		Early:    c.early(),
 		Slow:     c.slowCalls(c.peer),
 		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.name),
 		Tap:      c.traced(req),

@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/trace"
@@ -145,4 +150,135 @@ func TestCutThrough(t *testing.T) {
 			})
 		})
 	}
+}
+
+// arrival has the items of a call arrive as a test says.
+type arrival struct{ there chan int }
+
+// Wait implements oncrpc.Arrival.
+func (a *arrival) Wait(ctx context.Context, n int) (int, error) {
+	select {
+	case have := <-a.there:
+		return have, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// stream keeps what is written to an upstream in memory.
+type stream struct {
+	mu    sync.Mutex
+	grown sync.Cond
+	all   []byte
+}
+
+func newStream(nc *scriptConn) *stream {
+	s := new(stream)
+	s.grown.L = &s.mu
+	nc.wrote = func(b []byte) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all = append(s.all, b...)
+		s.grown.Broadcast()
+	}
+	return s
+}
+
+// wait waits for n bytes in all, and gives what there is.
+func (s *stream) wait(n int) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.all) < n {
+		s.grown.Wait()
+	}
+	return bytes.Clone(s.all)
+}
+
+// twoWrites are the arguments of a COMPOUND of two WRITEs, each with an item of its own.
+func twoWrites(first, second []byte) oncrpc.Payload {
+	p := oncrpc.Payload{Stream: compound(2, writeOp(len(first)))}
+	p.Items = append(p.Items, oncrpc.Item{Pos: len(p.Stream), Data: first})
+	p.Stream = append(p.Stream, writeOp(len(second))...)
+	p.Items = append(p.Items, oncrpc.Item{Pos: len(p.Stream), Data: second})
+	return p
+}
+
+// TestCallArrives: of a call whose items arrive, the upstream gets what is there: nothing
+// before the first data, and no byte that is not there.
+func TestCallArrives(t *testing.T) {
+	nc := newScriptConn()
+	s := newSession(New(Config{}), netip.AddrPort{}, nc)
+	defer s.Close()
+	up := newStream(nc)
+	first, second := random(1001), random(2000)
+	call := &oncrpc.Call{XID: 1, Program: nfsProgram, Version: 4, Procedure: 1, Args: twoWrites(first, second)}
+	wanted := slices.Concat(compound(2, writeOp(len(first))), first, make([]byte, 3), writeOp(len(second)), second)
+	want := record(slices.Concat(oncrpc.AppendCall(nil, call), wanted), 0)
+	head := len(want) - len(wanted) + len(compound(2, writeOp(len(first))))
+	next := head + len(first) + 3 + len(writeOp(len(second)))
+	a := &arrival{make(chan int)}
+	call.Arrival = a
+	done := make(chan error, 1)
+	go func() { done <- s.ServeRPC(t.Context(), call, &oncrpc.Reply{Mem: new(memory)}) }()
+	for _, step := range []struct{ there, written int }{
+		{1, head + 1}, {1000, head + 1000}, {1001, next}, {1500, next + 499}, {3001, len(want)},
+	} {
+		a.there <- step.there
+		if got := up.wait(step.written); !bytes.Equal(got, want[:step.written]) {
+			t.Fatalf("%d bytes are there: the upstream has %d, or others, want %d", step.there, len(got), step.written)
+		}
+	}
+	nc.next <- record(success(1, results(0, 2, 38, 0, len(first), 2, 7, 8, 38, 0, len(second), 2, 7, 8)), 0)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCallStopsArriving: a call whose client goes away while its items arrive ends the
+// upstream's connection, in the middle of a record.
+func TestCallStopsArriving(t *testing.T) {
+	nc := newScriptConn()
+	s := newSession(New(Config{}), netip.AddrPort{}, nc)
+	up := newStream(nc)
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &arrival{make(chan int)}
+	call := &oncrpc.Call{XID: 1, Program: nfsProgram, Version: 4, Procedure: 1, Args: twoWrites(random(1000), random(1000)), Arrival: a}
+	done := make(chan error, 1)
+	go func() { done <- s.ServeRPC(ctx, call, &oncrpc.Reply{Mem: new(memory)}) }()
+	a.there <- 10
+	up.wait(10)
+	cancel()
+	if err := <-done; err == nil {
+		t.Error("answered")
+	}
+	<-nc.closed
+	s.Close()
+}
+
+// TestWritesInParts: WRITEs whose data is read in several RDMA Reads, several at once, with
+// other calls between them.
+func TestWritesInParts(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		address, dir := nfsUpstream(t)
+		r := newRig(t, p, address)
+		n := newNFSClient(t, r.dial())
+		var all sync.WaitGroup
+		for i := range 6 {
+			h := n.create(fmt.Sprintf("file%d", i))
+			all.Go(func() {
+				data := random(1<<20 - i)
+				for range 3 {
+					n.write(h, 0, data)
+					n.lookup(fmt.Sprintf("file%d", i))
+				}
+				if got, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("file%d", i))); err != nil || !bytes.Equal(got, data) {
+					t.Errorf("file %d: %d bytes, %v", i, len(got), err)
+				}
+			})
+		}
+		all.Wait()
+		if n := r.d.Connections()[0].Stats.RDMAReads; n != 6*3*4 {
+			t.Errorf("%d RDMA Reads", n)
+		}
+	})
 }

@@ -36,7 +36,9 @@ type call struct {
 	reduces  bool   // the reply is walked
 	header   []byte // record mark and call header; its storage is kept
 	args     *oncrpc.Payload
-	pads     []walk.Pad // of the arguments; they are not sent to the upstream
+	arrival  oncrpc.Arrival // of the items; nil means that they are there
+	arrived  int            // bytes of the items that are there
+	pads     []walk.Pad     // of the arguments; they are not sent to the upstream
 	reply    *oncrpc.Reply
 	ctx      context.Context
 	timer    *time.Timer
@@ -75,6 +77,9 @@ func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.R
 	if err == nil {
 		s.f.stats.calls.Add(1)
 		c.began = time.Now()
+		if c.arrival != nil {
+			in.Waits()
+		}
 		s.out.Send(c)
 		in.Waits()
 		err = c.wait(ctx)
@@ -126,6 +131,7 @@ func (c *call) prepare(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply
 	}
 	in.Args.Claim()
 	c.xid, c.ctx, c.args, c.reply = in.XID, ctx, &in.Args, reply
+	c.arrival, c.arrived = in.Arrival, 0
 	c.refusal, c.err = nil, nil
 	c.header = oncrpc.AppendCall(c.header[:oncrpc.RecordMarkSize], in)
 	oncrpc.AppendRecordMark(c.header[:0], c.size(), true)
@@ -190,6 +196,40 @@ func appendPiece(vec net.Buffers, piece []byte) net.Buffers {
 	return append(vec, piece)
 }
 
+// Whole implements rpctcp.Arriving.
+func (c *call) Whole() bool { return c.arrival == nil }
+
+// Arrived implements rpctcp.Arriving. It waits for the first data before anything is sent.
+func (c *call) Arrived(sent int) (int, error) {
+	for {
+		if n := c.ready(); c.arrived > 0 && n > sent {
+			return n, nil
+		}
+		n, err := c.arrival.Wait(c.ctx, c.arrived)
+		if err != nil {
+			return 0, err
+		}
+		c.arrived = n
+	}
+}
+
+// ready returns how much of the record is there, with its mark, in bytes. Padding is removed
+// only from calls that are whole.
+func (c *call) ready() int {
+	n, at, have := len(c.header), 0, c.arrived
+	for i := range c.args.Items {
+		it := &c.args.Items[i]
+		n += it.Pos - at
+		at = it.Pos
+		if have < it.Len() {
+			return n + have
+		}
+		n += xdr.Padded(it.Len())
+		have -= it.Len()
+	}
+	return n + len(c.args.Stream) - at
+}
+
 // Sent implements rpctcp.Outgoing. An error has failed the session already. The time that
 // sending took shows how busy the upstream is.
 func (c *call) Sent(error) {
@@ -242,5 +282,5 @@ func (c *call) wait(ctx context.Context) error {
 
 // forget drops the call's references.
 func (c *call) forget() {
-	c.args, c.reply, c.ctx = nil, nil, nil
+	c.args, c.reply, c.ctx, c.arrival = nil, nil, nil, nil
 }

@@ -57,7 +57,10 @@ type Session struct {
 	callbacks int // calls of the upstream in progress
 }
 
-var _ perconn.Handler = (*Session)(nil)
+var (
+	_ perconn.Handler = (*Session)(nil)
+	_ perconn.Early   = (*Session)(nil)
+)
 
 func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	s := &Session{
@@ -75,6 +78,9 @@ func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	go s.read()
 	return s
 }
+
+// Early implements perconn.Early. Calls are sent while their items arrive.
+func (s *Session) Early() bool { return true }
 
 // Up implements perconn.Handler.
 func (s *Session) Up(c perconn.Conn) {

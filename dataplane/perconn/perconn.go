@@ -38,6 +38,13 @@ type Handler interface {
 	Close()
 }
 
+// Early is a Handler that may take calls whose items have not arrived yet
+// (oncrpc.Call.Arrival).
+type Early interface {
+	// Early reports whether it does.
+	Early() bool
+}
+
 // Conn is a connection that is up. Its methods may be called from any
 // goroutine.
 type Conn interface {

@@ -15,6 +15,16 @@ type Outgoing interface {
 	Sent(err error)
 }
 
+// Arriving is a record whose bytes are not all there when it is given to a Sender.
+type Arriving interface {
+	Outgoing
+	// Arrived waits until more than sent bytes of the record are there, and returns how
+	// many. The Sender writes nothing else meanwhile.
+	Arrived(sent int) (int, error)
+	// Whole reports whether the record is all there.
+	Whole() bool
+}
+
 // batchBytes is about how much is written at a time. A batch holds whole records.
 const batchBytes = 1 << 20
 
@@ -35,6 +45,7 @@ type Sender struct {
 	// Only for the goroutine that writes.
 	batch []Outgoing
 	vec   net.Buffers
+	whole net.Buffers // a record that arrives
 	left  net.Buffers // of vec; writing consumes it
 }
 
@@ -88,8 +99,17 @@ func (s *Sender) takeBatch() bool {
 func (s *Sender) writeBatch() {
 	for start := 0; start < len(s.batch); {
 		s.vec = s.vec[:0]
+		if a, ok := s.batch[start].(Arriving); ok && !a.Whole() {
+			a.Sent(s.writeArriving(a))
+			s.batch[start] = nil
+			start++
+			continue
+		}
 		end, size := start, 0
 		for end < len(s.batch) && size < batchBytes {
+			if a, ok := s.batch[end].(Arriving); ok && !a.Whole() {
+				break
+			}
 			at := len(s.vec)
 			s.vec = s.batch[end].AppendTo(s.vec)
 			for _, piece := range s.vec[at:] {
@@ -104,6 +124,37 @@ func (s *Sender) writeBatch() {
 		}
 		start = end
 	}
+}
+
+// writeArriving writes a record as its bytes arrive.
+func (s *Sender) writeArriving(a Arriving) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.whole = a.AppendTo(s.whole[:0])
+	defer clear(s.whole)
+	left, sent := s.whole, 0
+	for len(left) > 0 {
+		n, err := a.Arrived(sent)
+		if err != nil {
+			s.fail(err)
+			return err
+		}
+		s.vec = s.vec[:0]
+		for sent < n {
+			k := min(len(left[0]), n-sent)
+			s.vec = append(s.vec, left[0][:k])
+			sent += k
+			if left[0] = left[0][k:]; len(left[0]) == 0 {
+				left = left[1:]
+			}
+		}
+		if err := s.write(); err != nil {
+			return err
+		}
+		s.pace.end() // the peer does not cause the wait
+	}
+	return nil
 }
 
 // write writes s.vec, unless an earlier write failed: it is unknown what then reached the

@@ -129,3 +129,97 @@ func TestSenderFails(t *testing.T) {
 		t.Errorf("%q was written; told %v", conn.out.String(), told)
 	}
 }
+
+// parcel is an Arriving record of two pieces.
+type parcel struct {
+	letter
+	second []byte
+	there  chan int // how many bytes have arrived
+	err    error    // once that is closed
+}
+
+func (p *parcel) AppendTo(vec net.Buffers) net.Buffers { return append(vec, p.text, p.second) }
+func (p *parcel) Whole() bool                          { return false }
+
+func (p *parcel) Arrived(sent int) (int, error) {
+	n, ok := <-p.there
+	if !ok {
+		return 0, p.err
+	}
+	if n <= sent {
+		panic("nothing new")
+	}
+	return n, nil
+}
+
+// written waits until so many bytes in all are written.
+func (c *writeConn) written(n int) string {
+	for {
+		c.mu.Lock()
+		s := c.out.String()
+		c.mu.Unlock()
+		if len(s) >= n {
+			return s
+		}
+		<-c.begun
+	}
+}
+
+// TestSenderArriving: a record that arrives is written as far as it is there. Other records
+// come before it or after it.
+func TestSenderArriving(t *testing.T) {
+	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	s := Sender{nc: conn, failed: func(err error) { t.Error(err) }}
+	first, before, after := newLetter([]byte("0")), newLetter([]byte("x")), newLetter([]byte("y"))
+	p := &parcel{letter: *newLetter([]byte("he")), second: []byte("llo"), there: make(chan int)}
+	go s.Send(first)
+	<-conn.begun
+	for _, o := range []Outgoing{before, p, after} {
+		s.Send(o)
+	}
+	close(conn.hold)
+	for _, step := range []struct {
+		there int
+		want  string
+	}{{1, "0xh"}, {3, "0xhel"}, {5, "0xhello"}} {
+		if len(p.result)+len(after.result) > 0 {
+			t.Error("sent before it has arrived")
+		}
+		p.there <- step.there
+		if got := conn.written(len(step.want)); got[:len(step.want)] != step.want || step.there < 5 && got != step.want {
+			t.Errorf("%q was written, want %q", got, step.want)
+		}
+	}
+	for _, l := range []*letter{first, before, &p.letter, after} {
+		if err := <-l.result; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := conn.written(0); got != "0xhelloy" {
+		t.Errorf("%q was written", got)
+	}
+}
+
+// TestSenderArrivingFails: after a record that does not arrive whole, nothing more is
+// written.
+func TestSenderArrivingFails(t *testing.T) {
+	broken := errors.New("broken")
+	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	close(conn.hold)
+	var told []error
+	s := Sender{nc: conn, failed: func(err error) { told = append(told, err) }}
+	for range 2 {
+		p := &parcel{letter: *newLetter([]byte("he")), second: []byte("llo"), there: make(chan int, 1), err: broken}
+		p.there <- 4
+		close(p.there)
+		s.Send(p)
+		if err := <-p.result; !errors.Is(err, broken) {
+			t.Errorf("sent: %v", err)
+		}
+	}
+	late := newLetter([]byte("late"))
+	s.Send(late)
+	if err := <-late.result; !errors.Is(err, broken) || conn.out.String() != "hell" || len(told) != 1 {
+		t.Errorf("%v; %q was written; told %v", err, conn.out.String(), told)
+	}
+}
