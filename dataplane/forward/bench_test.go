@@ -106,7 +106,11 @@ func benchThrough(b *testing.B, upstream string, proc uint32, depth int) (all []
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := newRig(b, p, upstream).dial()
+	return benchThroughRig(b, newRig(b, p, upstream), proc, depth)
+}
+
+func benchThroughRig(b *testing.B, r *rig, proc uint32, depth int) (all []caller) {
+	c := r.dial()
 	for range depth {
 		call := &rpcrdma.Call{Program: nfsProgram, Version: 3, Procedure: proc, Args: benchArgs(proc), MaxReply: 64}
 		if proc != benchNull {
