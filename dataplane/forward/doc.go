@@ -3,10 +3,11 @@
 // sessions and callbacks are bound to connections.
 //
 // Calls keep their XIDs, credentials and verifiers. They are sent unchanged, with items
-// directly from the memory into which RDMA Read placed them. The program's binding walks
-// replies while they arrive. DDP-eligible results go from the socket into registered
-// memory, everything else, with header and verifier, into the reply's stream. Calls of the
-// upstream go to the client once its back channel is open.
+// directly from the memory into which RDMA Read placed them, long ones while RDMA Read still
+// places them. The program's binding walks replies while they arrive. DDP-eligible results go
+// from the socket into registered memory, everything else, with header and verifier, into the
+// reply's stream. Parts of long results are final before the rest has come, and may go to the
+// client. Calls of the upstream go to the client once its back channel is open.
 //
 // The caller must call OpenConn for each connection, as package perconn describes. Nothing
 // needs to be closed at the end: a Forwarder holds only its connections.

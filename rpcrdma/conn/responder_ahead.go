@@ -3,7 +3,7 @@ package conn
 import "github.com/rdmad/rdmad/rpcrdma/chunk"
 
 // Cut-through. RDMA Writes of a result may be posted while the service still waits for the
-// rest of it. The peer may not look into a write chunk before the reply (RFC 8166 §3.4.6),
+// rest of it. The peer may not look into a write chunk before the reply (RFC 5666 §3.4),
 // whose header has the length. So a call whose service fails after that is answered like any
 // other: the error returns the chunk with length 0.
 

@@ -19,6 +19,10 @@
 // requests after it has released the lock (post.go). Nobody holds the lock while waiting or
 // while a service runs. Lock order: Host.mu, link.mu, regmem.Pool.mu, the provider's locks.
 //
+// Data may pass through a service in parts: it may say that the first bytes of a result are
+// final, which are then written ahead of the reply (responder_ahead.go), and it may get a
+// call whose items are still being read (responder_early.go).
+//
 // Memory of a connection:
 //
 //   - a few KiB of bookkeeping, and up to 28 KiB more while busy, once the whole send queue
