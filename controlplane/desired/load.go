@@ -3,11 +3,23 @@ package desired
 import (
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
 // Load makes the settings of a dump those of all scopes, in one revision;
 // only those of connections stay. Errors are those of Set.
 func (s *Store) Load(d *settings.Dump, o Options) (Result, error) {
+	return s.load(func(now *settings.State) (*settings.State, error) { return now.Load(d) }, o)
+}
+
+// Import makes the live settings of a configuration file those of the global scope, unless
+// values is nil, and of listener and peer scopes, unless scopes is nil. See
+// settings.State.Import. Errors are those of Set.
+func (s *Store) Import(values *settings.Values, scopes map[settings.Scope]settings.Values, o Options) (Result, error) {
+	return s.load(func(now *settings.State) (*settings.State, error) { return now.Import(values, scopes) }, o)
+}
+
+func (s *Store) load(change func(*settings.State) (*settings.State, error), o Options) (Result, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if err := s.ready(&o); err != nil {
@@ -20,10 +32,35 @@ func (s *Store) Load(d *settings.Dump, o Options) (Result, error) {
 		return Result{}, pendingError(p)
 	}
 	before := s.state.Load()
-	next, err := before.Load(d)
+	next, err := change(before)
 	if err != nil {
 		return Result{}, err
 	}
 	r := &revision{before: before, next: next, entry: &history.Entry{Kind: history.Load}}
 	return s.revise(r, &o)
+}
+
+// Elements returns those that an import stored with a change, until ElementsDone; nil when there
+// are none.
+func (s *Store) Elements() []byte {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.elements
+}
+
+// ElementsDone forgets them: they are stored where they belong.
+func (s *Store) ElementsDone() error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if s.closed {
+		return watch.ErrShutdown
+	}
+	if s.elements == nil {
+		return nil
+	}
+	err := s.commit(&Record{ElementsDone: true})
+	if err == nil {
+		s.elements = nil
+	}
+	return err
 }

@@ -41,7 +41,7 @@ func (s *Store) Open(path string, f settings.FileLayer, o Options) (waits, err e
 	}
 	s.state.Store(state)
 	s.publishing.Unlock()
-	s.disk, s.seen = disk, contents.Seen
+	s.disk, s.seen, s.elements = disk, contents.Seen, contents.Elements
 	if err := s.resume(); err != nil {
 		return nil, fmt.Errorf("settings: %s: %w", path, err)
 	}

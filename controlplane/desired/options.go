@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -29,6 +30,9 @@ type Options struct {
 	Expected *uint32
 	Actor    history.Actor
 	Comment  string
+	// Elements, when not nil, is stored with the change, at once, even if the settings stay.
+	// See statefile.Record.
+	Elements json.RawMessage
 }
 
 // Result is what a change did, or would do.

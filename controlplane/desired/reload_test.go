@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/statefile"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
@@ -248,4 +249,42 @@ func TestNothingToChange(t *testing.T) {
 	if _, err := store.Set(c, desired.Options{}); err == nil {
 		t.Error("a stale revision is taken")
 	}
+}
+
+// TestElementsAreStoredAtOnce: elements come with the settings of an import, or with no revision if
+// the settings stay, and nothing comes if they can't be stored.
+func TestElementsAreStoredAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	store, _ := open(t, path, defaultFile)
+	imports := func(max int, elements string, dry bool) (desired.Result, error) {
+		v := change(t, "global", live.CreditsMax, max).Set
+		return store.Import(&v, nil, desired.Options{Elements: []byte(elements), DryRun: dry})
+	}
+	check := func(revision uint32, want string) {
+		t.Helper()
+		c, err := statefile.Read(path)
+		if err != nil || c.Revision != revision || string(c.Elements) != want || string(store.Elements()) != want {
+			t.Errorf("%+v, %v; there are %s", c, err, store.Elements())
+		}
+	}
+	if r, err := imports(32, `{"a":1}`, true); err != nil || r.Unchanged {
+		t.Errorf("%+v, %v", r, err)
+	}
+	check(0, "")
+	if r, err := imports(32, `{"a":1}`, false); err != nil || r.Revision != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	check(1, `{"a":1}`)
+	if r, err := imports(32, `{"a":2}`, false); err != nil || !r.Unchanged {
+		t.Errorf("%+v, %v", r, err)
+	}
+	check(1, `{"a":2}`)
+	if _, err := imports(0, `{"a":3}`, false); err == nil {
+		t.Error("a setting out of range")
+	}
+	check(1, `{"a":2}`)
+	if err := store.ElementsDone(); err != nil {
+		t.Error(err)
+	}
+	check(1, "")
 }

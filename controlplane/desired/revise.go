@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -65,7 +66,14 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 		r.reach = difference{&e.Step}
 	}
 	update := r.reach.update()
-	if nothing := nothingNew(e); o.DryRun || nothing {
+	nothing := nothingNew(e)
+	if nothing && !o.DryRun && o.Elements != nil {
+		if err := s.commit(&Record{Elements: o.Elements}); err != nil {
+			return Result{}, err
+		}
+		s.elements = o.Elements
+	}
+	if o.DryRun || nothing {
 		update.Resolve = newResolved(r.next).resolve
 		return Result{Revision: r.before.Revision(), Effects: effects(r, update, s.dp.PreviewSettings), Step: e.Step, Unchanged: nothing}, nil
 	}
@@ -73,7 +81,7 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 	if o.ConfirmWithin != 0 {
 		e.Status, e.Deadline = history.Pending, e.Time.Add(o.ConfirmWithin)
 	}
-	if err := s.store(r); err != nil {
+	if err := s.store(r, o.Elements); err != nil {
 		return Result{}, err
 	}
 	s.rearm()
@@ -89,12 +97,12 @@ func nothingNew(e *history.Entry) bool {
 }
 
 // store writes a revision to the disk and publishes it, or neither.
-func (s *Store) store(r *revision) error {
+func (s *Store) store(r *revision, elements json.RawMessage) error {
 	s.publishing.Lock()
 	s.storing, s.ended = true, nil
 	drop := s.past.Excess(r.entry)
 	s.publishing.Unlock()
-	err := s.commit(&Record{Entry: r.entry, Amend: r.amend, Seen: r.seen, Drop: drop})
+	err := s.commit(&Record{Entry: r.entry, Amend: r.amend, Seen: r.seen, Elements: elements, Drop: drop})
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	s.storing = false
@@ -107,6 +115,9 @@ func (s *Store) store(r *revision) error {
 	}
 	if r.seen != nil {
 		s.seen = *r.seen
+	}
+	if elements != nil {
+		s.elements = elements
 	}
 	s.state.Store(next)
 	if r.amend != nil {

@@ -11,6 +11,7 @@
 package desired
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -46,6 +47,7 @@ type Store struct {
 	disk     Disk // nil in memory
 	closed   bool
 	seen     settings.FileLayer // what the configuration file said last
+	elements json.RawMessage    // see Elements
 	window   *time.Timer        // of the revision that waits to be confirmed; nil without one
 
 	// publishing guards the step from one state to the next. It is not held

@@ -64,7 +64,48 @@ func (s *State) Load(d *Dump) (*State, error) {
 	missing := base.Only(base.Differ(&s.base) & base.Keys() &^ global.Keys())
 	global.Overlay(&missing)
 	wanted[Scope{}] = global
-	next := s
+	next, err := s.become(wanted)
+	if err != nil {
+		return nil, err
+	}
+	return next.Advance()
+}
+
+// Import returns s with the values of a configuration file at the global scope, unless values
+// is nil, and at the listener and peer scopes, unless scopes is nil. A key that values does not
+// have gets its default, unless the fleet gives it. The rest is as in Load: a value of s's own
+// configuration file at a narrower scope stays in force if scopes does not name it.
+func (s *State) Import(values *Values, scopes map[Scope]Values) (*State, error) {
+	if err := s.checkRevision(); err != nil {
+		return nil, err
+	}
+	wanted := make(map[Scope]Values)
+	for scope, l := range s.Layers() {
+		if scope.Kind == Global || scopes == nil {
+			wanted[scope] = l.Values
+		}
+	}
+	maps.Copy(wanted, scopes)
+	if values != nil {
+		all, given, others := s.defaults, s.base, KeySet(0)
+		all.Overlay(values)
+		if l := s.assigned[Scope{}]; l != nil {
+			given.Overlay(&l.Values)
+			others = l.Values.Keys() &^ values.Keys()
+		}
+		wanted[Scope{}] = all.Only(all.Differ(&given) &^ others)
+	}
+	next, err := s.become(wanted)
+	if err != nil {
+		return nil, err
+	}
+	return s.succeeded(next, s.base.Keys())
+}
+
+// become is s with other values at all scopes except connections, not checked as a whole.
+func (s *State) become(wanted map[Scope]Values) (*State, error) {
+	copied := *s
+	next := &copied
 	for scope := range s.Layers() {
 		if _, ok := wanted[scope]; !ok {
 			next = next.replace(scope, nil)
@@ -79,7 +120,7 @@ func (s *State) Load(d *Dump) (*State, error) {
 		l := s.Layer(scope).became(v, s.revision+1)
 		next = next.replace(scope, &layer{Layer: l})
 	}
-	return next.Advance()
+	return next, nil
 }
 
 // beyondOthers are the values that a scope is to have, but for those that only the

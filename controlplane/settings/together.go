@@ -129,6 +129,9 @@ func (s *State) breaks(r *rule, changed KeySet, chain []*layer) (bad Violation, 
 	if scope := e.Origins[k].Scope; scope.Kind != Global {
 		bad.Scope = scope.String()
 	}
+	if _, err := ParseScope(e.Origins[k].Source); err == nil {
+		bad.Set = e.Origins[k].Source
+	}
 	return bad, true
 }
 

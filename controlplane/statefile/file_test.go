@@ -264,3 +264,24 @@ func TestFilesAreWrittenOver(t *testing.T) {
 		t.Errorf("%d files of %d sizes", len(inodes), len(sizes))
 	}
 }
+
+// TestElements: what an import stores beside a revision stays until a record says that it is done.
+func TestElements(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.db")
+	f := create(t, path)
+	check := func(want string) {
+		t.Helper()
+		if got := string(contents(t, path).Elements); got != want {
+			t.Errorf("elements %s, want %s", got, want)
+		}
+	}
+	check("")
+	commit(t, f, &Record{Entry: entry(1), Elements: []byte(`{"listeners": []}`)})
+	check(`{"listeners":[]}`)
+	commit(t, f, &Record{Entry: entry(2)})
+	check(`{"listeners":[]}`)
+	commit(t, f, &Record{Elements: []byte(`{"imports":2}`)})
+	check(`{"imports":2}`)
+	commit(t, f, &Record{ElementsDone: true})
+	check("")
+}

@@ -13,6 +13,8 @@
 package statefile
 
 import (
+	"encoding/json"
+
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
@@ -26,6 +28,11 @@ type Record struct {
 	Amend *history.Entry
 	// Seen is what the configuration file says now; nil when that stays.
 	Seen *settings.FileLayer
+	// Elements is what an import makes of the services, listeners and connectors, as JSON:
+	// the import is stored at once with its settings. The file keeps it until a record has
+	// ElementsDone. Nil when it stays.
+	Elements     json.RawMessage
+	ElementsDone bool
 	// Drop lists the oldest revisions, which the history lets go.
 	Drop []uint32
 }
@@ -37,6 +44,7 @@ type Contents struct {
 	File     settings.FileLayer // in force
 	Fleet    settings.FleetLayer
 	Seen     settings.FileLayer // what the configuration file said last; without lines
+	Elements json.RawMessage    // of an import; nil when there is none, or it is done
 	Entries  []*history.Entry   // the oldest first, without a gap up to Revision
 
 	// Kept is where Open left the file of an earlier rdmad that it took these

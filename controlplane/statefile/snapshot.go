@@ -31,6 +31,7 @@ type state struct {
 	Fleet      settings.FleetLayer                `json:"fleet,omitzero"`
 	Seen       settings.Values                    `json:"seen"` // at the global scope
 	SeenScopes map[settings.Scope]settings.Values `json:"seen_scopes,omitempty"`
+	Elements   json.RawMessage                    `json:"elements,omitempty"` // of an import that is not done
 	Segments   []segment                          `json:"segments,omitempty"` // the oldest first
 }
 
@@ -107,6 +108,9 @@ func (s *snapshot) after(r *Record) (*snapshot, error) {
 	if r.Seen != nil {
 		next.see(r.Seen)
 	}
+	if r.Elements != nil || r.ElementsDone {
+		next.Elements = r.Elements
+	}
 	if e := r.Entry; e != nil {
 		next.step(e)
 		if err := next.add(e); err != nil {
@@ -170,7 +174,7 @@ func (s *snapshot) spill(limit int) (text []byte) {
 
 // contents reads the entries too; older are the lines of all segments.
 func (s *snapshot) contents(older [][]byte) (*Contents, error) {
-	c := &Contents{Revision: s.Revision, Layers: s.Scopes, File: s.File, Fleet: s.Fleet, Seen: s.seen()}
+	c := &Contents{Revision: s.Revision, Layers: s.Scopes, File: s.File, Fleet: s.Fleet, Seen: s.seen(), Elements: s.Elements}
 	for scope := range s.Scopes {
 		if scope.Kind == settings.Connection {
 			return nil, damaged("scope %s", scope)

@@ -12,6 +12,9 @@ type Violation struct {
 	// Scope is the one at which the configuration file gives the value that is to
 	// blame; "" for its global settings and for values from elsewhere.
 	Scope string
+	// Set is the scope at which operators set the value that is to blame; "" for values from
+	// elsewhere.
+	Set string
 }
 
 // InvalidError refuses a change because of its violations.
