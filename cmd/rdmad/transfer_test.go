@@ -63,6 +63,12 @@ func parsed(t tester, file, text, state string) *config.Config {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
+	if len(c.Connectors) == 0 {
+		c.Connectors = nil
+	}
+	if len(c.Listeners) == 0 {
+		c.Listeners = nil
+	}
 	return c
 }
 

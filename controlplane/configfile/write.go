@@ -49,34 +49,35 @@ func InForce(d *settings.Dump) (c *Contents, err error) {
 // Write writes live settings in a format, as a part of a configuration file, which Read
 // reads too.
 func (c *Contents) Write(format string) ([]byte, error) {
-	return c.sections().write(format)
+	return write(format, &sections{tree(&c.Values), c.scopes()})
 }
 
-// WriteAll is Write with the other sections that a running rdmad exports.
+// WriteAll is Write with the other sections that a running rdmad exports. Empty ones are written
+// too, because an import leaves alone what is missing.
 func (c *Contents) WriteAll(format string, all *spec.All, limits *spec.Limits) ([]byte, error) {
-	doc := c.sections()
-	doc.Services, doc.Listeners, doc.Connectors = items(all.Services), items(all.Listeners), items(all.Connectors)
-	doc.Limits = spec.Encode(limits)
-	return doc.write(format)
+	return write(format, &allSections{
+		items(all.Services), items(all.Listeners), items(all.Connectors), spec.Encode(limits), tree(&c.Values), c.scopes(),
+	})
 }
 
 // items are specifications as the file has them.
-func items[S spec.Named](list []S) (out []map[string]any) {
+func items[S spec.Named](list []S) []map[string]any {
+	out := make([]map[string]any, len(list))
 	for i := range list {
-		out = append(out, spec.Encode(&list[i]))
+		out[i] = spec.Encode(&list[i])
 	}
 	return out
 }
 
-func (c *Contents) sections() *sections {
-	doc := &sections{Settings: tree(&c.Values), Scopes: make(map[string]groups, len(c.Scopes))}
+func (c *Contents) scopes() map[string]groups {
+	out := make(map[string]groups, len(c.Scopes))
 	for scope, v := range c.Scopes {
-		doc.Scopes[scope.String()] = tree(&v)
+		out[scope.String()] = tree(&v)
 	}
-	return doc
+	return out
 }
 
-func (doc *sections) write(format string) ([]byte, error) {
+func write(format string, doc any) ([]byte, error) {
 	switch format {
 	case TOML:
 		return toml.Marshal(doc)
@@ -98,15 +99,20 @@ func (doc *sections) write(format string) ([]byte, error) {
 	return out.Bytes(), enc.Close()
 }
 
-// sections are those that are written.
+// sections are those of live settings.
 type sections struct {
-	Services   []map[string]any `json:"services,omitempty" yaml:"services,omitempty" toml:"services,omitempty"`
-	Listeners  []map[string]any `json:"listeners,omitempty" yaml:"listeners,omitempty" toml:"listeners,omitempty"`
-	Connectors []map[string]any `json:"connectors,omitempty" yaml:"connectors,omitempty" toml:"connectors,omitempty"`
-	Limits     map[string]any   `json:"limits,omitempty" yaml:"limits,omitempty" toml:"limits,omitempty"`
-
 	Settings groups            `json:"settings" yaml:"settings" toml:"settings"`
 	Scopes   map[string]groups `json:"scopes,omitempty" yaml:"scopes,omitempty" toml:"scopes,omitempty"`
+}
+
+// allSections are those that an export has.
+type allSections struct {
+	Services   []map[string]any  `json:"services" yaml:"services" toml:"services"`
+	Listeners  []map[string]any  `json:"listeners" yaml:"listeners" toml:"listeners"`
+	Connectors []map[string]any  `json:"connectors" yaml:"connectors" toml:"connectors"`
+	Limits     map[string]any    `json:"limits" yaml:"limits" toml:"limits"`
+	Settings   groups            `json:"settings" yaml:"settings" toml:"settings"`
+	Scopes     map[string]groups `json:"scopes" yaml:"scopes" toml:"scopes"`
 }
 
 // groups are values by group and name. Numbers are numbers, switches and choices texts.
