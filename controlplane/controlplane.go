@@ -65,6 +65,8 @@ type Config struct {
 	// configuration file gave, by dotted name.
 	Initial    rpcrdma.Settings
 	Configured []string
+	// Import puts a configuration file in force; nil refuses all.
+	Import grpcapi.Importer
 	// Conditions is what is well and what is not; nil stands for that of Manager and
 	// Connectors.
 	Conditions *conditions.Registry
@@ -187,6 +189,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		Tracer:      tracer,
 		Plane:       cfg.Dataplane,
 		Manager:     cfg.Manager,
+		Import:      cfg.Import,
 		Store:       store,
 		Hub:         c.hub,
 		Conditions:  cfg.Conditions,
@@ -261,6 +264,19 @@ func (c *Controlplane) CheckReload(f settings.FileLayer) error {
 	_, _, err := c.store.Reload(f, o)
 	return err
 }
+
+// Import puts the live settings of a configuration file in force, see
+// desired.Store.Import.
+func (c *Controlplane) Import(values *settings.Values, scopes map[settings.Scope]settings.Values, o desired.Options) (desired.Result, error) {
+	return c.store.Import(values, scopes, o)
+}
+
+// ImportedElements are what an import stored with the settings, until ImportDone, see
+// desired.Store.Elements.
+func (c *Controlplane) ImportedElements() []byte { return c.store.Elements() }
+
+// ImportDone forgets what ImportedElements gives.
+func (c *Controlplane) ImportDone() error { return c.store.ElementsDone() }
 
 // Assign puts the fleet's settings in force, see desired.Store.Assign.
 func (c *Controlplane) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {

@@ -77,6 +77,8 @@ func newWorld(dir string, options []string) (*world, error) {
 			cfg.Fleet = &fakeFleet{}
 		case "audit":
 			audited = true
+		case "import":
+			cfg.Import = fakeImport
 		case "busy":
 			cfg.Access.Rate = auth.Rate{PerSecond: 0.001, Burst: 1}
 		case "slow":
@@ -186,7 +188,7 @@ func initial() rpcrdma.Settings {
 // are unix (a Unix socket), tls (with what certificates makes), viewer (that
 // is all anybody may be), nobody (has a role), audit (an audit log), busy (one request is let in),
 // degraded (a listener is, and there are adapters), console (it is on) and file (settings from a
-// file, and stored).
+// file, and stored), import (fakeImport).
 func control(ts *testscript.TestScript, _ bool, options []string) {
 	w, ok := ts.Value(worldKey{}).(*world)
 	if !ok {

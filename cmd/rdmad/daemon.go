@@ -50,8 +50,9 @@ type daemon struct {
 	tuning    tuning.Settings // of provider rdmacore
 	memory    *procmem.Process
 	services  services
-	limits    spec.Limits  // of the file at the start
-	changed   spec.Changes // by operators, before the last stop
+	config    atomic.Pointer[config.Config] // in force: of the file, the environment and the flags
+	limits    spec.Limits                   // of the file at the start
+	changed   spec.Changes                  // by operators, before the last stop
 	manager   *manager.Manager
 	data      *dataplane.Dataplane
 	control   *controlplane.Controlplane
@@ -106,6 +107,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 		memory:    procmem.New(log, dataplane.DefaultMemory, dataplane.MinMemory),
 		failed:    make(chan error, 3),
 	}
+	d.config.Store(c)
 	initial, given := c.Settings.Initial()
 	var err error
 	if d.changed, err = storedChanges(c.State.Path); err != nil {
@@ -148,6 +150,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
 		Dataplane:   controlplane.Live(d.data),
 		Manager:     d.manager.API,
+		Import:      d.importFile,
 		Conditions:  d.health.known,
 		Initial:     initial,
 		Configured:  given,
@@ -256,10 +259,10 @@ func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 // open opens the directories and files, once all addresses are bound, and restores what
 // operators added.
 func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
-	if err := makeDefaultExport(c); err != nil {
+	if err := makeDefaultExport(c, &d.changed); err != nil {
 		return err
 	}
-	if missing := missingExports(c, d.changed.Services); len(missing) > 0 { // before the state directory is made
+	if missing := missingExports(c, &d.changed); len(missing) > 0 { // before the state directory is made
 		return missing
 	}
 	if d.state, err = openState(c.State.Path); err != nil {
@@ -282,8 +285,8 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 	if err := d.manager.Open(); err != nil {
 		return err
 	}
-	added := manager.NewFile(d.state.listeners())
-	if err := added.TakeOver(d.state.connectors()); err != nil {
+	added, err := d.openAdded()
+	if err != nil {
 		return err
 	}
 	return d.manager.Restore(ctx, added)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/configfile"
@@ -15,11 +16,12 @@ import (
 )
 
 // missingExports returns a line for each directory of the configuration that can't be
-// exported. It does not look at the default directory, and at services that operators changed.
-func missingExports(c *config.Config, changed map[string]spec.Delta) (errs configfile.Errors) {
+// exported. It does not look at the default directory, and at services that operators changed
+// or an import took out of service.
+func missingExports(c *config.Config, changed *spec.Changes) (errs configfile.Errors) {
 	for i := range c.Services {
-		n := c.Services[i].NFS
-		if n == nil || changed[c.Services[i].Name] != nil {
+		n, name := c.Services[i].NFS, c.Services[i].Name
+		if n == nil || changed.Services[name] != nil || slices.Contains(changed.Removed.Services, name) {
 			continue
 		}
 		readExports(n, func(key string, err error) {
@@ -33,9 +35,9 @@ func missingExports(c *config.Config, changed map[string]spec.Delta) (errs confi
 }
 
 // makeDefaultExport makes the directory that rdmad exports if the configuration names none.
-func makeDefaultExport(c *config.Config) error {
+func makeDefaultExport(c *config.Config, changed *spec.Changes) error {
 	for i, s := range c.Services {
-		if s.NFS == nil || c.Origins.Of(fmt.Sprintf("services[%d].nfs.path", i)) != (config.Origin{}) || s.NFS.Path != config.DefaultExport {
+		if s.NFS == nil || c.Origins.Of(fmt.Sprintf("services[%d].nfs.path", i)) != (config.Origin{}) || s.NFS.Path != config.DefaultExport || slices.Contains(changed.Removed.Services, s.Name) {
 			continue
 		}
 		if err := os.Mkdir(s.NFS.Path, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // all users of the clients go through it

@@ -208,7 +208,7 @@ func TestDefaultExportIsMade(t *testing.T) {
 	} {
 		c, err := config.Parse("f.yaml", []byte(text), config.Options{})
 		if err == nil {
-			err = makeDefaultExport(c)
+			err = makeDefaultExport(c, &spec.Changes{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
-	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -29,8 +28,7 @@ func (b bounds) ApplyLimits(l, file *spec.Limits) {
 // storedChanges returns what operators changed of the file's elements and limits before the
 // last stop.
 func storedChanges(path string) (spec.Changes, error) {
-	s := state{path: path}
-	saved, err := manager.NewFile(s.listeners()).Load()
+	saved, err := (&state{path: path}).added()
 	if errors.As(err, new(*fs.PathError)) {
 		return spec.Changes{}, nil // opening the state directory, or restoring, reports it
 	}

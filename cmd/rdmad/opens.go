@@ -18,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
@@ -68,7 +69,7 @@ func (o *opening) certificates() {
 }
 
 func (o *opening) exports() {
-	o.errs = append(o.errs, missingExports(o.c, nil)...)
+	o.errs = append(o.errs, missingExports(o.c, &spec.Changes{})...)
 }
 
 // addresses briefly binds each address that the configuration names.

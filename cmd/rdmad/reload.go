@@ -31,6 +31,7 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 			d.health.refused(err)
 		},
 		Applied: func(next *config.Config) {
+			d.config.Store(next)
 			d.control.RecordReload(next.File, nil)
 			d.health.reloaded(next.File)
 		},
@@ -66,11 +67,17 @@ type prepared struct {
 // checked, needs. Whatever is in service stays as it is. The error is configfile.Errors with
 // everything that can't be had, or a *reload.OutsideError with them if it may be had later.
 func (d *daemon) prepare(ctx context.Context, c *config.Config, drain time.Duration) (*prepared, error) {
-	p := &prepared{d: d, drain: drain}
 	o := opening{c: c, log: d.log}
 	o.certificates()
+	return d.prepareWith(c, drain, func() (*manager.Prepared, error) { return d.manager.Prepare(ctx, &c.All) }, o.errs...)
+}
+
+// prepareWith is prepare with the manager's part given. wrong is what is known to be wrong.
+func (d *daemon) prepareWith(c *config.Config, drain time.Duration, prepare func() (*manager.Prepared, error), wrong ...*configfile.Error) (*prepared, error) {
+	p := &prepared{d: d, drain: drain}
+	o := opening{c: c, log: d.log, errs: wrong}
 	var err error
-	p.Prepared, err = d.manager.Prepare(ctx, &c.All)
+	p.Prepared, err = prepare()
 	few := p.limits(c, err == nil)
 	o.note("limits", few)
 	outside := few == nil
@@ -95,13 +102,13 @@ func (d *daemon) prepare(ctx context.Context, c *config.Config, drain time.Durat
 	return nil, o.errs
 }
 
-// limits adds the limits that operators changed to those of the file, if everything else is
-// prepared, and divides the descriptors for them.
+// limits finds the limits that will be in force, if everything else is prepared, and divides the
+// descriptors for them.
 func (p *prepared) limits(c *config.Config, ready bool) (err error) {
 	next := *c
-	p.c, p.file = &next, c.Limits
+	p.c = &next
 	if ready {
-		if next.Limits, err = p.Limits(c.Limits); err != nil {
+		if p.file, next.Limits, err = p.Limits(c.Limits); err != nil {
 			return err
 		}
 	}
@@ -112,13 +119,13 @@ func (p *prepared) limits(c *config.Config, ready bool) (err error) {
 // blame returns the errors of an element, with the places in the file that cause them.
 func blame(c *config.Config, f *manager.Failure) configfile.Errors {
 	list := f.What + "s"
-	i := slices.Index(names(c, list), f.Name)
+	i := slices.Index(c.Names(list), f.Name)
 	if i < 0 {
 		return configfile.Errors{{Origin: configfile.Origin{File: c.File}, Msg: f.Err.Error()}} // an operator added it
 	}
 	key := list + "[" + strconv.Itoa(i) + "]"
 	if errors.As(f.Err, new(*manager.OpenError)) && !f.Changed {
-		if missing := slices.DeleteFunc(missingExports(c, nil), func(e *configfile.Error) bool { return !strings.HasPrefix(e.Key, key) }); len(missing) > 0 {
+		if missing := slices.DeleteFunc(missingExports(c, &spec.Changes{}), func(e *configfile.Error) bool { return !strings.HasPrefix(e.Key, key) }); len(missing) > 0 {
 			return missing
 		}
 	}
@@ -129,34 +136,23 @@ func blame(c *config.Config, f *manager.Failure) configfile.Errors {
 	if f.Changed {
 		reason += fmt.Sprintf(" (%ss update has changed it; rdmactl %ss unset %s takes that back)", f.What, f.What, f.Name)
 	}
-	return configfile.Errors{{Origin: c.Origins.Of(key), Key: key, Msg: reason}}
-}
-
-// names returns the names of the elements of a list of the file.
-func names(c *config.Config, list string) (out []string) {
-	switch list {
-	case "services":
-		for i := range c.Services {
-			out = append(out, c.Services[i].Name)
-		}
-	case "listeners":
-		for i := range c.Listeners {
-			out = append(out, c.Listeners[i].Name)
-		}
-	case "connectors":
-		for i := range c.Connectors {
-			out = append(out, c.Connectors[i].Name)
-		}
+	at := c.Origins.Of(key)
+	if at == (configfile.Origin{}) { // an import leaves it alone
+		at.File, reason = c.File, f.What+" "+f.Name+": "+reason
 	}
-	return out
+	return configfile.Errors{{Origin: at, Key: key, Msg: reason}}
 }
 
 // Commit implements reload.Prepared. It does not wait for the connections that drain.
 func (p *prepared) Commit() {
-	d, c := p.d, p.c
-	d.places.configure(c, p.budget)
-	bounds{d}.ApplyLimits(&c.Limits, &p.file)
-	d.data.SetSlowCall(c.SlowCall)
+	p.apply()
+	p.d.data.SetSlowCall(p.c.SlowCall)
 	p.wait = p.Prepared.Commit(p.drain)
-	d.health.prober.Look()
+	p.d.health.prober.Look()
+}
+
+// apply applies the limits.
+func (p *prepared) apply() {
+	p.d.places.configure(p.c, p.budget)
+	bounds{p.d}.ApplyLimits(&p.c.Limits, &p.file)
 }

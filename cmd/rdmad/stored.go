@@ -18,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/statefile"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
@@ -91,6 +92,9 @@ func (s *state) check() (r checkedState) {
 		err = nil
 	} else if err == nil {
 		err = suits(c)
+	}
+	if err == nil && c != nil && c.Elements != nil {
+		_, err = manager.Decode(c.Elements)
 	}
 	add(s.settings(), err)
 	_, err = manager.NewFile(s.listeners()).Load()
@@ -183,8 +187,8 @@ func (s *state) unset(e *history.Entry) (doubt, err error) {
 // far as the state directory can be read.
 func storedListeners(path string) (names []string) {
 	s := state{path: path}
-	for _, file := range []string{s.listeners(), s.connectors()} { // the latter is an earlier rdmad's
-		saved, err := manager.NewFile(file).Load()
+	for _, load := range []func() (spec.All, error){s.added, manager.NewFile(s.connectors()).Load} { // the latter is an earlier rdmad's
+		saved, err := load()
 		if err != nil {
 			continue
 		}

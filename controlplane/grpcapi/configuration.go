@@ -19,8 +19,9 @@ import (
 // configurationService implements rdmad.v1.ConfigurationService.
 type configurationService struct {
 	rdmadv1.UnimplementedConfigurationServiceServer
-	manager manager.API
-	store   *desired.Store
+	manager  manager.API
+	store    *desired.Store
+	importer Importer // nil refuses all
 }
 
 // fileFormats are the formats of files by their number in the API.

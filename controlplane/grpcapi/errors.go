@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
@@ -37,6 +38,8 @@ func toStatus(err error) error {
 		return err // nil too
 	}
 	switch {
+	case errors.As(err, new(configfile.Errors)):
+		return mistakesOf(err)
 	case errors.As(err, &invalid):
 		return badRequest(violations(invalid))
 	case errors.As(err, &stale):
@@ -166,6 +169,11 @@ func violations(e *settings.InvalidError) []*errdetails.BadRequest_FieldViolatio
 // badRequest is INVALID_ARGUMENT whose message says it all in one line and
 // whose detail says it by field.
 func badRequest(fields []*errdetails.BadRequest_FieldViolation) error {
+	return violated(codes.InvalidArgument, fields)
+}
+
+// violated is badRequest with another code.
+func violated(code codes.Code, fields []*errdetails.BadRequest_FieldViolation) error {
 	parts := make([]string, len(fields))
 	for i, f := range fields {
 		parts[i] = f.GetDescription()
@@ -173,7 +181,7 @@ func badRequest(fields []*errdetails.BadRequest_FieldViolation) error {
 			parts[i] = f.GetField() + ": " + f.GetDescription()
 		}
 	}
-	st := status.New(codes.InvalidArgument, strings.Join(parts, "; "))
+	st := status.New(code, strings.Join(parts, "; "))
 	return withDetail(st, &errdetails.BadRequest{FieldViolations: fields})
 }
 

@@ -86,6 +86,8 @@ type Config struct {
 	Version    string    // of rdmad
 	Started    time.Time // when rdmad did
 	Access     Access
+	// Import puts a configuration file in force; nil refuses all.
+	Import Importer
 	// Providers and Devices are called for each answer of status.
 	Providers []inventory.Provider
 	Devices   func() []inventory.Device
@@ -206,7 +208,7 @@ func New(cfg Config) (*Server, error) {
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
 	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager})
 	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{manager: cfg.Manager})
-	rdmadv1.RegisterConfigurationServiceServer(s.grpc, &configurationService{manager: cfg.Manager, store: cfg.Store})
+	rdmadv1.RegisterConfigurationServiceServer(s.grpc, &configurationService{manager: cfg.Manager, store: cfg.Store, importer: cfg.Import})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
 	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, looks: telemetry.NewLooks(cfg.Plane), store: cfg.Store, stopping: s.stopping})

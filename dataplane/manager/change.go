@@ -29,7 +29,8 @@ type Change struct {
 	connectors *part[spec.Connector, dataplane.ConnectorInfo]
 	heirs      map[*listening]bool // listeners whose address is taken over
 	file       *spec.All           // the version of the file to which it leads; nil for others
-	limits     *spec.Limits        // of that version
+	imports    bool                // it leads to the lists of an import
+	limits     *spec.Limits        // of that version, or of the import
 	failures   ChangeErrors
 }
 
@@ -41,6 +42,7 @@ type piece interface {
 	unlistLocked()
 	giveUp(f *Failure) bool
 	isChanged(f *Failure) bool
+	changes() []ElementChange
 	enter()
 	discard()
 	socketsLocked() []net.Listener
@@ -122,12 +124,13 @@ func (c *Change) discard() {
 	}
 }
 
-// commit makes the change. If it can't be stored for the next start, which only keep asks for,
-// it is discarded. Replaced and removed elements accept no more; the caller then retires them.
-func (c *Change) commit(keep bool) error {
-	c.list(keep)
-	if keep {
-		if err := c.m.save(); err != nil {
+// commit makes the change. store stores it for the next start; nil if that is not to be done.
+// If it fails the change is discarded. Replaced and removed elements accept no more; the caller
+// then retires them.
+func (c *Change) commit(store func() error) error {
+	c.list(store != nil)
+	if store != nil {
+		if err := store(); err != nil {
 			c.unlist()
 			c.discard()
 			return err
@@ -279,13 +282,16 @@ type part[S spec.Named, L any] struct {
 	edits []*edit[S]
 	gone  []*thing[S] // removed
 
-	removed map[*thing[S]]dataplane.Removed // result of drain; under Manager.mu
+	ends     map[*thing[S]]dataplane.Removed // result of drain; under Manager.mu
+	imported []S                             // the list of an import; nil without one
+	absent   []string                        // elements of the file that imports took out of service
 
 	// After listLocked:
 	were           []was[S]
 	thingsBefore   map[string]*thing[S]
 	shadowedBefore []S
 	changedBefore  map[string]spec.Delta
+	removedBefore  []string
 }
 
 // edit makes or changes one element.
@@ -295,6 +301,8 @@ type edit[S spec.Named] struct {
 	old    *thing[S] // has the name; nil if no element has
 	amend  bool      // old stays, with other limits or access
 	change bool      // an operator changes an element of the file
+	wrong  bool      // reported already
+	pin    bool      // keep the port that the system chooses
 	fresh  *thing[S] // prepared
 }
 
@@ -306,7 +314,7 @@ type was[S spec.Named] struct {
 }
 
 func newPart[S spec.Named, L any](c *Change, s *set[S, L]) *part[S, L] {
-	return &part[S, L]{set: s, c: c, removed: make(map[*thing[S]]dataplane.Removed)}
+	return &part[S, L]{set: s, c: c, ends: make(map[*thing[S]]dataplane.Removed)}
 }
 
 // add adds an element, or replaces the one of its name.
@@ -371,6 +379,9 @@ func (p *part[S, L]) bind(ctx context.Context) {
 }
 
 func (p *part[S, L]) bindOne(ctx context.Context, e *edit[S]) error {
+	if e.wrong {
+		return nil
+	}
 	if e.amend {
 		return p.mayAmend(&e.want)
 	}
@@ -396,7 +407,7 @@ func (p *part[S, L]) open() {
 // back when the configuration file no longer has their names.
 func (p *part[S, L]) listLocked(forget bool) {
 	s := p.set
-	p.thingsBefore, p.shadowedBefore, p.changedBefore = maps.Clone(s.things), s.shadowed, maps.Clone(s.changed)
+	p.thingsBefore, p.shadowedBefore, p.changedBefore, p.removedBefore = maps.Clone(s.things), s.shadowed, maps.Clone(s.changed), s.removed
 	for _, e := range p.edits {
 		if e.change {
 			s.noteChangeLocked(&e.want)
@@ -409,7 +420,9 @@ func (p *part[S, L]) listLocked(forget bool) {
 			continue
 		}
 		if e.origin == FromOperator {
-			e.fresh.running.pin(&e.fresh.spec)
+			if e.pin {
+				e.fresh.running.pin(&e.fresh.spec)
+			}
 			delete(s.changed, e.want.Called())
 		} else if e.old != nil && e.old.origin == FromOperator && e.old.state != StateDraining {
 			s.shadowed = append(without(s.shadowed, e.want.Called()), e.old.spec)
@@ -428,11 +441,14 @@ func (p *part[S, L]) listLocked(forget bool) {
 			delete(s.changed, t.spec.Called())
 		}
 	}
+	if p.imported != nil {
+		p.replaceStoredLocked()
+	}
 }
 
 // unlistLocked undoes listLocked.
 func (p *part[S, L]) unlistLocked() {
-	p.things, p.shadowed, p.changed = p.thingsBefore, p.shadowedBefore, p.changedBefore
+	p.things, p.shadowed, p.changed, p.removed = p.thingsBefore, p.shadowedBefore, p.changedBefore, p.removedBefore
 	for _, w := range p.were {
 		w.thing.spec, w.thing.state = w.spec, w.state
 		delete(p.leaving, w.thing)
@@ -451,7 +467,7 @@ func (p *part[S, L]) giveUp(f *Failure) bool {
 	defer m.mu.Unlock()
 	if !f.Changed {
 		lacks, ok := errors.AsType[*NotFoundError](f.Err)
-		if !ok || lacks.What != m.services.what || m.services.things[lacks.Name] == nil {
+		if !ok || lacks.What != m.services.what || m.services.things[lacks.Name] == nil && !slices.Contains(m.services.removed, lacks.Name) {
 			return false
 		}
 	}
@@ -474,7 +490,7 @@ func (p *part[S, L]) enter() {
 			_, _ = e.old.running.update(&e.want, false) // mayAmend has checked it
 			continue
 		}
-		if e.old != nil && e.old.origin != e.origin {
+		if e.old != nil && e.old.origin != e.origin && !p.c.imports {
 			p.logShadowed(e.want.Called())
 		}
 		e.fresh.running.Enter()
@@ -503,7 +519,7 @@ func (p *part[S, L]) drain(ctx context.Context, all *sync.WaitGroup) {
 			}
 			p.m.mu.Lock()
 			defer p.m.mu.Unlock()
-			p.removed[t] = removed
+			p.ends[t] = removed
 		})
 	}
 }
@@ -519,7 +535,7 @@ func (p *part[S, L]) free() {
 		default:
 			p.end(w.thing)
 			if slices.Contains(p.gone, w.thing) {
-				p.logRemoved(w.spec.Called(), p.removed[w.thing])
+				p.logRemoved(w.spec.Called(), p.ends[w.thing])
 			}
 		}
 	}

@@ -234,7 +234,7 @@ func TestLimitsLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := p.Limits(spec.Limits{TCPConnections: 200, TCPIdle: time.Hour})
+	_, l, err := p.Limits(spec.Limits{TCPConnections: 200, TCPIdle: time.Hour})
 	if p.Commit(0)(); err != nil || l.TCPConnections != 50 || l.TCPIdle != time.Hour {
 		t.Errorf("%+v, %v", l, err)
 	}

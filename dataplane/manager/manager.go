@@ -91,6 +91,7 @@ type Manager struct {
 	file     *spec.All  // the elements of the file in force; nil before Open
 	started  bool       // under op
 	closed   bool       // under op
+	imports  uint64     // number of imports that are stored; under op
 	retiring sync.WaitGroup
 
 	mu         sync.Mutex
@@ -120,13 +121,13 @@ func New(cfg Config) *Manager {
 	}
 	m := &Manager{cfg: cfg, log: cfg.Logger, limits: limits{file: cfg.Limits, changed: cfg.Changed.Limits}}
 	m.services = newSet(m, "service", services{m}, func(a *spec.All) *[]spec.Service { return &a.Services },
-		func(c *spec.Changes) *map[string]spec.Delta { return &c.Services },
+		func(c *spec.Changes) (*map[string]spec.Delta, *[]string) { return &c.Services, &c.Removed.Services },
 		func(c *Change) *part[spec.Service, Serving] { return c.services })
 	m.listeners = newSet(m, "listener", listeners{m}, func(a *spec.All) *[]spec.Listener { return &a.Listeners },
-		func(c *spec.Changes) *map[string]spec.Delta { return &c.Listeners },
+		func(c *spec.Changes) (*map[string]spec.Delta, *[]string) { return &c.Listeners, &c.Removed.Listeners },
 		func(c *Change) *part[spec.Listener, dataplane.ListenerInfo] { return c.listeners })
 	m.connectors = newSet(m, "connector", connectors{m}, func(a *spec.All) *[]spec.Connector { return &a.Connectors },
-		func(c *spec.Changes) *map[string]spec.Delta { return &c.Connectors },
+		func(c *spec.Changes) (*map[string]spec.Delta, *[]string) { return &c.Connectors, &c.Removed.Connectors },
 		func(c *Change) *part[spec.Connector, dataplane.ConnectorInfo] { return c.connectors })
 	m.API = API{m.services, m.listeners, m.connectors, boundsOf{m}, m.Export}
 	return m
@@ -165,7 +166,7 @@ func (m *Manager) Open() error {
 		m.starting = nil
 		err := c.open()
 		if err == nil {
-			return c.commit(false)
+			return c.commit(nil)
 		}
 		if !c.giveUp() {
 			return err
@@ -185,7 +186,7 @@ func (m *Manager) Restore(ctx context.Context, store Store) error {
 	if err != nil {
 		return fmt.Errorf("services and listeners added before: %w", err)
 	}
-	m.store = store
+	m.store, m.imports = store, saved.Imports
 	for _, g := range m.groups() {
 		g.restore(ctx, &saved)
 	}
@@ -198,17 +199,21 @@ func (m *Manager) save() error {
 	if m.store == nil {
 		return nil
 	}
-	var all spec.All
-	m.mu.Lock()
-	for _, g := range m.groups() {
-		g.keepLocked(&all)
-	}
-	all.Changed.Limits = m.limits.changed
-	m.mu.Unlock()
-	if err := m.store.Save(all); err != nil {
+	if err := m.store.Save(m.kept()); err != nil {
 		return &StoreError{err}
 	}
 	return nil
+}
+
+// kept returns what operators added and changed, as it is to be stored. The caller holds op.
+func (m *Manager) kept() (all spec.All) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, g := range m.groups() {
+		g.keepLocked(&all)
+	}
+	all.Changed.Limits, all.Imports = m.limits.changed, m.imports
+	return all
 }
 
 // count returns the number of services, listeners and connectors.

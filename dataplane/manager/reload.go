@@ -31,11 +31,22 @@ func (m *Manager) Prepare(ctx context.Context, file *spec.All) (*Prepared, error
 	return &Prepared{c}, nil
 }
 
-// Limits returns the limits of the file with those that operators changed. Commit makes them
-// the file's.
-func (p *Prepared) Limits(file spec.Limits) (spec.Limits, error) {
-	p.c.limits = &file
-	return p.c.m.limits.over(&file)
+// Limits returns the limits of the file, and those that are in force after the commit: want with
+// what operators changed. Commit makes want the file's limits. An import has its own limits.
+func (p *Prepared) Limits(want spec.Limits) (file, now spec.Limits, err error) {
+	m := p.c.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case !p.c.imports:
+		p.c.limits, file = &want, want
+	case p.c.limits != nil:
+		return m.limits.file, *p.c.limits, nil
+	default:
+		file = m.limits.file
+	}
+	now, err = m.limits.over(&file)
+	return file, now, err
 }
 
 // Discard frees what was prepared.
@@ -49,12 +60,17 @@ func (p *Prepared) Discard() {
 // that.
 func (p *Prepared) Commit(drain time.Duration) (wait func()) {
 	defer p.c.m.op.Unlock()
-	_ = p.c.commit(false) // it fails only to store, and nothing is stored
+	_ = p.c.commit(nil) // it fails only to store, and nothing is stored
 	if p.c.limits != nil {
 		p.c.m.mu.Lock()
 		p.c.m.limits.file = *p.c.limits
 		p.c.m.mu.Unlock()
 	}
+	return p.retire(drain)
+}
+
+// retire frees what was replaced and removed. wait waits for that.
+func (p *Prepared) retire(drain time.Duration) (wait func()) {
 	retired := make(chan struct{})
 	p.c.m.retiring.Go(func() {
 		defer close(retired)
@@ -73,6 +89,9 @@ func (m *Manager) toFile(file *spec.All) *Change {
 	c.listeners.toFileLocked(file, func(l *spec.Listener) bool { return c.services.replaces(l.Service) })
 	c.connectors.toFileLocked(file, func(*spec.Connector) bool { return false })
 	m.mu.Unlock()
+	c.services.logAbsent()
+	c.listeners.logAbsent()
+	c.connectors.logAbsent()
 	c.follow()
 	return c
 }
@@ -80,7 +99,7 @@ func (m *Manager) toFile(file *spec.All) *Change {
 // toFileLocked compares the current elements with the file. Elements that anew selects are
 // replaced in any case.
 func (p *part[S, L]) toFileLocked(file *spec.All, anew func(*S) bool) {
-	want := *p.list(file)
+	want := p.withoutRemovedLocked(*p.list(file))
 	for i := range want {
 		name := want[i].Called()
 		one, err := p.overLocked(want[i])

@@ -63,7 +63,7 @@ type set[S spec.Named, L any] struct {
 	m    *Manager
 	what string // service, listener or connector
 	list func(*spec.All) *[]S
-	kept func(*spec.Changes) *map[string]spec.Delta
+	kept func(*spec.Changes) (*map[string]spec.Delta, *[]string)
 	in   func(*Change) *part[S, L] // its part of a change
 
 	// Under Manager.mu:
@@ -71,6 +71,7 @@ type set[S spec.Named, L any] struct {
 	leaving  map[*thing[S]]struct{} // others have their names; being removed
 	shadowed []S                    // additions with names that the configuration file has taken
 	changed  map[string]spec.Delta  // what operators changed of the file's elements, by name
+	removed  []string               // elements of the file that imports took out of service, by name
 }
 
 // thing is a service, listener or connector that is up, is being removed, or could not be
@@ -84,9 +85,11 @@ type thing[S spec.Named] struct {
 	gone    chan struct{} // closed when it has been removed
 }
 
-func newSet[S spec.Named, L any](m *Manager, what string, k kind[S, L], list func(*spec.All) *[]S, kept func(*spec.Changes) *map[string]spec.Delta, in func(*Change) *part[S, L]) *set[S, L] {
+func newSet[S spec.Named, L any](m *Manager, what string, k kind[S, L], list func(*spec.All) *[]S, kept func(*spec.Changes) (*map[string]spec.Delta, *[]string), in func(*Change) *part[S, L]) *set[S, L] {
 	s := &set[S, L]{kind: k, m: m, what: what, list: list, kept: kept, in: in, things: make(map[string]*thing[S]), leaving: make(map[*thing[S]]struct{}), changed: make(map[string]spec.Delta)}
-	maps.Copy(s.changed, *kept(&m.cfg.Changed))
+	changed, removed := kept(&m.cfg.Changed)
+	maps.Copy(s.changed, *changed)
+	s.removed = *removed
 	return s
 }
 
@@ -149,7 +152,8 @@ func (s *set[S, L]) Add(ctx context.Context, want S) (Info[S, L], error) {
 		return Info[S, L]{}, err
 	}
 	e := s.in(c).add(want, FromOperator, old)
-	if err := c.make(ctx, true); err != nil {
+	e.pin = true
+	if err := c.make(ctx, s.m.save); err != nil {
 		return Info[S, L]{}, err
 	}
 	s.logAdded(&e.fresh.spec)
@@ -158,10 +162,10 @@ func (s *set[S, L]) Add(ctx context.Context, want S) (Info[S, L], error) {
 
 // make prepares and commits. The caller holds op. An error for a single element is that of
 // the element.
-func (c *Change) make(ctx context.Context, keep bool) error {
+func (c *Change) make(ctx context.Context, store func() error) error {
 	err := c.prepare(ctx)
 	if err == nil {
-		return c.commit(keep)
+		return c.commit(store)
 	}
 	if f, ok := errors.AsType[ChangeErrors](err); ok && len(f) == 1 {
 		return f[0].Err
@@ -203,7 +207,7 @@ func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o 
 	}
 	c := s.m.newChange()
 	e := s.in(c).turn(t, now, false)
-	e.change = t.origin == FromFile
+	e.change, e.pin = t.origin == FromFile, true
 	if !e.amend {
 		var file *S
 		if e.change {
@@ -215,7 +219,7 @@ func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o 
 		c.follow()
 	}
 	// No connection may end before the change is stored.
-	if err := c.make(ctx, true); err != nil {
+	if err := c.make(ctx, s.m.save); err != nil {
 		return Info[S, L]{}, 0, err
 	}
 	s.m.retiring.Go(func() { c.retire(o.Drain) })
@@ -264,7 +268,7 @@ func (s *set[S, L]) Remove(name string, drain time.Duration) (dataplane.Removed,
 	}
 	if c != nil {
 		c.retire(drain)
-		return s.in(c).removed[t], nil
+		return s.in(c).ends[t], nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()
@@ -289,7 +293,7 @@ func (s *set[S, L]) remove(name string) (*Change, *thing[S], error) {
 	}
 	c := s.m.newChange()
 	s.in(c).gone = []*thing[S]{t}
-	return c, t, c.make(context.Background(), true)
+	return c, t, c.make(context.Background(), s.m.save)
 }
 
 func (s *set[S, L]) drains(t *thing[S]) bool {
@@ -356,7 +360,7 @@ func (s *set[S, L]) bringBack(ctx context.Context, one S) error {
 	}
 	c := s.m.newChange()
 	s.in(c).add(one, FromOperator, nil)
-	return c.make(ctx, false)
+	return c.make(ctx, nil)
 }
 
 // logShadowed says that the configuration file has taken the name of an addition.
@@ -374,9 +378,11 @@ func (s *set[S, L]) keepLocked(all *spec.All) {
 		}
 	}
 	*s.list(all) = kept
+	changed, removed := s.kept(&all.Changed)
 	if len(s.changed) > 0 {
-		*s.kept(&all.Changed) = maps.Clone(s.changed)
+		*changed = maps.Clone(s.changed)
 	}
+	*removed = s.removed
 }
 
 func (s *set[S, L]) startAll() {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdmad/rdmad/dataplane/durable"
@@ -27,6 +28,9 @@ type Store interface {
 // fileFormat is the number of the file's format. Format 2 has the keys and values of the
 // configuration file.
 const fileFormat = 2
+
+// importsKey is the key of the number of imports.
+const importsKey = "imports"
 
 // changedKey is the key of what operators changed of the configuration file's elements and
 // limits.
@@ -106,7 +110,7 @@ func (f *File) Load() (all spec.All, err error) {
 	return all, nil
 }
 
-func decodeFile(b []byte, s *spec.All) error {
+func decodeFile(b []byte, s *spec.All) (err error) {
 	if len(b) > maxFile {
 		return fmt.Errorf("is longer than %d bytes", maxFile)
 	}
@@ -126,6 +130,12 @@ func decodeFile(b []byte, s *spec.All) error {
 		return fmt.Errorf("is damaged (%w)", err)
 	}
 	delete(values, "format")
+	if n, ok := values[importsKey].(json.Number); ok {
+		if s.Imports, err = strconv.ParseUint(n.String(), 10, 64); err != nil {
+			return fmt.Errorf("is damaged (%w)", err)
+		}
+		delete(values, importsKey)
+	}
 	if err := takeChanges(values, &s.Changed); err != nil {
 		return fmt.Errorf("is damaged (%s: %s)", changedKey, oneLine(err))
 	}
@@ -160,14 +170,28 @@ func oneLine(err error) string {
 	return strings.Replace(first, "'spec.All' has", "the file has", 1)
 }
 
-// Save implements Store. The new file replaces the old one when it is on the disk.
-func (f *File) Save(s spec.All) (err error) {
+// Encode returns the contents of a File.
+func Encode(s spec.All) ([]byte, error) {
 	values := spec.Encode(s)
 	values["format"] = fileFormat
+	if s.Imports > 0 {
+		values[importsKey] = s.Imports
+	}
 	if !s.Changed.None() {
 		values[changedKey] = spec.Encode(s.Changed)
 	}
-	b, err := json.MarshalIndent(values, "", "  ")
+	return json.MarshalIndent(values, "", "  ")
+}
+
+// Decode is the inverse of Encode.
+func Decode(b []byte) (all spec.All, err error) {
+	err = decodeFile(b, &all)
+	return all, err
+}
+
+// Save implements Store. The new file replaces the old one when it is on the disk.
+func (f *File) Save(s spec.All) (err error) {
+	b, err := Encode(s)
 	if err != nil {
 		return err
 	}

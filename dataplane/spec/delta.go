@@ -19,11 +19,20 @@ type Changes struct {
 	Listeners  map[string]Delta `mapstructure:"listeners"`
 	Connectors map[string]Delta `mapstructure:"connectors"`
 	Limits     Delta            `mapstructure:"limits"`
+	Removed    Removed          `mapstructure:"removed"`
+}
+
+// Removed has the names of elements of the configuration file that imports took out of service.
+type Removed struct {
+	Services   []string `mapstructure:"services"`
+	Listeners  []string `mapstructure:"listeners"`
+	Connectors []string `mapstructure:"connectors"`
 }
 
 // None reports whether nothing was changed.
 func (c *Changes) None() bool {
-	return len(c.Services)+len(c.Listeners)+len(c.Connectors)+len(c.Limits) == 0
+	return len(c.Services)+len(c.Listeners)+len(c.Connectors)+len(c.Limits)+
+		len(c.Removed.Services)+len(c.Removed.Listeners)+len(c.Removed.Connectors) == 0
 }
 
 // Difference returns what must change in one specification to make it another. Both are

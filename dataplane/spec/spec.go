@@ -78,12 +78,13 @@ type Forward struct {
 }
 
 // All holds the services, listeners and connectors of a configuration, or those that operators
-// added. Changed is in the store only.
+// added. Changed and Imports, the number of imports before, are in the store only.
 type All struct {
 	Services   []Service   `mapstructure:"services"`
 	Listeners  []Listener  `mapstructure:"listeners"`
 	Connectors []Connector `mapstructure:"connectors"`
 	Changed    Changes     `mapstructure:"-"`
+	Imports    uint64      `mapstructure:"-"`
 }
 
 // Kind returns nfs, echo or forward, or "" unless exactly one is set.

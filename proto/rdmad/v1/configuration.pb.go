@@ -10,6 +10,7 @@ import (
 	_ "buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -77,6 +78,67 @@ func (x ExportConfigurationRequest_Format) Number() protoreflect.EnumNumber {
 // Deprecated: Use ExportConfigurationRequest_Format.Descriptor instead.
 func (ExportConfigurationRequest_Format) EnumDescriptor() ([]byte, []int) {
 	return file_rdmad_v1_configuration_proto_rawDescGZIP(), []int{0, 0}
+}
+
+// Action of an import.
+type ElementChange_Action int32
+
+const (
+	// Never sent.
+	ElementChange_ACTION_UNSPECIFIED ElementChange_Action = 0
+	// It is new.
+	ElementChange_ADDED ElementChange_Action = 1
+	// It has other limits or another access. Its connections stay.
+	ElementChange_CHANGED ElementChange_Action = 2
+	// It is bound anew. Connections of the old one finish their calls.
+	ElementChange_REPLACED ElementChange_Action = 3
+	// It is gone. Its connections finish their calls.
+	ElementChange_REMOVED ElementChange_Action = 4
+)
+
+// Enum value maps for ElementChange_Action.
+var (
+	ElementChange_Action_name = map[int32]string{
+		0: "ACTION_UNSPECIFIED",
+		1: "ADDED",
+		2: "CHANGED",
+		3: "REPLACED",
+		4: "REMOVED",
+	}
+	ElementChange_Action_value = map[string]int32{
+		"ACTION_UNSPECIFIED": 0,
+		"ADDED":              1,
+		"CHANGED":            2,
+		"REPLACED":           3,
+		"REMOVED":            4,
+	}
+)
+
+func (x ElementChange_Action) Enum() *ElementChange_Action {
+	p := new(ElementChange_Action)
+	*p = x
+	return p
+}
+
+func (x ElementChange_Action) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ElementChange_Action) Descriptor() protoreflect.EnumDescriptor {
+	return file_rdmad_v1_configuration_proto_enumTypes[1].Descriptor()
+}
+
+func (ElementChange_Action) Type() protoreflect.EnumType {
+	return &file_rdmad_v1_configuration_proto_enumTypes[1]
+}
+
+func (x ElementChange_Action) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ElementChange_Action.Descriptor instead.
+func (ElementChange_Action) EnumDescriptor() ([]byte, []int) {
+	return file_rdmad_v1_configuration_proto_rawDescGZIP(), []int{3, 0}
 }
 
 // ExportConfigurationRequest asks for a configuration file.
@@ -192,11 +254,336 @@ func (x *ExportConfigurationResponse) GetLeftOut() []string {
 	return nil
 }
 
+// ImportConfigurationRequest is a configuration file to put in force.
+type ImportConfigurationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Text of the file.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Name of the file, for errors. Its end gives the format: .toml, .json, and
+	// YAML for all others.
+	File string `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	// Check the file, bind and open what it names, return the result, and change
+	// nothing.
+	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// As SetSettingsRequest.expected_revision.
+	ExpectedRevision *uint32 `protobuf:"varint,4,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
+	// Reason of the change, for the history of the settings.
+	Comment string `protobuf:"bytes,5,opt,name=comment,proto3" json:"comment,omitempty"`
+	// Time that the calls in flight of replaced and removed listeners and
+	// connectors may take; empty for 30 s.
+	Deadline      *durationpb.Duration `protobuf:"bytes,6,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportConfigurationRequest) Reset() {
+	*x = ImportConfigurationRequest{}
+	mi := &file_rdmad_v1_configuration_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportConfigurationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportConfigurationRequest) ProtoMessage() {}
+
+func (x *ImportConfigurationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_configuration_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportConfigurationRequest.ProtoReflect.Descriptor instead.
+func (*ImportConfigurationRequest) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_configuration_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ImportConfigurationRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ImportConfigurationRequest) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *ImportConfigurationRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ImportConfigurationRequest) GetExpectedRevision() uint32 {
+	if x != nil && x.ExpectedRevision != nil {
+		return *x.ExpectedRevision
+	}
+	return 0
+}
+
+func (x *ImportConfigurationRequest) GetComment() string {
+	if x != nil {
+		return x.Comment
+	}
+	return ""
+}
+
+func (x *ImportConfigurationRequest) GetDeadline() *durationpb.Duration {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+// ElementChange is what an import does to a service, a listener, a connector or
+// the limits.
+type ElementChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Kind: service, listener, connector or limits.
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Name; empty for the limits.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Action.
+	Action ElementChange_Action `protobuf:"varint,3,opt,name=action,proto3,enum=rdmad.v1.ElementChange_Action" json:"action,omitempty"`
+	// Fields that differ, for CHANGED and REPLACED.
+	Fields        []*FieldChange `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ElementChange) Reset() {
+	*x = ElementChange{}
+	mi := &file_rdmad_v1_configuration_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ElementChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ElementChange) ProtoMessage() {}
+
+func (x *ElementChange) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_configuration_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ElementChange.ProtoReflect.Descriptor instead.
+func (*ElementChange) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_configuration_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ElementChange) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ElementChange) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ElementChange) GetAction() ElementChange_Action {
+	if x != nil {
+		return x.Action
+	}
+	return ElementChange_ACTION_UNSPECIFIED
+}
+
+func (x *ElementChange) GetFields() []*FieldChange {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+// FieldChange is a field of a specification that differs.
+type FieldChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Dotted name, as in the configuration file.
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// Value before; empty if it was not given.
+	Before string `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"`
+	// Value after; empty if it is not given.
+	After         string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FieldChange) Reset() {
+	*x = FieldChange{}
+	mi := &file_rdmad_v1_configuration_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FieldChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FieldChange) ProtoMessage() {}
+
+func (x *FieldChange) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_configuration_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FieldChange.ProtoReflect.Descriptor instead.
+func (*FieldChange) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_configuration_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *FieldChange) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *FieldChange) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *FieldChange) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// ImportConfigurationResponse says what the import changed, or would change.
+type ImportConfigurationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Revision of the settings, after the change.
+	Revision uint32 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Services, then listeners, connectors and limits.
+	Elements []*ElementChange `protobuf:"bytes,2,rep,name=elements,proto3" json:"elements,omitempty"`
+	// Settings that changed.
+	Settings []*SettingChange `protobuf:"bytes,3,rep,name=settings,proto3" json:"settings,omitempty"`
+	// Effects of the settings on connections. Connections that end are among
+	// them.
+	Effects []*Effect `protobuf:"bytes,4,rep,name=effects,proto3" json:"effects,omitempty"`
+	// True if everything was in force already.
+	Unchanged *bool `protobuf:"varint,5,opt,name=unchanged,proto3,oneof" json:"unchanged,omitempty"`
+	// Settings that stay in force though the file does not have them, with the
+	// reason, for people.
+	Kept          []string `protobuf:"bytes,6,rep,name=kept,proto3" json:"kept,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportConfigurationResponse) Reset() {
+	*x = ImportConfigurationResponse{}
+	mi := &file_rdmad_v1_configuration_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportConfigurationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportConfigurationResponse) ProtoMessage() {}
+
+func (x *ImportConfigurationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rdmad_v1_configuration_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportConfigurationResponse.ProtoReflect.Descriptor instead.
+func (*ImportConfigurationResponse) Descriptor() ([]byte, []int) {
+	return file_rdmad_v1_configuration_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ImportConfigurationResponse) GetRevision() uint32 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *ImportConfigurationResponse) GetElements() []*ElementChange {
+	if x != nil {
+		return x.Elements
+	}
+	return nil
+}
+
+func (x *ImportConfigurationResponse) GetSettings() []*SettingChange {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *ImportConfigurationResponse) GetEffects() []*Effect {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *ImportConfigurationResponse) GetUnchanged() bool {
+	if x != nil && x.Unchanged != nil {
+		return *x.Unchanged
+	}
+	return false
+}
+
+func (x *ImportConfigurationResponse) GetKept() []string {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
 var File_rdmad_v1_configuration_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_configuration_proto_rawDesc = "" +
 	"\n" +
-	"\x1crdmad/v1/configuration.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x15rdmad/v1/access.proto\"\xab\x01\n" +
+	"\x1crdmad/v1/configuration.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/settings.proto\"\xab\x01\n" +
 	"\x1aExportConfigurationRequest\x12M\n" +
 	"\x06format\x18\x01 \x01(\x0e2+.rdmad.v1.ExportConfigurationRequest.FormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06format\">\n" +
 	"\x06Format\x12\x16\n" +
@@ -207,9 +594,43 @@ const file_rdmad_v1_configuration_proto_rawDesc = "" +
 	"\x1bExportConfigurationResponse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\rR\brevision\x12\x19\n" +
-	"\bleft_out\x18\x03 \x03(\tR\aleftOut2\x80\x01\n" +
+	"\bleft_out\x18\x03 \x03(\tR\aleftOut\"\xa4\x02\n" +
+	"\x1aImportConfigurationRequest\x12\x1d\n" +
+	"\x04text\x18\x01 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\fR\x04text\x12\x1c\n" +
+	"\x04file\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x04file\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x120\n" +
+	"\x11expected_revision\x18\x04 \x01(\rH\x00R\x10expectedRevision\x88\x01\x01\x12\"\n" +
+	"\acomment\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acomment\x12D\n" +
+	"\bdeadline\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
+	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\bdeadlineB\x14\n" +
+	"\x12_expected_revision\"\xf3\x01\n" +
+	"\rElementChange\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x126\n" +
+	"\x06action\x18\x03 \x01(\x0e2\x1e.rdmad.v1.ElementChange.ActionR\x06action\x12-\n" +
+	"\x06fields\x18\x04 \x03(\v2\x15.rdmad.v1.FieldChangeR\x06fields\"S\n" +
+	"\x06Action\x12\x16\n" +
+	"\x12ACTION_UNSPECIFIED\x10\x00\x12\t\n" +
+	"\x05ADDED\x10\x01\x12\v\n" +
+	"\aCHANGED\x10\x02\x12\f\n" +
+	"\bREPLACED\x10\x03\x12\v\n" +
+	"\aREMOVED\x10\x04\"Q\n" +
+	"\vFieldChange\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\"\x94\x02\n" +
+	"\x1bImportConfigurationResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\rR\brevision\x123\n" +
+	"\belements\x18\x02 \x03(\v2\x17.rdmad.v1.ElementChangeR\belements\x123\n" +
+	"\bsettings\x18\x03 \x03(\v2\x17.rdmad.v1.SettingChangeR\bsettings\x12*\n" +
+	"\aeffects\x18\x04 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\x12!\n" +
+	"\tunchanged\x18\x05 \x01(\bH\x00R\tunchanged\x88\x01\x01\x12\x12\n" +
+	"\x04kept\x18\x06 \x03(\tR\x04keptB\f\n" +
+	"\n" +
+	"_unchanged2\xea\x01\n" +
 	"\x14ConfigurationService\x12h\n" +
-	"\x13ExportConfiguration\x12$.rdmad.v1.ExportConfigurationRequest\x1a%.rdmad.v1.ExportConfigurationResponse\"\x04\x88\xb8\x18\x01B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
+	"\x13ExportConfiguration\x12$.rdmad.v1.ExportConfigurationRequest\x1a%.rdmad.v1.ExportConfigurationResponse\"\x04\x88\xb8\x18\x01\x12h\n" +
+	"\x13ImportConfiguration\x12$.rdmad.v1.ImportConfigurationRequest\x1a%.rdmad.v1.ImportConfigurationResponse\"\x04\x88\xb8\x18\x03B/Z-github.com/rdmad/rdmad/proto/rdmad/v1;rdmadv1b\x06proto3"
 
 var (
 	file_rdmad_v1_configuration_proto_rawDescOnce sync.Once
@@ -223,22 +644,38 @@ func file_rdmad_v1_configuration_proto_rawDescGZIP() []byte {
 	return file_rdmad_v1_configuration_proto_rawDescData
 }
 
-var file_rdmad_v1_configuration_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_rdmad_v1_configuration_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_rdmad_v1_configuration_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_rdmad_v1_configuration_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_rdmad_v1_configuration_proto_goTypes = []any{
 	(ExportConfigurationRequest_Format)(0), // 0: rdmad.v1.ExportConfigurationRequest.Format
-	(*ExportConfigurationRequest)(nil),     // 1: rdmad.v1.ExportConfigurationRequest
-	(*ExportConfigurationResponse)(nil),    // 2: rdmad.v1.ExportConfigurationResponse
+	(ElementChange_Action)(0),              // 1: rdmad.v1.ElementChange.Action
+	(*ExportConfigurationRequest)(nil),     // 2: rdmad.v1.ExportConfigurationRequest
+	(*ExportConfigurationResponse)(nil),    // 3: rdmad.v1.ExportConfigurationResponse
+	(*ImportConfigurationRequest)(nil),     // 4: rdmad.v1.ImportConfigurationRequest
+	(*ElementChange)(nil),                  // 5: rdmad.v1.ElementChange
+	(*FieldChange)(nil),                    // 6: rdmad.v1.FieldChange
+	(*ImportConfigurationResponse)(nil),    // 7: rdmad.v1.ImportConfigurationResponse
+	(*durationpb.Duration)(nil),            // 8: google.protobuf.Duration
+	(*SettingChange)(nil),                  // 9: rdmad.v1.SettingChange
+	(*Effect)(nil),                         // 10: rdmad.v1.Effect
 }
 var file_rdmad_v1_configuration_proto_depIdxs = []int32{
-	0, // 0: rdmad.v1.ExportConfigurationRequest.format:type_name -> rdmad.v1.ExportConfigurationRequest.Format
-	1, // 1: rdmad.v1.ConfigurationService.ExportConfiguration:input_type -> rdmad.v1.ExportConfigurationRequest
-	2, // 2: rdmad.v1.ConfigurationService.ExportConfiguration:output_type -> rdmad.v1.ExportConfigurationResponse
-	2, // [2:3] is the sub-list for method output_type
-	1, // [1:2] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	0,  // 0: rdmad.v1.ExportConfigurationRequest.format:type_name -> rdmad.v1.ExportConfigurationRequest.Format
+	8,  // 1: rdmad.v1.ImportConfigurationRequest.deadline:type_name -> google.protobuf.Duration
+	1,  // 2: rdmad.v1.ElementChange.action:type_name -> rdmad.v1.ElementChange.Action
+	6,  // 3: rdmad.v1.ElementChange.fields:type_name -> rdmad.v1.FieldChange
+	5,  // 4: rdmad.v1.ImportConfigurationResponse.elements:type_name -> rdmad.v1.ElementChange
+	9,  // 5: rdmad.v1.ImportConfigurationResponse.settings:type_name -> rdmad.v1.SettingChange
+	10, // 6: rdmad.v1.ImportConfigurationResponse.effects:type_name -> rdmad.v1.Effect
+	2,  // 7: rdmad.v1.ConfigurationService.ExportConfiguration:input_type -> rdmad.v1.ExportConfigurationRequest
+	4,  // 8: rdmad.v1.ConfigurationService.ImportConfiguration:input_type -> rdmad.v1.ImportConfigurationRequest
+	3,  // 9: rdmad.v1.ConfigurationService.ExportConfiguration:output_type -> rdmad.v1.ExportConfigurationResponse
+	7,  // 10: rdmad.v1.ConfigurationService.ImportConfiguration:output_type -> rdmad.v1.ImportConfigurationResponse
+	9,  // [9:11] is the sub-list for method output_type
+	7,  // [7:9] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_configuration_proto_init() }
@@ -247,13 +684,16 @@ func file_rdmad_v1_configuration_proto_init() {
 		return
 	}
 	file_rdmad_v1_access_proto_init()
+	file_rdmad_v1_settings_proto_init()
+	file_rdmad_v1_configuration_proto_msgTypes[2].OneofWrappers = []any{}
+	file_rdmad_v1_configuration_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rdmad_v1_configuration_proto_rawDesc), len(file_rdmad_v1_configuration_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   2,
+			NumEnums:      2,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -20,13 +20,15 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	ConfigurationService_ExportConfiguration_FullMethodName = "/rdmad.v1.ConfigurationService/ExportConfiguration"
+	ConfigurationService_ImportConfiguration_FullMethodName = "/rdmad.v1.ConfigurationService/ImportConfiguration"
 )
 
 // ConfigurationServiceClient is the client API for ConfigurationService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ConfigurationService writes what rdmad serves as a configuration file.
+// ConfigurationService writes what rdmad serves as a configuration file, and
+// reads it.
 type ConfigurationServiceClient interface {
 	// ExportConfiguration returns the services, listeners, connectors, limits and
 	// settings in force as a configuration file, with all changes that operators
@@ -34,6 +36,15 @@ type ConfigurationServiceClient interface {
 	// with FAILED_PRECONDITION if rdmad has no services, listeners and
 	// connectors: a file without them stands for the default ones.
 	ExportConfiguration(ctx context.Context, in *ExportConfigurationRequest, opts ...grpc.CallOption) (*ExportConfigurationResponse, error)
+	// ImportConfiguration puts a configuration file in force, in one change:
+	// everything or nothing. A section of the file (services, listeners,
+	// connectors, limits, settings, scopes) replaces what is in force; a section
+	// that the file does not have stays. The change lasts over restarts, and over
+	// later versions of rdmad's own configuration file. Fails with
+	// INVALID_ARGUMENT for mistakes in the file, and with FAILED_PRECONDITION if
+	// something that the file names can't be had, such as an address in use.
+	// Either has all reasons as field violations, with their lines.
+	ImportConfiguration(ctx context.Context, in *ImportConfigurationRequest, opts ...grpc.CallOption) (*ImportConfigurationResponse, error)
 }
 
 type configurationServiceClient struct {
@@ -54,11 +65,22 @@ func (c *configurationServiceClient) ExportConfiguration(ctx context.Context, in
 	return out, nil
 }
 
+func (c *configurationServiceClient) ImportConfiguration(ctx context.Context, in *ImportConfigurationRequest, opts ...grpc.CallOption) (*ImportConfigurationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ImportConfigurationResponse)
+	err := c.cc.Invoke(ctx, ConfigurationService_ImportConfiguration_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ConfigurationServiceServer is the server API for ConfigurationService service.
 // All implementations must embed UnimplementedConfigurationServiceServer
 // for forward compatibility.
 //
-// ConfigurationService writes what rdmad serves as a configuration file.
+// ConfigurationService writes what rdmad serves as a configuration file, and
+// reads it.
 type ConfigurationServiceServer interface {
 	// ExportConfiguration returns the services, listeners, connectors, limits and
 	// settings in force as a configuration file, with all changes that operators
@@ -66,6 +88,15 @@ type ConfigurationServiceServer interface {
 	// with FAILED_PRECONDITION if rdmad has no services, listeners and
 	// connectors: a file without them stands for the default ones.
 	ExportConfiguration(context.Context, *ExportConfigurationRequest) (*ExportConfigurationResponse, error)
+	// ImportConfiguration puts a configuration file in force, in one change:
+	// everything or nothing. A section of the file (services, listeners,
+	// connectors, limits, settings, scopes) replaces what is in force; a section
+	// that the file does not have stays. The change lasts over restarts, and over
+	// later versions of rdmad's own configuration file. Fails with
+	// INVALID_ARGUMENT for mistakes in the file, and with FAILED_PRECONDITION if
+	// something that the file names can't be had, such as an address in use.
+	// Either has all reasons as field violations, with their lines.
+	ImportConfiguration(context.Context, *ImportConfigurationRequest) (*ImportConfigurationResponse, error)
 	mustEmbedUnimplementedConfigurationServiceServer()
 }
 
@@ -78,6 +109,9 @@ type UnimplementedConfigurationServiceServer struct{}
 
 func (UnimplementedConfigurationServiceServer) ExportConfiguration(context.Context, *ExportConfigurationRequest) (*ExportConfigurationResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExportConfiguration not implemented")
+}
+func (UnimplementedConfigurationServiceServer) ImportConfiguration(context.Context, *ImportConfigurationRequest) (*ImportConfigurationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ImportConfiguration not implemented")
 }
 func (UnimplementedConfigurationServiceServer) mustEmbedUnimplementedConfigurationServiceServer() {}
 func (UnimplementedConfigurationServiceServer) testEmbeddedByValue()                              {}
@@ -118,6 +152,24 @@ func _ConfigurationService_ExportConfiguration_Handler(srv interface{}, ctx cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ConfigurationService_ImportConfiguration_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ImportConfigurationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ConfigurationServiceServer).ImportConfiguration(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ConfigurationService_ImportConfiguration_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ConfigurationServiceServer).ImportConfiguration(ctx, req.(*ImportConfigurationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ConfigurationService_ServiceDesc is the grpc.ServiceDesc for ConfigurationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -128,6 +180,10 @@ var ConfigurationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExportConfiguration",
 			Handler:    _ConfigurationService_ExportConfiguration_Handler,
+		},
+		{
+			MethodName: "ImportConfiguration",
+			Handler:    _ConfigurationService_ImportConfiguration_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -49,6 +49,10 @@ func (a *app) explain(err error) string {
 		return "interrupted"
 	case codes.InvalidArgument:
 		return violations(st, text)
+	case codes.FailedPrecondition: // an import lists all reasons
+		if lines := violations(st, ""); lines != "" {
+			return lines
+		}
 	case codes.PermissionDenied:
 		if metadata(st)["role"] == rdmadv1.Role_ROLE_UNSPECIFIED.String() { // it may not call status
 			return "permission denied: " + text + " (an admin gives roles with control.roles in the configuration)"

@@ -250,7 +250,7 @@ func effectLines(n *rdmadv1.NodeEffects) (lines []string) {
 
 // readPolicy reads a policy's file or standard input.
 func readPolicy(stdin io.Reader, name string) (*fleet.Policy, error) {
-	text, err := readInput(stdin, name, "policy")
+	text, err := readInput(stdin, name, "policy", maxExport)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func newRoot(a *app) *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("output", fixed(output.Formats...)))
 	must(root.RegisterFlagCompletionFunc("color", fixed(output.Colourings...)))
 	group(root, newStatus(a), newConditions(a), newConnections(a), newClients(a), newSettings(a), newExtensions(a), newListeners(a), newConnectors(a), newServices(a),
-		newFleet(a), newLimits(a), newExport(a), newAudit(a), newLogLevel(a), newConfig(a), newDoctor(a), newPing(a), newBench(a), newTrace(a), newSlowCalls(a), newCapture(a), newCheckCapture(a), newTop(a), newDebug(a),
+		newFleet(a), newLimits(a), newExport(a), newImport(a), newAudit(a), newLogLevel(a), newConfig(a), newDoctor(a), newPing(a), newBench(a), newTrace(a), newSlowCalls(a), newCapture(a), newCheckCapture(a), newTop(a), newDebug(a),
 		newConsole(a), newCompletion(a), newVersion(a))
 	complement(root)
 	return root

@@ -140,7 +140,7 @@ The change removes a setting that an operator made if FILE does not have it. A s
 the daemon's own configuration file stays in force if FILE does not name it.`,
 		Example: `  rdmactl settings import tuned.yaml --dry-run
   rdmactl settings export | rdmactl --addr 192.0.2.8:20050 settings import -`,
-		ValidArgsFunction: cobra.FixedCompletions([]string{"json", "toml", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt),
+		ValidArgsFunction: configurationFiles,
 	}
 	var c changeFlags
 	c.flags(a, cmd)
@@ -215,15 +215,16 @@ const maxExport = 1 << 20
 
 // readSettings reads a file or standard input.
 func readSettings(stdin io.Reader, name string) (*configfile.Contents, error) {
-	text, err := readInput(stdin, name, "export")
+	text, err := readInput(stdin, name, "export", maxExport)
 	if err != nil {
 		return nil, err
 	}
 	return configfile.Read(name, text)
 }
 
-// readInput reads a file or standard input, which holds a thing of a kind.
-func readInput(stdin io.Reader, name, kind string) ([]byte, error) {
+// readInput reads a file or standard input, which holds a thing of a kind, of at most so many
+// bytes.
+func readInput(stdin io.Reader, name, kind string, most int) ([]byte, error) {
 	in := stdin
 	if name != toStdout {
 		f, err := os.Open(name)
@@ -233,12 +234,12 @@ func readInput(stdin io.Reader, name, kind string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxExport+1))
+	text, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
-	case len(text) > maxExport:
-		return nil, fmt.Errorf("%s: larger than %d bytes, which no %s is", name, maxExport, kind)
+	case len(text) > most:
+		return nil, fmt.Errorf("%s: larger than %d bytes, which no %s is", name, most, kind)
 	}
 	return text, nil
 }

@@ -34,6 +34,12 @@ func fields() iter.Seq[spec.Field] {
 // validateSettings checks the live settings of all scopes against each other, and scopes
 // against the existing listeners.
 func (c *Config) validateSettings(d document, o Options) {
+	c.validateTogether(d)
+	c.validateScopes(d, o)
+}
+
+// validateTogether checks the live settings of all scopes against each other.
+func (c *Config) validateTogether(d document) {
 	defaults := live.Default()
 	state, err := model.NewState(live.Of(&defaults), 0)
 	if err == nil {
@@ -42,6 +48,10 @@ func (c *Config) validateSettings(d document, o Options) {
 	for _, one := range c.blame(err) {
 		d.Fail(one.Key, "%s", one.Msg)
 	}
+}
+
+// validateScopes checks scopes against the existing listeners.
+func (c *Config) validateScopes(d document, o Options) {
 	var others []string
 	for scope := range c.Scopes.ByScope() {
 		if scope.Kind != model.Listener || c.listens(scope.Name) {
