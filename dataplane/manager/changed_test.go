@@ -298,3 +298,22 @@ func TestMemoryIsSetAside(t *testing.T) {
 		t.Errorf("with memory: %v", err)
 	}
 }
+
+// TestChangedToAnAddedService: a listener of the file that an operator moved to a service that an
+// operator added is up again after a restart.
+func TestChangedToAnAddedService(t *testing.T) {
+	r := newRig(t)
+	file := spec.All{Services: []spec.Service{echoService("steady")}, Listeners: []spec.Listener{onLoopback("moved", "steady")}}
+	r.restart(&file)
+	r.addEcho("added")
+	if _, _, err := r.Listeners.Update(t.Context(), "moved", func(l *spec.Listener) { l.Service = "added" }, UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.restart(&file)
+	if l := r.listener("moved"); l.State != StateUp || l.Live.Service != "added" || l.Origin != FromFile {
+		t.Errorf("%+v", l)
+	}
+	if err := r.null(r.dial(r.listener("moved"))); err != nil {
+		t.Error(err)
+	}
+}

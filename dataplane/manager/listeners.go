@@ -74,6 +74,26 @@ func (m listeners) serviceFor(l *spec.Listener, c *Change) (*serving, error) {
 	return s.running.(*serving), nil
 }
 
+// retryListeners makes the listeners of the file that failed for lack of a service which operators
+// added. The caller holds op.
+func (m *Manager) retryListeners(ctx context.Context) {
+	for _, name := range sortedKeys(m.listeners.things) {
+		t := m.listeners.get(name)
+		s := m.services.get(t.spec.Service)
+		if !t.failedOfFile() || s == nil || s.origin != FromOperator || s.state != StateUp {
+			continue
+		}
+		c := m.newChange()
+		c.listeners.add(t.spec, FromFile, t)
+		if err := c.make(ctx, nil); err != nil {
+			m.listeners.logNotBroughtBack(name, err)
+			failed := *t
+			failed.failure = err.Error()
+			m.listeners.put(name, &failed)
+		}
+	}
+}
+
 // register registers the listeners that request it with rpcbind. The caller holds op.
 func (m *Manager) register() {
 	m.mu.Lock()

@@ -103,7 +103,6 @@ type Manager struct {
 
 // group is a set of any kind.
 type group interface {
-	restore(ctx context.Context, saved *spec.All)
 	startAll()
 	closeAll()
 	keepLocked(all *spec.All)
@@ -187,9 +186,10 @@ func (m *Manager) Restore(ctx context.Context, store Store) error {
 		return fmt.Errorf("services and listeners added before: %w", err)
 	}
 	m.store, m.imports = store, saved.Imports
-	for _, g := range m.groups() {
-		g.restore(ctx, &saved)
-	}
+	m.services.restore(ctx, &saved)
+	m.retryListeners(ctx)
+	m.listeners.restore(ctx, &saved)
+	m.connectors.restore(ctx, &saved)
 	m.counted()
 	return nil
 }
