@@ -153,6 +153,12 @@ bench-gateway: ## a kernel client's work through rdmad to ganesha, as ratios to 
 bench-rdmacore: ## a kernel client's work over rdmad on rdmacore and on softiwarp, as ratios to the kernel's server in one guest
 	$(GO) test -run '^$$' -bench '^BenchmarkRdmacore$$' -benchtime 5x -timeout 2h ./interop
 
+GANESHAROUNDS ?= 15
+.PHONY: bench-ganesha
+bench-ganesha: build ## rdmad's NFSv3 over TCP, as ratios to nfs-ganesha on the same tmpfs; figures in bin/ganesha.json (root; downloads ganesha and libnfs)
+	$(GO) test -run '^$$' -bench '^BenchmarkGanesha$$' -benchtime $(GANESHAROUNDS)x -timeout 1h ./interop \
+	  -args -rdmad $(CURDIR)/$(BIN)/rdmad -sides.json $(CURDIR)/$(BIN)/ganesha.json
+
 plots: ## docs/adaptive.svg, docs/roundtrips.svg and docs/ratios.svg, from checked-in data
 	cd docs/plots && $(GO) run . -data ../../dataplane/adaptive/testdata/simulation.csv -out ../adaptive.svg
 	cd docs/plots && $(GO) run . -kind reckoning -data ../../$(RECKONING)/loopback.json -out ../roundtrips.svg

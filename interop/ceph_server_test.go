@@ -28,7 +28,7 @@ type cephServer struct {
 	// Address is where ganesha speaks NFSv4 over TCP.
 	Address string
 
-	programs cephPrograms
+	programs unpackedPrograms
 	dir      string // of configuration, data and logs
 	monitor  string // address
 }
@@ -43,7 +43,7 @@ const (
 // when the test ends. If the test failed, it logs the ends of their logs.
 func startCeph(tb testing.TB) *cephServer {
 	tb.Helper()
-	s := &cephServer{programs: findCeph(tb), dir: tb.TempDir(), Address: freeCephAddress(tb), monitor: freeCephAddress(tb)}
+	s := &cephServer{programs: findCeph(tb), dir: tb.TempDir(), Address: freeAddress(tb), monitor: freeAddress(tb)}
 	tb.Cleanup(func() { s.logOnFailure(tb) })
 	s.startMonitor(tb)
 	s.startStore(tb)
@@ -67,7 +67,7 @@ func (s *cephServer) startMonitor(tb testing.TB) {
 // startStore makes a file system of one object store and one metadata server.
 func (s *cephServer) startStore(tb testing.TB) {
 	tb.Helper()
-	program := s.programs.buildCommand(tb, s.dir)
+	program := s.programs.compile(tb, "ceph.c", "librados.so.2", s.dir)
 	command := func(commands ...string) {
 		tb.Helper()
 		s.programs.run(tb, program, append([]string{s.path("ceph.conf")}, commands...)...)
@@ -90,23 +90,24 @@ func (s *cephServer) startGanesha(tb testing.TB) {
 	s.write(tb, "ganesha.conf", s.ganeshaConfig())
 	process := s.programs.start(tb, "ganesha.nfsd", "-F", "-f", s.path("ganesha.conf"), "-L", s.path("ganesha.log"),
 		"-p", s.path("ganesha.pid"), "-N", "NIV_EVENT")
-	s.wait(tb, process)
+	waitGanesha(tb, process, s.path("ganesha.log"))
 }
 
-// wait waits until ganesha reports that it is ready.
-func (s *cephServer) wait(tb testing.TB, process *child.Process) {
+// waitGanesha waits until an nfs-ganesha reports in its log that it is ready.
+func waitGanesha(tb testing.TB, process *child.Process, logFile string) {
 	tb.Helper()
 	tick, late := time.NewTicker(50*time.Millisecond), time.After(cephTime)
 	defer tick.Stop()
 	for {
 		select {
 		case <-process.Done():
-			tb.Fatalf("ganesha did not start: %v", process.Wait())
+			log, _ := os.ReadFile(logFile)
+			tb.Fatalf("ganesha did not start: %v\n%s", process.Wait(), log)
 		case <-late:
 			tb.Fatalf("ganesha is not ready after %v", cephTime)
 		case <-tick.C:
 		}
-		log, err := os.ReadFile(s.path("ganesha.log"))
+		log, err := os.ReadFile(logFile)
 		if err == nil && strings.Contains(string(log), "NFS SERVER INITIALIZED") {
 			return
 		}
@@ -144,8 +145,8 @@ func (s *cephServer) logOnFailure(tb testing.TB) {
 	}
 }
 
-// freeCephAddress returns an address of this machine on which nothing listens.
-func freeCephAddress(tb testing.TB) string {
+// freeAddress returns an address of this machine on which nothing listens.
+func freeAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -11,6 +11,8 @@
 #   deps.sh ceph     the same for the file system behind TestGateway's second
 #                    ganesha
 #   deps.sh prometheus   the same for Prometheus and promtool
+#   deps.sh ganesha  print the file that lists the packages of make bench-ganesha;
+#                    download them if they are missing: only this needs them
 #   deps.sh list     print the host packages
 #
 # Exit codes: 0 all there, 1 something failed, 2 bad usage, 3 packages are
@@ -49,6 +51,10 @@ ceph_unused='^(ceph=|ceph-common|ceph-mgr|perl|libperl|python|libpython|dpkg|tar
 # (interop/monitoring): installing them would start a server. They need only libc.
 prometheus_packages="prometheus"
 
+# nfs-ganesha before a directory of this machine, and the library of the client that
+# compares it with rdmad (make bench-ganesha), run from where they are unpacked.
+ganesha_packages="nfs-ganesha nfs-ganesha-vfs libnfs-dev"
+
 # The guest's newer kernel: Debian 13's own, Debian 12's from its backports.
 newer_series=6.12
 
@@ -69,6 +75,8 @@ machine_lock="$cache/machine-$release-$(echo "$machine_packages $machine_unused"
 ceph_lock="$cache/ceph-$release-$(echo "$ceph_packages $ceph_unused" | cksum | cut -d' ' -f1)"
 
 prometheus_lock="$cache/prometheus-$release-$(echo "$prometheus_packages" | cksum | cut -d' ' -f1)"
+
+ganesha_lock="$cache/ganesha-$release-$(echo "$ganesha_packages $unused_packages" | cksum | cut -d' ' -f1)"
 
 # missing_host prints the host packages that are not installed.
 missing_host() {
@@ -173,12 +181,29 @@ download_newer() {
 	echo $packages
 }
 
-download_guest() {
+# prepare_download makes the directories of downloads, and keeps others from them. It
+# fails if there is no apt.
+prepare_download() {
 	command -v apt-get >/dev/null || return 1
 	mkdir -p "$pool"
 	make_apt
 	exec 9>"$cache/deps.lock"
 	flock 9
+}
+
+download_ganesha() {
+	prepare_download || return 1
+	! locked_ready "$ganesha_lock" || return 0
+	say "downloading nfs-ganesha and libnfs to $pool"
+	apt apt-get update >&2 || say "apt-get update reported errors, going on"
+	ganesha=$(resolve "$ganesha_packages" "$unused_packages")
+	[ -n "$ganesha" ] || fail "apt can't resolve $ganesha_packages"
+	(cd "$pool" && apt apt-get download $ganesha) >&2
+	write_lock "$ganesha_lock" $ganesha
+}
+
+download_guest() {
+	prepare_download || return 1
 	! guest_ready || return 0
 	say "downloading the guest's packages to $pool"
 	apt apt-get update || say "apt-get update reported errors, going on"
@@ -261,6 +286,10 @@ newer | machine | ceph | prometheus)
 	prometheus) echo "$prometheus_lock" ;;
 	esac
 	;;
+ganesha)
+	locked_ready "$ganesha_lock" || download_ganesha || report_missing "" "$ganesha_packages"
+	echo "$ganesha_lock"
+	;;
 install)
 	missing=$(missing_host)
 	if [ -n "$missing" ]; then
@@ -272,7 +301,7 @@ install)
 	echo "$lock"
 	;;
 *)
-	say "usage: deps.sh [check|newer|list|machine|ceph|prometheus]"
+	say "usage: deps.sh [check|newer|list|machine|ceph|prometheus|ganesha]"
 	exit 2
 	;;
 esac

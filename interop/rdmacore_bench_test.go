@@ -3,10 +3,8 @@ package interop
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
-	"text/tabwriter"
 
 	"github.com/rdmad/rdmad/interop/guest"
 )
@@ -76,42 +74,44 @@ func BenchmarkRdmacore(b *testing.B) {
 		s.limits = rdmacoreLimits + unitEnvironment(b)
 		mounts = append(mounts, newSideMount(b, g, startGuestRdmad(b, g, s), s.name))
 	}
-	compareSides(b, mounts, sideLoads)
+	compareMounts(b, mounts, sideLoads)
 }
 
-// compareSides prints how fast mounts are at loads, beside the first.
-func compareSides(b *testing.B, mounts []*sideMount, loads []sideLoad) {
+// compareMounts prints how fast mounts are at loads, beside the first.
+func compareMounts(b *testing.B, mounts []*sideMount, loads []sideLoad) {
 	b.Helper()
-	table := newSideTable(mounts)
-	defer table.print()
-	for _, load := range loads {
-		b.Run(load.name, func(b *testing.B) {
-			rates := make([][]float64, len(mounts))
-			for round := range b.N {
-				for i := range mounts {
-					at := (round + i) % len(mounts)
-					rates[at] = append(rates[at], mounts[at].do(b, load))
-				}
-			}
-			table.add(b, load.name, rates)
-			b.ReportMetric(0, "ns/op")
-		})
+	var names, works []string
+	for _, m := range mounts {
+		names = append(names, m.name)
 	}
+	for _, l := range loads {
+		works = append(works, l.name)
+	}
+	compareSides(b, names, works, func(b *testing.B, side, work int) float64 { return mounts[side].do(b, loads[work]) })
+}
+
+// unitVariables are the variables that the packaged unit sets, as NAME=VALUE.
+func unitVariables(b *testing.B) (variables []string) {
+	b.Helper()
+	unit, err := os.ReadFile("../configs/systemd/rdmad.service")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.Lines(string(unit)) {
+		if variable, found := strings.CutPrefix(strings.TrimSpace(line), "Environment="); found {
+			variables = append(variables, variable)
+		}
+	}
+	return variables
 }
 
 // unitEnvironment are shell commands that set the variables which the packaged
 // unit sets.
 func unitEnvironment(b *testing.B) string {
 	b.Helper()
-	unit, err := os.ReadFile("../configs/systemd/rdmad.service")
-	if err != nil {
-		b.Fatal(err)
-	}
 	var set strings.Builder
-	for line := range strings.Lines(string(unit)) {
-		if variable, found := strings.CutPrefix(line, "Environment="); found {
-			set.WriteString("export " + variable)
-		}
+	for _, variable := range unitVariables(b) {
+		set.WriteString("export " + variable + "\n")
 	}
 	return set.String()
 }
@@ -136,58 +136,4 @@ func (m *sideMount) do(b *testing.B, load sideLoad) float64 {
 	m.g.MustRun(b, clientTime, "cd /export/"+m.name+"; "+load.before)
 	m.refetch(b)
 	return load.rate(b, m.client(b, "cd "+m.name+"\n"+load.script))
-}
-
-// sideTable is the result of such a benchmark.
-type sideTable struct {
-	names []string   // of the servers, the first is what others are compared with
-	rows  [][]string // a load's last run is the one with all rounds
-}
-
-func newSideTable(mounts []*sideMount) *sideTable {
-	t := &sideTable{}
-	for _, m := range mounts {
-		t.names = append(t.names, m.name)
-	}
-	return t
-}
-
-// add adds the rates of a load: for each server the rates of all rounds.
-func (t *sideTable) add(b *testing.B, load string, rates [][]float64) {
-	row := []string{load, fmt.Sprintf("%.0f", median(rates[0]))}
-	b.ReportMetric(median(rates[0]), t.names[0]+"-ops/s")
-	for i, name := range t.names[1:] {
-		own := rates[i+1]
-		ratios := make([]float64, len(own))
-		for round := range own {
-			ratios[round] = own[round] / rates[0][round]
-		}
-		b.ReportMetric(median(own), name+"-ops/s")
-		b.ReportMetric(median(ratios), name+"-ratio")
-		row = append(row, fmt.Sprintf("%.0f", median(own)), fmt.Sprintf("%.2f (%.2f to %.2f)", median(ratios), slices.Min(ratios), slices.Max(ratios)))
-	}
-	if n := len(t.rows); n > 0 && t.rows[n-1][0] == load {
-		t.rows = t.rows[:n-1]
-	}
-	t.rows = append(t.rows, row)
-}
-
-// print prints the table in the form of docs/benchmarks.md.
-func (t *sideTable) print() {
-	head := []string{"operations/s", t.names[0]}
-	for _, name := range t.names[1:] {
-		head = append(head, name, "ratio")
-	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
-	defer w.Flush()
-	fmt.Fprintln(w)
-	for _, row := range append([][]string{head, slices.Repeat([]string{"---"}, len(head))}, t.rows...) {
-		fmt.Fprintf(w, "| %s |\n", strings.Join(row, "\t| "))
-	}
-}
-
-// median returns the middle value, or the mean of the two middle values.
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }

@@ -30,5 +30,5 @@ func BenchmarkRdmacoreSinks(b *testing.B) {
 		s.limits = rdmacoreLimits + unitEnvironment(b)
 		mounts = append(mounts, newSideMount(b, g, startGuestRdmad(b, g, s), s.name))
 	}
-	compareSides(b, mounts, sinkLoads)
+	compareMounts(b, mounts, sinkLoads)
 }
