@@ -22,7 +22,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-var rdmadProgram = flag.String("rdmad", "", "the rdmad that BenchmarkGanesha measures, with its absolute path")
+var rdmadProgram = flag.String("rdmad", "", "the rdmad that BenchmarkGanesha measures, with its absolute path; several with commas between them")
 
 // libnfsLoad is what the client of testdata/libnfs.c does: a load, with the size of its data,
 // how many operations are in progress, and how many there are in all.
@@ -60,9 +60,9 @@ func BenchmarkGanesha(b *testing.B) {
 		b.Fatal(err)
 	}
 	client := programs.compile(b, "libnfs.c", "libnfs.so.13", dir)
-	servers := []tcpServer{
-		startGaneshaVFS(b, programs, filepath.Join(dir, "ganesha"), 0),
-		startTCPRdmad(b, filepath.Join(dir, "rdmad")),
+	servers := []tcpServer{startGaneshaVFS(b, programs, filepath.Join(dir, "ganesha"), 0)}
+	for i, program := range strings.Split(*rdmadProgram, ",") {
+		servers = append(servers, startTCPRdmad(b, program, filepath.Join(dir, strconv.Itoa(i))))
 	}
 	var names, works []string
 	for _, s := range servers {
@@ -77,7 +77,7 @@ func BenchmarkGanesha(b *testing.B) {
 }
 
 // insideVariable is set in the process that has file systems of its own.
-const insideVariable = "RDMAD_GANESHA_INSIDE"
+const insideVariable = "TEST_GANESHA_INSIDE"
 
 // runInside runs the benchmark in such a process.
 func runInside(b *testing.B) {
@@ -160,10 +160,11 @@ func newExport(b *testing.B, dir string) (export string) {
 }
 
 // startTCPRdmad starts rdmad with the environment of its packaged unit.
-func startTCPRdmad(b *testing.B, dir string) tcpServer {
+func startTCPRdmad(b *testing.B, program, dir string) tcpServer {
 	b.Helper()
 	export := newExport(b, dir)
 	config := `control: {listen: "127.0.0.1:0"}
+metrics: {listen: "127.0.0.1:0"}
 state: {path: ` + dir + `/state}
 listeners: []
 services: [{name: export, nfs: {path: ` + export + `, tcp_listen: "127.0.0.1:0"}}]
@@ -172,7 +173,7 @@ services: [{name: export, nfs: {path: ` + export + `, tcp_listen: "127.0.0.1:0"}
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(*rdmadProgram, "--config", file)
+	cmd := exec.Command(program, "--config", file)
 	cmd.Env = append(os.Environ(), unitVariables(b)...)
 	ctx, cancel := context.WithTimeout(b.Context(), cephTime)
 	defer cancel()
@@ -190,7 +191,7 @@ services: [{name: export, nfs: {path: ` + export + `, tcp_listen: "127.0.0.1:0"}
 	if err != nil {
 		b.Fatal(err)
 	}
-	return tcpServer{name: "rdmad", nfs: port, mount: port, path: "/export"}
+	return tcpServer{name: filepath.Base(program), nfs: port, mount: port, path: "/export"}
 }
 
 //go:embed testdata/ganesha_vfs.conf

@@ -55,8 +55,8 @@ func (cl *call) discharge() {
 	cl.reserved, cl.small = 0, false
 }
 
-// serve runs the handler and sends the reply.
-func (cl *call) serve() {
+// run runs the handler and returns how long that took.
+func (cl *call) run() time.Duration {
 	c := cl.conn
 	cl.reply.Mem = c.replies
 	began := time.Now()
@@ -64,12 +64,13 @@ func (cl *call) serve() {
 		c.fail()
 	}
 	ended := time.Now()
-	c.spent.Add(int64(ended.Sub(began)))
+	took := ended.Sub(began)
+	c.spent.Add(int64(took))
 	cl.times.Note(slow.Started, began)
 	cl.times.Note(slow.Served, ended)
 	cl.times.Upstream(cl.reply.Upstream)
 	cl.chargeStream()
-	cl.send()
+	return took
 }
 
 // send frees the call's memory and sends the reply.

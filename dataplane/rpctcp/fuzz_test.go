@@ -45,7 +45,8 @@ func FuzzServer(f *testing.F) {
 		if slow {
 			conn.in = iotest.OneByteReader(conn.in)
 		}
-		s.admit(conn).serve()
+		s.accept(conn)
+		s.running.Wait()
 		s.checkMemory(t)
 		r := oncrpc.NewRecordReader(&conn.out, 1<<20)
 		for replies := uint64(0); ; replies++ {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
+	"github.com/rdmad/rdmad/verbs/lease"
 )
 
 // errShutdown ends connections when the server is shut down.
@@ -25,6 +26,7 @@ type Server struct {
 	replies  *pool            // items of replies
 	streams  *fair.Pool       // streams of replies
 	relief   *Relief          // of calls, replies and streams
+	watch    lease.Watch      // of leaders that serve calls
 	stats    counters
 	shutdown chan struct{} // closed when Shutdown or Close begins
 
@@ -159,10 +161,7 @@ func (s *Server) accept(nc net.Conn) {
 	}
 	s.stats.accepted.Add(1)
 	c.counted = s.cfg.Clients.Join(c.began, c.peer.Addr(), c.counters)
-	go func() {
-		defer s.untrack(func() { delete(s.conns, c) })
-		c.serve()
-	}()
+	go c.serve()
 }
 
 // track counts something as running and calls add under the lock, unless the server is
@@ -240,6 +239,7 @@ func (s *Server) Close() error {
 // ended waits until all goroutines of the server have ended, and frees its memory.
 func (s *Server) ended() {
 	s.running.Wait()
+	s.watch.Close()
 	s.calls.close()
 	s.replies.close()
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/slow"
 )
 
-// serverConn is one connection. It has a goroutine that reads calls, and as many workers as
-// there were ever calls at once, up to the limit.
+// serverConn is one connection. It has a goroutine that reads calls, its leader, and as many
+// workers as there were ever calls at once, up to the limit.
 type serverConn struct {
 	server *Server
 	nc     net.Conn
@@ -37,8 +37,9 @@ type serverConn struct {
 	slots    chan *call   // calls that are not in flight
 	inFlight atomic.Int32 // calls from when they were read until their replies are sent
 	jobs     chan *call   // for the workers
-	workers  int          // only for the reader
+	workers  int          // only for the leader
 	working  sync.WaitGroup
+	lead     lead
 
 	torn       bool        // the reader ended within a record
 	unanswered atomic.Bool // a reply could not be sent
@@ -79,14 +80,20 @@ func (c *serverConn) discard() {
 }
 
 // serve reads calls until the connection ends. It returns when all of them are answered or
-// cannot be.
+// cannot be, or when another goroutine has taken the lead.
 func (c *serverConn) serve() {
 	err := c.readCalls()
+	if errors.Is(err, errLostLead) {
+		c.working.Done()
+		return
+	}
+	s := c.server
+	defer s.untrack(func() { delete(s.conns, c) })
 	if err != nil && !c.intake.Stopped() {
 		c.cut(err) // no answer can reach the peer
 	}
 	close(c.jobs)
-	for range c.server.cfg.MaxCalls { // the last replies are sent
+	for range s.cfg.MaxCalls { // the last replies are sent
 		if cl := <-c.slots; cl != nil {
 			cl.forget()
 		}
@@ -153,7 +160,11 @@ func (c *serverConn) cut(reason error) {
 	c.nc.Close()
 }
 
-// readCalls reads calls and serves them. It returns nil when the peer has ended the stream.
+// errLostLead means that another goroutine reads the connection now.
+var errLostLead = errors.New("another goroutine reads the connection")
+
+// readCalls reads calls and serves them. It returns nil when the peer has ended the stream,
+// and errLostLead when another goroutine has taken the lead.
 func (c *serverConn) readCalls() error {
 	for {
 		var cl *call
@@ -165,25 +176,29 @@ func (c *serverConn) readCalls() error {
 		if cl == nil {
 			cl = &call{conn: c}
 		}
-		if err := c.readCall(cl); err != nil {
+		valid, err := c.readCall(cl)
+		if err != nil {
 			cl.drop()
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err
 		}
+		if valid && !c.dispatch(cl) {
+			return errLostLead
+		}
 	}
 }
 
-// readCall reads one call and dispatches it.
-func (c *serverConn) readCall(cl *call) error {
+// readCall reads one call. It answers a call that is not valid.
+func (c *serverConn) readCall(cl *call) (valid bool, err error) {
 	if err := c.intake.Await(); err != nil {
-		return err
+		return false, err
 	}
 	cl.times = c.slow.BeginNow(cl.times)
 	if err := c.readRecord(cl); err != nil {
 		c.torn = true
-		return err
+		return false, err
 	}
 	c.inFlight.Add(1)
 	c.server.stats.calls.Add(1)
@@ -194,40 +209,42 @@ func (c *serverConn) readCall(cl *call) error {
 		c.fail()
 		cl.reply.Stream = oncrpc.AppendError(cl.reply.Stream[:0], cl.call.XID, err)
 		cl.send()
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	cl.call.Peer = c.peer
 	cl.call.Args = oncrpc.Payload{Stream: cl.msg[n:]}
-	if err := cl.reserve(); err != nil {
-		return err
-	}
-	c.dispatch(cl)
-	return nil
+	return true, cl.reserve()
 }
 
-// dispatch gives a call to a worker, and starts one if all are busy.
-func (c *serverConn) dispatch(cl *call) {
+// dispatch serves a call, or gives it to a worker and starts one if all are busy. It returns
+// false if the goroutine lost the lead.
+func (c *serverConn) dispatch(cl *call) bool {
+	if c.mayServe() {
+		return c.lend(cl)
+	}
 	select {
 	case c.jobs <- cl:
-		return
+		return true
 	default:
 	}
 	if c.workers < cap(c.slots) {
 		c.workers++
 		c.working.Add(1)
 		go c.work(cl)
-		return
+		return true
 	}
 	c.jobs <- cl
+	return true
 }
 
 // work serves cl and then further calls.
 func (c *serverConn) work(cl *call) {
 	defer c.working.Done()
 	for ok := true; ok; cl, ok = <-c.jobs {
-		cl.serve()
+		cl.run()
+		cl.send()
 	}
 }

@@ -1,0 +1,107 @@
+package rpctcp
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/verbs/lease"
+)
+
+// Leader and followers, as on RDMA (docs/adr/0014). Giving a call to a worker wakes a
+// thread. That is most of the cost of a short call. So the goroutine that reads a
+// connection, its leader, serves a call itself when that call is alone and recent calls
+// were short. A leader that takes longer loses the lead: the server's watch starts another
+// goroutine that continues to read. So a service may wait for anything, and so may the
+// sending of its reply.
+const (
+	// brisk is the longest time of a call after which leaders continue to serve calls.
+	brisk = 2 * time.Millisecond
+	// bearable is the longest time that a call may wait for a call served by a leader.
+	bearable = 200 * time.Microsecond
+	// leastRest is how many calls go to workers after a leader's call took longer. mostRest
+	// is the maximum after several such calls.
+	leastRest = 16
+	mostRest  = 4096
+)
+
+// lead is a connection's leader state. Only the leader uses it, except the lease.
+type lead struct {
+	lease.Lease // the leader is away while it serves a call
+
+	rest    int // how many of the next calls go to workers
+	penalty int // the last value set in rest
+}
+
+// mayServe reports whether the leader serves a call that it has read itself.
+func (c *serverConn) mayServe() bool {
+	if c.lead.rest > 0 {
+		c.lead.rest--
+		return false
+	}
+	return c.inFlight.Load() == 1 && c.intake.Buffered() == 0
+}
+
+// lend serves a call in the leader. It returns false if the goroutine lost the lead.
+func (c *serverConn) lend(cl *call) bool {
+	turn := c.lead.Leave()
+	c.server.watch.Add((*leader)(c))
+	took := cl.run()
+	// The reply is not sent yet, so a call that is here now did not wait for it.
+	waited := took > bearable && arrived(c.nc)
+	cl.send()
+	if !c.lead.Return(turn) {
+		return false
+	}
+	c.lead.judge(took, waited)
+	return true
+}
+
+// judge decides whether leaders continue to serve calls after one that took so long.
+// waited means that another call had to wait for it.
+func (d *lead) judge(took time.Duration, waited bool) {
+	if took > brisk || waited {
+		d.tire()
+	} else {
+		d.penalty = 0
+	}
+}
+
+// tire makes the next calls go to workers, for longer each time.
+func (d *lead) tire() {
+	d.penalty = min(max(2*d.penalty, leastRest), mostRest)
+	d.rest = d.penalty
+}
+
+// arrived reports whether a connection has bytes that were not read.
+func arrived(nc net.Conn) bool {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	n := 0
+	err = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ) })
+	return err == nil && n > 0
+}
+
+// leader is a connection in its role as lease.Holder.
+type leader serverConn
+
+var _ lease.Holder = (*leader)(nil)
+
+// Lease implements lease.Holder.
+func (c *leader) Lease() *lease.Lease { return &c.lead.Lease }
+
+// Expired implements lease.Holder. The leader has served a call for too long. It becomes a
+// worker.
+func (c *leader) Expired() {
+	c.lead.tire()
+	c.working.Add(1)
+	go (*serverConn)(c).serve()
+}
