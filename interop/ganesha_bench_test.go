@@ -127,11 +127,18 @@ func ownFileSystems(b *testing.B) (dir string) {
 type tcpServer struct {
 	name             string
 	nfs, mount, path string // ports, and what to mount
+	pid              int
 }
 
-// load runs a load and returns its operations per second.
+// load runs a load and returns its operations per second. It reports how much processor time
+// of the server an operation took, with those that prepare for it and clean up.
 func (s *tcpServer) load(b *testing.B, programs unpackedPrograms, client string, l libnfsLoad) float64 {
 	b.Helper()
+	used := cpuTime(b, s.pid)
+	defer func() {
+		used = cpuTime(b, s.pid) - used
+		b.ReportMetric(float64(used.Microseconds())/float64(l.count), s.name+"-cpu-us/op")
+	}()
 	cmd := programs.command(b.Context(), client, "127.0.0.1", s.nfs, s.mount, s.path,
 		l.load, strconv.Itoa(l.size), strconv.Itoa(l.depth), strconv.Itoa(l.count))
 	out, err := cmd.Output()
@@ -191,7 +198,7 @@ services: [{name: export, nfs: {path: ` + export + `, tcp_listen: "127.0.0.1:0"}
 	if err != nil {
 		b.Fatal(err)
 	}
-	return tcpServer{name: filepath.Base(program), nfs: port, mount: port, path: "/export"}
+	return tcpServer{name: filepath.Base(program), nfs: port, mount: port, path: "/export", pid: d.Pid()}
 }
 
 //go:embed testdata/ganesha_vfs.conf
@@ -217,6 +224,7 @@ func startGaneshaVFS(b *testing.B, programs unpackedPrograms, dir string, expira
 	}
 	process := programs.start(b, "ganesha.nfsd", "-F", "-f", file, "-L", log, "-p", filepath.Join(dir, "pid"), "-N", "NIV_EVENT")
 	waitGanesha(b, process, log)
+	s.pid = process.Pid()
 	return s
 }
 

@@ -42,9 +42,9 @@ func BenchmarkGateway(b *testing.B) {
 			var took, busy time.Duration
 			for range b.N {
 				ops[0] += straight.fio(b, w.args)
-				start, used := time.Now(), gw.r.cpuTime(b)
+				start, used := time.Now(), cpuTime(b, gw.r.process.Pid())
 				ops[1] += through.fio(b, w.args)
-				took, busy = took+time.Since(start), busy+gw.r.cpuTime(b)-used
+				took, busy = took+time.Since(start), busy+cpuTime(b, gw.r.process.Pid())-used
 			}
 			n := float64(b.N)
 			b.ReportMetric(ops[1]/ops[0], "ratio")
@@ -87,10 +87,10 @@ func fioRate(b *testing.B, out string) float64 {
 // clockTicks is the unit of times in /proc, per second (USER_HZ).
 const clockTicks = 100
 
-// cpuTime returns the processor time that rdmad has used.
-func (r *rdmad) cpuTime(tb testing.TB) time.Duration {
+// cpuTime returns the processor time that a process has used.
+func cpuTime(tb testing.TB, pid int) time.Duration {
 	tb.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", r.process.Pid()))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		tb.Fatal(err)
 	}
