@@ -21,6 +21,9 @@ const (
 	brisk = 2 * time.Millisecond
 	// bearable is the longest time that a call may wait for a call served by a leader.
 	bearable = 200 * time.Microsecond
+	// large is the size of a call with its reply, in bytes, from which serving the next one
+	// meanwhile is worth a hand-over.
+	large = 64 << 10
 	// leastRest is how many calls go to workers after a leader's call took longer. mostRest
 	// is the maximum after several such calls.
 	leastRest = 16
@@ -50,7 +53,7 @@ func (c *serverConn) lend(cl *call) bool {
 	c.server.watch.Add((*leader)(c))
 	took := cl.run()
 	// The reply is not sent yet, so a call that is here now did not wait for it.
-	waited := took > bearable && arrived(c.nc)
+	waited := delays(took, len(cl.msg)+cl.size()) && arrived(c.nc)
 	cl.send()
 	if !c.lead.Return(turn) {
 		return false
@@ -58,6 +61,10 @@ func (c *serverConn) lend(cl *call) bool {
 	c.lead.judge(took, waited)
 	return true
 }
+
+// delays reports whether the next call is better served by another goroutine meanwhile, by
+// how long the service of this one took, and by the bytes of call and reply.
+func delays(took time.Duration, bytes int) bool { return took > bearable || bytes > large }
 
 // judge decides whether leaders continue to serve calls after one that took so long.
 // waited means that another call had to wait for it.

@@ -214,6 +214,19 @@ func shutdownSoon(s *Server) error {
 	return nil
 }
 
+// TestDelays: which calls another call should not wait for.
+func TestDelays(t *testing.T) {
+	for _, x := range []struct {
+		took  time.Duration
+		bytes int
+		want  bool
+	}{{bearable, large, false}, {bearable + 1, 0, true}, {0, large + 1, true}} {
+		if got := delays(x.took, x.bytes); got != x.want {
+			t.Errorf("%v and %d bytes: %v", x.took, x.bytes, got)
+		}
+	}
+}
+
 // TestJudge: after which calls leaders continue to serve.
 func TestJudge(t *testing.T) {
 	var d lead
