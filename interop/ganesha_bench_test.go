@@ -60,7 +60,7 @@ func BenchmarkGanesha(b *testing.B) {
 		b.Fatal(err)
 	}
 	client := programs.compile(b, "libnfs.c", "libnfs.so.13", dir)
-	servers := []tcpServer{startGaneshaVFS(b, programs, filepath.Join(dir, "ganesha"), 0)}
+	servers := []tcpServer{startGaneshaVFS(b, programs, filepath.Join(dir, "ganesha"))}
 	for i, program := range strings.Split(*rdmadProgram, ",") {
 		servers = append(servers, startTCPRdmad(b, program, filepath.Join(dir, strconv.Itoa(i))))
 	}
@@ -204,8 +204,8 @@ services: [{name: export, nfs: {path: ` + export + `, tcp_listen: "127.0.0.1:0"}
 //go:embed testdata/ganesha_vfs.conf
 var ganeshaVFSConfig string
 
-// startGaneshaVFS starts ganesha. It keeps attributes for so many seconds.
-func startGaneshaVFS(b *testing.B, programs unpackedPrograms, dir string, expiration int) tcpServer {
+// startGaneshaVFS starts ganesha.
+func startGaneshaVFS(b *testing.B, programs unpackedPrograms, dir string) tcpServer {
 	b.Helper()
 	answerRPCBind(b)
 	export := newExport(b, dir)
@@ -217,7 +217,7 @@ func startGaneshaVFS(b *testing.B, programs unpackedPrograms, dir string, expira
 		_, *port, _ = net.SplitHostPort(freeAddress(b))
 	}
 	config := strings.NewReplacer("@NFS@", s.nfs, "@MOUNT@", s.mount, "@DIR@", dir, "@EXPORT@", export,
-		"@EXPIRATION@", strconv.Itoa(expiration), "@LIB@", programs.path("usr/lib/x86_64-linux-gnu")).Replace(ganeshaVFSConfig)
+		"@LIB@", programs.path("usr/lib/x86_64-linux-gnu")).Replace(ganeshaVFSConfig)
 	file, log := filepath.Join(dir, "ganesha.conf"), filepath.Join(dir, "log")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		b.Fatal(err)
