@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"flag"
 	"net"
 	"os"
@@ -258,7 +259,7 @@ func (registered) ServeRPC(_ context.Context, call *oncrpc.Call, reply *oncrpc.R
 
 // stderrOf returns what a program that failed printed about it.
 func stderrOf(err error) string {
-	if exit, ok := err.(*exec.ExitError); ok {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(exit.Stderr)
 	}
 	return ""

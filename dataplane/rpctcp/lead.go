@@ -21,8 +21,9 @@ const (
 	brisk = 2 * time.Millisecond
 	// bearable is the longest time that a call may wait for a call served by a leader.
 	bearable = 200 * time.Microsecond
-	// large is the size of a call with its reply, in bytes, from which serving the next one
-	// meanwhile is worth a hand-over.
+	// large is the size of a call with its reply, in bytes, beyond which another call should
+	// not wait for it. Even if that one was the answer to the reply, a hand-over costs little
+	// beside it.
 	large = 64 << 10
 	// leastRest is how many calls go to workers after a leader's call took longer. mostRest
 	// is the maximum after several such calls.
@@ -34,6 +35,8 @@ const (
 type lead struct {
 	lease.Lease // the leader is away while it serves a call
 
+	// unread reports whether the connection has bytes that were not read.
+	unread  func() bool
 	rest    int // how many of the next calls go to workers
 	penalty int // the last value set in rest
 }
@@ -51,20 +54,16 @@ func (c *serverConn) mayServe() bool {
 func (c *serverConn) lend(cl *call) bool {
 	turn := c.lead.Leave()
 	c.server.watch.Add((*leader)(c))
-	took := cl.run()
+	took, size := cl.run(), len(cl.msg)+cl.size()
 	// The reply is not sent yet, so a call that is here now did not wait for it.
-	waited := delays(took, len(cl.msg)+cl.size()) && arrived(c.nc)
+	waited := took > bearable && c.lead.unread()
 	cl.send()
 	if !c.lead.Return(turn) {
 		return false
 	}
-	c.lead.judge(took, waited)
+	c.lead.judge(took, waited || size > large && c.lead.unread())
 	return true
 }
-
-// delays reports whether the next call is better served by another goroutine meanwhile, by
-// how long the service of this one took, and by the bytes of call and reply.
-func delays(took time.Duration, bytes int) bool { return took > bearable || bytes > large }
 
 // judge decides whether leaders continue to serve calls after one that took so long.
 // waited means that another call had to wait for it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/lease"
 )
 
@@ -214,17 +215,23 @@ func shutdownSoon(s *Server) error {
 	return nil
 }
 
-// TestDelays: which calls another call should not wait for.
-func TestDelays(t *testing.T) {
-	for _, x := range []struct {
-		took  time.Duration
-		bytes int
-		want  bool
-	}{{bearable, large, false}, {bearable + 1, 0, true}, {0, large + 1, true}} {
-		if got := delays(x.took, x.bytes); got != x.want {
-			t.Errorf("%v and %d bytes: %v", x.took, x.bytes, got)
+// TestLargeCall: a large call that another call waits for is the last one that leaders serve
+// for a while. Small calls are not, if they are short.
+func TestLargeCall(t *testing.T) {
+	testLead(t, newEcho, func(l *leadTest) {
+		l.conn.lead.unread = func() bool { return true }
+		for _, x := range []struct{ size, rest int }{{100, 0}, {large, 0}, {large + 1, leastRest}} {
+			call := record(1, echo.ProcEcho, opaque(x.size/2-50))
+			if x.size > large {
+				call = record(1, echo.ProcRead, xdr.AppendUint32(nil, large))
+			}
+			go func() { _, _ = l.client.Write(call) }()
+			l.next(t)
+			if synctest.Wait(); l.conn.lead.rest != x.rest {
+				t.Errorf("after %d bytes: %d calls for workers, not %d", x.size, l.conn.lead.rest, x.rest)
+			}
 		}
-	}
+	})
 }
 
 // TestJudge: after which calls leaders continue to serve.

@@ -64,6 +64,7 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 	c.out = NewSender(nc, s.cfg.WriteTimeout, c.cut)
 	c.out.Watch(c.owed, s.relief.Relieve)
 	c.slow = s.slowCalls(c.peer)
+	c.lead.unread = func() bool { return arrived(nc) }
 	c.jobs = make(chan *call)
 	c.slots = make(chan *call, s.cfg.MaxCalls)
 	for range s.cfg.MaxCalls {
