@@ -287,7 +287,10 @@ newer | machine | ceph | prometheus)
 	esac
 	;;
 ganesha)
-	locked_ready "$ganesha_lock" || download_ganesha || report_missing "" "$ganesha_packages"
+	locked_ready "$ganesha_lock" || download_ganesha || {
+		say "missing Debian packages (not to be installed): $ganesha_packages; downloading them needs apt-get"
+		exit $missing_code
+	}
 	echo "$ganesha_lock"
 	;;
 install)
