@@ -87,9 +87,8 @@ type division struct {
 
 	mu         sync.Mutex // held during a step; Dataplane.mu may be taken while it is held
 	controller adaptive.Controller
-	steps      uint
+	unsplit    int   // ticks since the listeners' memory was divided
 	seen       sight // at the last step
-	quiet      int   // ticks since the last step
 	conns      []*conn
 	listeners  []*Listener
 	claims     []*adaptive.Conn
@@ -164,17 +163,18 @@ type sight struct {
 }
 
 // rests reports whether a tick needs no step. While all connections have the fixed policy and
-// none comes or goes, one step in splitEvery is enough. Otherwise thousands of connections that
-// seldom call would cost more processor time here than for their calls' service.
+// none comes or goes, the steps that divide the listeners' memory are enough. Otherwise
+// thousands of connections that seldom call would cost more processor time here than for
+// their calls' service.
 func (v *division) rests(d *Dataplane) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if v.quiet++; v.quiet >= splitEvery || v.seen != (sight{changes: d.conns.changes, revision: d.revision}) {
+	if v.unsplit+1 >= splitEvery || v.seen != (sight{changes: d.conns.changes, revision: d.revision}) {
 		return false
 	}
-	v.steps++
+	v.unsplit++
 	for _, l := range d.listeners {
 		l.observe()
 		l.delay.Store(int64(l.sharing.group.Delay))
@@ -187,10 +187,9 @@ func (v *division) rests(d *Dataplane) bool {
 func (v *division) step(d *Dataplane, split bool) (free int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if split {
-		v.steps = 0
+	if v.unsplit++; split {
+		v.unsplit = splitEvery
 	}
-	v.quiet = 0
 	v.look(d)
 	v.grants()
 	v.memory()

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// splitEvery is the number of steps between two divisions of the listeners' memory, unless
+// splitEvery is the number of ticks between two divisions of the listeners' memory, unless
 // one is needed earlier.
 const splitEvery = 10
 
@@ -37,11 +37,10 @@ func (l *Listener) observe() {
 	s.need, s.limits = 0, 0
 }
 
-// memory divides the budget between the listeners. It does so every splitEvery steps, and
+// memory divides the budget between the listeners. It does so every splitEvery ticks, and
 // when grants need more memory than their listener has.
 func (v *division) memory() {
-	due, budget := v.steps%splitEvery == 0, v.share()
-	v.steps++
+	due, budget := v.unsplit >= splitEvery, v.share()
 	v.pools = v.pools[:0]
 	for _, l := range v.listeners {
 		p := adaptive.Pool{
@@ -54,6 +53,7 @@ func (v *division) memory() {
 	if !due {
 		return
 	}
+	v.unsplit = 0
 	for i, l := range v.listeners {
 		v.pools[i].Registered = l.rl.Memory().Registered
 	}

@@ -340,19 +340,27 @@ func TestAdaptiveBegins(t *testing.T) {
 }
 
 // TestDivisionRests: while all connections have the fixed policy and none comes, goes or changes,
-// one tick in splitEvery divides. With the adaptive policy each one does.
+// one tick in splitEvery divides. With the adaptive policy each one does. In any case the
+// listeners' memory is divided every splitEvery ticks.
 func TestDivisionRests(t *testing.T) {
 	p := newPlane(t, Config{})
 	p.Start()
 	v := &p.division
 	v.end() // the ticks are the test's
 	address := p.listen("l", echo.New())
+	undivided := 0
 	ticks := func(what string, want ...bool) {
 		t.Helper()
 		for i, w := range want {
 			rests := v.rests(p.Dataplane)
 			if !rests {
 				v.step(p.Dataplane, false)
+			}
+			if undivided++; v.unsplit == 0 {
+				undivided = 0
+			}
+			if undivided > splitEvery {
+				t.Fatalf("%s: tick %d: the listeners' memory was not divided for %d ticks", what, i, undivided)
 			}
 			if rests != w {
 				t.Fatalf("%s: tick %d rests: %v", what, i, rests)
@@ -362,7 +370,7 @@ func TestDivisionRests(t *testing.T) {
 	rest := slices.Repeat([]bool{true}, splitEvery-1)
 	ticks("without connections", append(rest, false, true)...)
 	c, _ := p.dial(address, nil)
-	ticks("a new connection", append(append([]bool{false}, rest...), false, true)...)
+	ticks("a new connection", slices.Concat([]bool{false}, rest[:7], []bool{false, true})...)
 	p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.CreditsPolicy = rpcrdma.CreditsAdaptive })}, nil)
 	p.next(ConnChanged)
 	ticks("the adaptive policy", false, false, false)
@@ -371,5 +379,5 @@ func TestDivisionRests(t *testing.T) {
 	ticks("the fixed policy", false, true, true)
 	c.Close()
 	p.next(ConnDown)
-	ticks("a connection that went", false, true)
+	ticks("a connection that went", slices.Concat([]bool{false, true, false}, rest, []bool{false, true})...)
 }
