@@ -184,8 +184,8 @@ settings: {credits: {max: 32, weight: 2}}
 	if got := textOf(t, r.daemon); got != after {
 		t.Errorf("after a restart\n%s\nnot\n%s", got, after)
 	}
-	// A later version of the file does not bring back what the import removed. What it changes
-	// elsewhere is in force.
+	// The import removed an element of the file. A later version of the file does not bring it
+	// back, but its other changes come into force.
 	if err := reconfigure(r.daemon, r.parse(strings.Replace(more, "idle: 1h", "idle: 2h, connections_per_peer: 5", 1)), time.Second); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ func (r *rig) origins() string {
 }
 
 // TestImport: what an import makes of a file's elements and of additions is there at once, after
-// a restart, and after reloads. What stays the same goes on.
+// a restart, and after reloads. Elements that the import
+// does not change continue.
 func TestImport(t *testing.T) {
 	r := newRig(t)
 	file := spec.All{
