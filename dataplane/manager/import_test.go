@@ -36,8 +36,7 @@ func (r *rig) origins() string {
 }
 
 // TestImport: what an import makes of a file's elements and of additions is there at once, after
-// a restart, and after reloads. Elements that the import
-// does not change continue.
+// a restart, and after reloads. Elements that the import does not change continue.
 func TestImport(t *testing.T) {
 	r := newRig(t)
 	file := spec.All{
