@@ -136,9 +136,15 @@ func TestSlowCallWaits(t *testing.T) {
 		slow := newSlowCalls(serviceTime + 10*time.Millisecond)
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: late{time: serviceTime}, slow: slow.config(), timeout: time.Hour, unjudged: true})
 		c, _ := b.dial(nil)
-		if err := c.Call(b.ctx, prepared(t, c, b, procNull, 0)); err != nil { // it grants credits
-			t.Fatal(err)
+		// A slow call first, so that workers serve the next ones. Behind a call that the leader
+		// serves, the others would wait until it loses the lead.
+		for _, proc := range []uint32{procNull, procEcho} { // NULL grants credits
+			if err := c.Call(b.ctx, prepared(t, c, b, proc, 0)); err != nil {
+				t.Fatal(err)
+			}
 		}
+		synctest.Wait()
+		slow.take()
 		var calls sync.WaitGroup
 		for range 18 { // 17 MiB of chunks are read at a time
 			call := prepared(t, c, b, procWrite, 1<<20)
