@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmad/rdmad/interop/guest"
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
@@ -39,21 +40,49 @@ func BenchmarkGateway(b *testing.B) {
 	for _, w := range workloads {
 		b.Run(w.name, func(b *testing.B) {
 			var ops [2]float64
+			var client [2]float64 // share of its processors' time that was not idle
 			var took, busy time.Duration
 			for range b.N {
+				before := readTicks(b, gw.g)
 				ops[0] += straight.fio(b, w.args)
+				between := readTicks(b, gw.g)
 				start, used := time.Now(), cpuTime(b, gw.r.process.Pid())
 				ops[1] += through.fio(b, w.args)
 				took, busy = took+time.Since(start), busy+cpuTime(b, gw.r.process.Pid())-used
+				client[0] += between.busySince(before)
+				client[1] += readTicks(b, gw.g).busySince(between)
 			}
 			n := float64(b.N)
 			b.ReportMetric(ops[1]/ops[0], "ratio")
 			b.ReportMetric(ops[0]/n, "straight-ops/s")
 			b.ReportMetric(ops[1]/n, "rdmad-ops/s")
 			b.ReportMetric(100*busy.Seconds()/took.Seconds(), "rdmad-cpu-%")
+			b.ReportMetric(100*client[0]/n, "straight-guest-%")
+			b.ReportMetric(100*client[1]/n, "rdmad-guest-%")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// ticks is what a machine's processors had done, in clock ticks (proc(5), /proc/stat).
+type ticks struct{ idle, all float64 }
+
+func readTicks(b *testing.B, g *guest.Guest) (t ticks) {
+	b.Helper()
+	const idle, iowait = 4, 5 // fields of the line; user is 1
+	for i, f := range strings.Fields(g.MustRun(b, serverTime, "head -1 /proc/stat")) {
+		n, _ := strconv.ParseFloat(f, 64) // the first is "cpu"
+		t.all += n
+		if i == idle || i == iowait {
+			t.idle += n
+		}
+	}
+	return t
+}
+
+// busySince is the share of the time since then that was not idle.
+func (t ticks) busySince(then ticks) float64 {
+	return 1 - (t.idle-then.idle)/(t.all-then.all)
 }
 
 // fio runs a workload in the mount's directory and returns its operations per
