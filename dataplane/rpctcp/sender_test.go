@@ -13,11 +13,18 @@ import (
 type writeConn struct {
 	net.Conn
 	mu     sync.Mutex
+	grown  sync.Cond // of out
 	out    bytes.Buffer
 	writes int           // deadlines set, one for each batch
 	err    error         // of writes from now on
 	hold   chan struct{} // writes wait until it is closed
 	begun  chan struct{} // gets one value for each write
+}
+
+func newWriteConn() *writeConn {
+	c := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	c.grown.L = &c.mu
+	return c
 }
 
 func (c *writeConn) SetWriteDeadline(time.Time) error {
@@ -35,6 +42,7 @@ func (c *writeConn) Write(b []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
+	c.grown.Broadcast()
 	return c.out.Write(b)
 }
 
@@ -52,7 +60,7 @@ func (l *letter) Sent(err error)                       { l.result <- err }
 // TestSenderBatches has records given while one is being written go out
 // together, in their order.
 func TestSenderBatches(t *testing.T) {
-	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	conn := newWriteConn()
 	s := Sender{nc: conn, failed: func(err error) { t.Error(err) }}
 	first := newLetter([]byte("0"))
 	go s.Send(first)
@@ -78,7 +86,7 @@ func TestSenderBatches(t *testing.T) {
 
 // TestSenderSplitsBatches gives each batchBytes a deadline of its own.
 func TestSenderSplitsBatches(t *testing.T) {
-	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	conn := newWriteConn()
 	s := Sender{nc: conn, failed: func(err error) { t.Error(err) }}
 	first := newLetter([]byte("0"))
 	go s.Send(first)
@@ -102,7 +110,8 @@ func TestSenderSplitsBatches(t *testing.T) {
 // TestSenderFails lets nothing follow a write that failed.
 func TestSenderFails(t *testing.T) {
 	broken := errors.New("broken")
-	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100), err: broken}
+	conn := newWriteConn()
+	conn.err = broken
 	var told []error
 	s := Sender{nc: conn, failed: func(err error) { told = append(told, err) }}
 	first, second := newLetter([]byte("first")), newLetter(make([]byte, batchBytes))
@@ -154,21 +163,18 @@ func (p *parcel) Arrived(sent int) (int, error) {
 
 // written waits until so many bytes in all are written.
 func (c *writeConn) written(n int) string {
-	for {
-		c.mu.Lock()
-		s := c.out.String()
-		c.mu.Unlock()
-		if len(s) >= n {
-			return s
-		}
-		<-c.begun
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.out.Len() < n {
+		c.grown.Wait()
 	}
+	return c.out.String()
 }
 
 // TestSenderArriving: a record that arrives is written as far as it is there. Other records
 // come before it or after it.
 func TestSenderArriving(t *testing.T) {
-	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	conn := newWriteConn()
 	s := Sender{nc: conn, failed: func(err error) { t.Error(err) }}
 	first, before, after := newLetter([]byte("0")), newLetter([]byte("x")), newLetter([]byte("y"))
 	p := &parcel{letter: *newLetter([]byte("he")), second: []byte("llo"), there: make(chan int)}
@@ -204,7 +210,7 @@ func TestSenderArriving(t *testing.T) {
 // written.
 func TestSenderArrivingFails(t *testing.T) {
 	broken := errors.New("broken")
-	conn := &writeConn{hold: make(chan struct{}), begun: make(chan struct{}, 100)}
+	conn := newWriteConn()
 	close(conn.hold)
 	var told []error
 	s := Sender{nc: conn, failed: func(err error) { told = append(told, err) }}
