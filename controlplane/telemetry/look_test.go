@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -93,4 +94,5 @@ func TestSomeConnections(t *testing.T) {
 	if len(got.Connections) != 2 || got.Connections[0].ID != "9" || got.Connections[0].Calls != 200 || got.Connections[1].Calls != 200 {
 		t.Errorf("connections: %+v", got.Connections)
 	}
+	runtime.KeepAlive(total) // its look is shared only as long as it exists
 }
