@@ -58,9 +58,9 @@ func TestPanicOfTheSenderIsTheCalls(t *testing.T) {
 
 // unread is a stream whose client stopped reading.
 type unread struct {
-	grpc.ServerStream
+	grpc.ServerStreamingServer[rdmadv1.WatchTelemetryResponse]
 	ctx     context.Context
-	stuck   chan struct{} // closed by the first Send
+	stuck   chan struct{} // closed by the first SendMsg
 	unstuck chan struct{} // closed when that has ended
 }
 
@@ -68,7 +68,7 @@ func (u unread) Context() context.Context { return u.ctx }
 
 func (u unread) SendHeader(metadata.MD) error { return nil }
 
-func (u unread) Send(*rdmadv1.WatchTelemetryResponse) error {
+func (u unread) SendMsg(any) error {
 	defer close(u.unstuck)
 	close(u.stuck)
 	<-u.ctx.Done()
@@ -81,7 +81,7 @@ func TestShutdownWaitsForNoReader(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stopping := make(chan struct{})
 	u := unread{ctx: ctx, stuck: make(chan struct{}), unstuck: make(chan struct{})}
-	s := &telemetryService{looks: telemetry.NewLooks(&planetest.Plane{}), stopping: stopping}
+	s := &telemetryService{looks: telemetry.NewLooks(&planetest.Plane{}, time.Now()), stopping: stopping}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- s.WatchTelemetry(&rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(time.Millisecond)}, u)

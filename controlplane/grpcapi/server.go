@@ -19,6 +19,8 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	channelz "google.golang.org/grpc/channelz/service"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -185,6 +187,7 @@ func New(cfg Config) (*Server, error) {
 		gate: g,
 		grpc: grpc.NewServer(append(traced(cfg.Tracer),
 			grpc.Creds(door),
+			grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(proto.Name)}),
 			grpc.ChainUnaryInterceptor(unary...),
 			grpc.ChainStreamInterceptor(stream...),
 			grpc.MaxRecvMsgSize(maxRequest),
@@ -211,7 +214,7 @@ func New(cfg Config) (*Server, error) {
 	rdmadv1.RegisterConfigurationServiceServer(s.grpc, &configurationService{manager: cfg.Manager, store: cfg.Store, importer: cfg.Import})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
-	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, looks: telemetry.NewLooks(cfg.Plane), store: cfg.Store, stopping: s.stopping})
+	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, looks: telemetry.NewLooks(cfg.Plane, time.Now()), store: cfg.Store, stopping: s.stopping})
 	rdmadv1.RegisterAuditServiceServer(s.grpc, &auditService{gate: g})
 	rdmadv1.RegisterDiagnosticsServiceServer(s.grpc, &diagnosticsService{plane: cfg.Plane, version: cfg.Version, stopping: s.stopping})
 	rdmadv1.RegisterProcessServiceServer(s.grpc, &processService{level: cfg.LogLevel, log: cfg.Logger, stopping: s.stopping})

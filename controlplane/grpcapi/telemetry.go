@@ -2,11 +2,12 @@ package grpcapi
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/controlplane/advise"
 	"github.com/rdmad/rdmad/controlplane/desired"
@@ -31,9 +32,13 @@ type telemetryService struct {
 
 const defaultInterval = time.Second
 
+// maxCell is the most time for which streams share a look at the counters. Streams of short
+// intervals share it for half of the interval.
+const maxCell = time.Second
+
 // WatchTelemetry implements rdmadv1.TelemetryServiceServer. While the client
 // doesn't read, Send blocks and no sample is taken: the next one covers the
-// time that was missed.
+// time that was missed. Streams share samples, and their encoding if they ask for the same fields.
 func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, stream grpc.ServerStreamingServer[rdmadv1.WatchTelemetryResponse]) error {
 	fields, err := newReadMask(req.GetReadMask(), &rdmadv1.WatchTelemetryResponse{})
 	if err != nil {
@@ -46,6 +51,12 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 	if err := stream.SendHeader(nil); err != nil { // the client knows that rdmad answers
 		return err
 	}
+	form := fmt.Sprint(fields, req.GetBusyOnly())
+	encode := func(sample *telemetry.Sample) ([]byte, error) {
+		m := telemetrySample(sample, req.GetBusyOnly())
+		fields.prune(m)
+		return proto.Marshal(m)
+	}
 	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
 		sampler := telemetry.New(s.source(req, fields), time.Now())
 		ticker := time.NewTicker(s.spread.first(interval))
@@ -56,13 +67,12 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 				if first {
 					ticker.Reset(interval)
 				}
-				sample := sampler.Sample(time.Now(), interval/5)
-				if req.GetBusyOnly() {
-					sample.Connections = slices.DeleteFunc(sample.Connections, func(c telemetry.Connection) bool { return !c.Busy() })
+				sample := sampler.Sample(time.Now(), min(interval/2, maxCell))
+				m, err := sample.Encoded(form, encode)
+				if err != nil {
+					return err
 				}
-				m := telemetrySample(&sample)
-				fields.prune(m)
-				if err := stream.Send(m); err != nil {
+				if err := stream.SendMsg(encoded(m)); err != nil {
 					return err
 				}
 			case <-stream.Context().Done():
@@ -84,7 +94,7 @@ func (s *telemetryService) source(req *rdmadv1.WatchTelemetryRequest, fields mas
 }
 
 // telemetrySample is the one place where a sample becomes protobuf.
-func telemetrySample(s *telemetry.Sample) *rdmadv1.WatchTelemetryResponse {
+func telemetrySample(s *telemetry.Sample, busyOnly bool) *rdmadv1.WatchTelemetryResponse {
 	res := &rdmadv1.WatchTelemetryResponse{Time: timestamp(s.At), Seconds: s.Seconds, Total: rates(&s.Total), ServiceTimeUsP50: micros(s.P50), ServiceTimeUsP99: micros(s.P99)}
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
@@ -100,6 +110,9 @@ func telemetrySample(s *telemetry.Sample) *rdmadv1.WatchTelemetryResponse {
 	}
 	for i := range s.Connections {
 		c := &s.Connections[i]
+		if busyOnly && !c.Busy() {
+			continue
+		}
 		res.Connections = append(res.Connections, &rdmadv1.ConnectionSample{
 			Id: c.ID, Rates: rates(&c.Rates), CallsInProgress: uint32(c.InProgress), CreditsGranted: c.Credits,
 		})

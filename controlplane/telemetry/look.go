@@ -17,12 +17,13 @@ type Plane interface {
 	Stats() []*dataplane.ListenerStats
 }
 
-// Look is what the counters were. Samplers share it, so nobody changes it.
+// Look is what the counters were. Samplers share it, so nobody changes them.
 type Look struct {
 	at            time.Time
 	listeners     map[string]*dataplane.ListenerStats
 	connections   []counters // by id
 	connectionsAt time.Time
+	samples       memo[weak.Pointer[Look], *Sample] // that end with it, by the look that they begin with
 }
 
 // counters are those of a connection.
@@ -44,34 +45,36 @@ func lookAt(now time.Time, listeners map[string]*dataplane.ListenerStats, conns 
 	return l
 }
 
-// A Source takes a look, or returns one that another sampler took after newer.
-type Source func(now, newer time.Time) *Look
+// A Source takes a look, or returns one that another sampler took after last, in the same cell of
+// time. Time is divided into cells for each length; of length 0, a cell is a moment.
+type Source func(now, last time.Time, cell time.Duration) *Look
 
 // Looks are those that the samplers of a data plane share. One look reads the counters of every
 // connection, so that many streams would otherwise cost many times as much.
 type Looks struct {
 	plane       Plane
+	began       time.Time
 	totals, all shared
 }
 
-// NewLooks makes the looks at a data plane.
-func NewLooks(p Plane) *Looks { return &Looks{plane: p} }
+// NewLooks makes the looks at a data plane. Cells of time begin now.
+func NewLooks(p Plane, now time.Time) *Looks { return &Looks{plane: p, began: now} }
 
 // Totals is the Source without connections.
-func (l *Looks) Totals(now, newer time.Time) *Look {
-	return l.totals.take(newer, func() *Look { return lookAt(now, l.byName(), nil) })
+func (l *Looks) Totals(now, last time.Time, cell time.Duration) *Look {
+	return l.totals.take(l.newer(now, last, cell), func() *Look { return lookAt(now, l.byName(), nil) })
 }
 
 // All is the Source with all connections.
-func (l *Looks) All(now, newer time.Time) *Look {
-	return l.all.take(newer, func() *Look { return lookAt(now, l.byName(), l.plane.Connections()) })
+func (l *Looks) All(now, last time.Time, cell time.Duration) *Look {
+	return l.all.take(l.newer(now, last, cell), func() *Look { return lookAt(now, l.byName(), l.plane.Connections()) })
 }
 
 // Some is the Source with some connections, as far as they are up. The totals may be those of
 // another sampler, the connections are those of now.
 func (l *Looks) Some(ids []string) Source {
-	return func(now, newer time.Time) *Look {
-		totals := l.Totals(now, newer)
+	return func(now, last time.Time, cell time.Duration) *Look {
+		totals := l.Totals(now, last, cell)
 		var up []dataplane.ConnInfo
 		for _, id := range ids {
 			if c, err := l.plane.Connection(id); err == nil {
@@ -82,6 +85,16 @@ func (l *Looks) Some(ids []string) Source {
 		out.at = totals.at
 		return out
 	}
+}
+
+// newer is the time after which a look must have been taken: the later one of last, and the
+// last moment before the cell of now.
+func (l *Looks) newer(now, last time.Time, cell time.Duration) time.Time {
+	before := l.began.Add(now.Sub(l.began).Truncate(cell) - 1)
+	if before.Before(last) {
+		return last
+	}
+	return before
 }
 
 func (l *Looks) byName() map[string]*dataplane.ListenerStats {

@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func (l *looked) Connections() []dataplane.ConnInfo {
 func TestSamplersShareLooks(t *testing.T) {
 	const samplers, rounds, old = 50, 4, 200 * time.Millisecond
 	p := &looked{Plane: plane()}
-	looks := telemetry.NewLooks(p)
+	looks := telemetry.NewLooks(p, start)
 	var all [samplers]*telemetry.Sampler
 	var counted [samplers]float64
 	for i := range all {
@@ -71,12 +72,74 @@ func TestSamplersShareLooks(t *testing.T) {
 	}
 }
 
+// TestSamplersShareSamples: samplers share a sample if it begins and ends with the same looks.
+// One that came late gets a sample of the time that it missed, and then shares again.
+func TestSamplersShareSamples(t *testing.T) {
+	const cell = 500 * time.Millisecond
+	p := &looked{Plane: plane()}
+	looks := telemetry.NewLooks(p, start)
+	at := func(s *telemetry.Sampler, ms time.Duration) *telemetry.Sample {
+		p.Count("9", func(c *dataplane.ConnInfo) { c.Stats.Calls += 100 })
+		return s.Sample(start.Add(ms*time.Millisecond), cell)
+	}
+	a, b, late := telemetry.New(looks.All, start), telemetry.New(looks.All, start), telemetry.New(looks.All, start)
+	first := at(a, 1100)
+	if again := at(b, 1499); again != first || !first.At.Equal(start.Add(1100*time.Millisecond)) || first.Seconds != 1.1 || first.Total.Calls < 90 || first.Total.Calls > 91 {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	second := at(a, 2100)
+	if again := at(b, 2400); again != second || second.Seconds != 1 || second.Total.Calls != 200 {
+		t.Errorf("%+v, then %+v", second, again)
+	}
+	missed := at(late, 2450)
+	if missed == second || missed.At != second.At || missed.Seconds != 2.1 || missed.Connections[0].Calls != missed.Total.Calls {
+		t.Errorf("late: %+v", missed)
+	}
+	if soon := at(late, 2460); soon.Seconds != 0.36 || !soon.At.Equal(start.Add(2460*time.Millisecond)) {
+		t.Errorf("again in the same cell: %+v", soon)
+	}
+	if p.connections != 4 {
+		t.Errorf("%d looks", p.connections)
+	}
+	last := at(a, 3000)
+	if at(b, 3001) != last || at(late, 3002) == last || last.Seconds != 0.9 {
+		t.Errorf("%+v", last)
+	}
+	if at(a, 4000) != at(late, 4499) {
+		t.Error("the late one does not share again")
+	}
+}
+
+// TestEncodedOnce: a sample is encoded once for each form, and again after an error.
+func TestEncodedOnce(t *testing.T) {
+	s := telemetry.New(telemetry.NewLooks(plane(), start).All, start).Sample(start.Add(time.Second), 0)
+	encoded, broken := 0, errors.New("broken")
+	form := func(name string, err error) []byte {
+		text, got := s.Encoded(name, func(of *telemetry.Sample) ([]byte, error) {
+			encoded++
+			if of != s {
+				t.Error("another sample")
+			}
+			return []byte(name), err
+		})
+		if !errors.Is(got, err) || string(text) != name {
+			t.Errorf("%q, %v", text, got)
+		}
+		return text
+	}
+	form("a", broken)
+	a, b := form("a", nil), form("b", nil)
+	if again := form("a", nil); &again[0] != &a[0] || &a[0] == &b[0] || encoded != 3 {
+		t.Errorf("encoded %d times", encoded)
+	}
+}
+
 // TestSomeConnections: a sampler of some connections has their rates over its own time, and the
 // totals of all.
 func TestSomeConnections(t *testing.T) {
 	p := plane()
 	p.Connect(planetest.Peer{ID: "10", Listener: "nfs", Address: "192.0.2.8:1001"})
-	looks := telemetry.NewLooks(p)
+	looks := telemetry.NewLooks(p, start)
 	s := telemetry.New(looks.Some([]string{"10", "7", "9"}), start)
 	total := telemetry.New(looks.Totals, start)
 	count := func() {
@@ -87,7 +150,7 @@ func TestSomeConnections(t *testing.T) {
 	count()
 	total.Sample(start.Add(900*time.Millisecond), 0)
 	count() // after the totals that the sample has
-	got := s.Sample(start.Add(time.Second), 200*time.Millisecond)
+	got := s.Sample(start.Add(time.Second), 400*time.Millisecond)
 	if got.Seconds != 0.9 || got.Total.Calls < 222 || got.Total.Calls > 223 {
 		t.Errorf("totals: %+v", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"time"
+	"weak"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/histogram"
@@ -12,15 +13,19 @@ import (
 
 // Sample is what happened since the last one. A connection that came up
 // since counts from its start; those that ended count in their listeners.
-// The sample may end before now by at most old, if another sampler looked then.
-func (s *Sampler) Sample(now time.Time, old time.Duration) Sample {
-	newer := now.Add(-old)
-	if newer.Before(s.last.at) {
-		newer = s.last.at
-	}
-	before, look := s.last, s.source(now, newer)
+// The sample ends with the first look of any sampler in the cell of time that
+// now is in, or with a look of now if this sampler has had that one. Samplers
+// whose samples begin and end with the same looks share one, so nobody changes it.
+func (s *Sampler) Sample(now time.Time, cell time.Duration) *Sample {
+	before, look := s.last, s.source(now, s.last.at, cell)
 	s.last = look
-	out := Sample{At: look.at, Seconds: look.at.Sub(before.at).Seconds()}
+	out, _ := look.samples.get(weak.Make(before), func() (*Sample, error) { return sample(before, look), nil })
+	return out
+}
+
+// sample compares two looks.
+func sample(before, look *Look) *Sample {
+	out := &Sample{At: look.at, Seconds: look.at.Sub(before.at).Seconds()}
 	out.Connections = connections(before, look)
 	var served, all histogram.Snapshot
 	for name, l := range look.listeners {
@@ -32,6 +37,11 @@ func (s *Sampler) Sample(now time.Time, old time.Duration) Sample {
 	out.P50, out.P99 = quantiles(&all)
 	slices.SortFunc(out.Listeners, func(a, b Listener) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// Encoded is the sample as encode writes it: once for each form. Nobody changes the bytes.
+func (s *Sample) Encoded(form string, encode func(*Sample) ([]byte, error)) ([]byte, error) {
+	return s.encoded.get(form, func() ([]byte, error) { return encode(s) })
 }
 
 // connections compares two looks at connections. Both have them by id.

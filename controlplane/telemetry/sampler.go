@@ -46,6 +46,8 @@ type Sample struct {
 	P50, P99    time.Duration
 	Listeners   []Listener   // by name
 	Connections []Connection // by id
+
+	encoded memo[string, []byte] // by form
 }
 
 // Sampler remembers the counters that it saw last. It is for one goroutine.
@@ -56,5 +58,5 @@ type Sampler struct {
 
 // New is a sampler whose first sample begins now.
 func New(source Source, now time.Time) *Sampler {
-	return &Sampler{source, source(now, now.Add(-1))}
+	return &Sampler{source, source(now, now.Add(-1), 0)}
 }

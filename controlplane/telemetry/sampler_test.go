@@ -23,7 +23,7 @@ func plane() *planetest.Plane {
 
 func TestRates(t *testing.T) {
 	p := plane()
-	s := telemetry.New(telemetry.NewLooks(p).All, start)
+	s := telemetry.New(telemetry.NewLooks(p, start).All, start)
 	p.Count("9", func(c *dataplane.ConnInfo) {
 		c.Stats.Calls, c.Stats.Replies, c.Stats.RDMAWrites, c.Stats.BytesSent = 120, 120, 10, 4<<20
 		c.InFlight, c.CreditsGranted = 3, 17
@@ -56,7 +56,7 @@ func TestRates(t *testing.T) {
 // that nobody looked at counts.
 func TestNextSampleBeginsWhereTheLastEnded(t *testing.T) {
 	p := plane()
-	s := telemetry.New(telemetry.NewLooks(p).All, start)
+	s := telemetry.New(telemetry.NewLooks(p, start).All, start)
 	count := func(calls uint64) { p.Count("9", func(c *dataplane.ConnInfo) { c.Stats.Calls = calls }) }
 	count(150)
 	if got := s.Sample(start.Add(time.Second), 0); got.Total.Calls != 50 {
@@ -75,7 +75,7 @@ func TestNextSampleBeginsWhereTheLastEnded(t *testing.T) {
 // go below nothing when the sums do, as they would if it were forgotten.
 func TestConnectionEnds(t *testing.T) {
 	p := plane()
-	s := telemetry.New(telemetry.NewLooks(p).All, start)
+	s := telemetry.New(telemetry.NewLooks(p, start).All, start)
 	p.Disconnect("9", "gone")
 	got := s.Sample(start.Add(time.Second), 0)
 	if len(got.Connections) != 0 || got.Total.Calls != 0 {
@@ -104,7 +104,7 @@ func (m measured) Stats() []*dataplane.ListenerStats {
 func TestServiceTime(t *testing.T) {
 	m := measured{plane(), map[string]*histogram.Histogram{"nfs": {}, "idle": {}}}
 	m.times["nfs"].Record(1e9)
-	s := telemetry.New(telemetry.NewLooks(m).All, start)
+	s := telemetry.New(telemetry.NewLooks(m, start).All, start)
 	for range 90 {
 		m.times["nfs"].Record(10)
 	}
