@@ -8,6 +8,8 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -38,7 +40,7 @@ func (s *Server) api(mux *http.ServeMux) {
 			for j := range service.Methods().Len() {
 				m := service.Methods().Get(j)
 				path := "/" + string(service.FullName()) + "/" + string(m.Name())
-				mux.Handle("POST "+path, s.session(method(m, path)))
+				mux.Handle("POST "+path, s.session(s.method(m, path)))
 			}
 		}
 		return true
@@ -70,7 +72,8 @@ func conn(ctx context.Context) *grpc.ClientConn {
 }
 
 // method forwards one method.
-func method(m protoreflect.MethodDescriptor, path string) http.Handler {
+func (s *Server) method(m protoreflect.MethodDescriptor, path string) http.Handler {
+	f := forward{path, m.Output(), &s.answers}
 	options := []connect.HandlerOption{
 		connect.WithSchema(m), connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(compressed),
 		connect.WithRequestInitializer(func(spec connect.Spec, msg any) error {
@@ -79,25 +82,41 @@ func method(m protoreflect.MethodDescriptor, path string) http.Handler {
 		}),
 	}
 	if m.IsStreamingServer() {
-		return connect.NewServerStreamHandler(path, func(ctx context.Context, req *connect.Request[dynamicpb.Message], to *connect.ServerStream[dynamicpb.Message]) error {
-			return toConnect(stream(ctx, m, path, req.Msg, to))
+		return connect.NewServerStreamHandler(path, func(ctx context.Context, req *connect.Request[dynamicpb.Message], to *connect.ServerStream[answer]) error {
+			return toConnect(f.stream(ctx, req.Msg, to))
 		}, options...)
 	}
-	return connect.NewUnaryHandler(path, func(ctx context.Context, req *connect.Request[dynamicpb.Message]) (*connect.Response[dynamicpb.Message], error) {
-		res := dynamicpb.NewMessage(m.Output())
-		if err := conn(ctx).Invoke(ctx, path, req.Msg, res); err != nil {
-			return nil, toConnect(err)
-		}
-		return connect.NewResponse(res), nil
+	return connect.NewUnaryHandler(path, func(ctx context.Context, req *connect.Request[dynamicpb.Message]) (*connect.Response[answer], error) {
+		res, err := f.call(ctx, req.Msg)
+		return connect.NewResponse(res), toConnect(err)
 	}, options...)
+}
+
+// forward forwards the requests of a method.
+type forward struct {
+	path    string
+	output  protoreflect.MessageDescriptor
+	answers *answers
+}
+
+// raw makes gRPC leave the answers of a call undecoded.
+var raw = grpc.ForceCodecV2(codec{encoding.GetCodecV2(encodingproto.Name)})
+
+func (f *forward) call(ctx context.Context, req *dynamicpb.Message) (*answer, error) {
+	var res undecoded
+	if err := conn(ctx).Invoke(ctx, f.path, req, &res, raw); err != nil {
+		return nil, err
+	}
+	text, err := f.answers.json(f.output, res)
+	return &answer{text}, err
 }
 
 // stream forwards a stream of answers. Only when the browser took one is the
 // next one read, so that the gRPC server notices a browser that does not read.
-func stream(ctx context.Context, m protoreflect.MethodDescriptor, path string, req *dynamicpb.Message, to *connect.ServerStream[dynamicpb.Message]) error {
+func (f *forward) stream(ctx context.Context, req *dynamicpb.Message, to *connect.ServerStream[answer]) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	from, err := conn(ctx).NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, path)
+	from, err := conn(ctx).NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, f.path, raw)
 	if err != nil {
 		return err
 	}
@@ -116,20 +135,19 @@ func stream(ctx context.Context, m protoreflect.MethodDescriptor, path string, r
 	if err := to.Send(nil); err != nil {
 		return err
 	}
-	// The generated type costs half of a dynamic one.
-	generated, err := protoregistry.GlobalTypes.FindMessageByName(m.Output().FullName())
-	if err != nil {
-		return err
-	}
 	for {
-		res := generated.New().Interface()
-		switch err := from.RecvMsg(res); {
+		var res undecoded
+		switch err := from.RecvMsg(&res); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		}
-		if err := to.Conn().Send(res); err != nil {
+		text, err := f.answers.json(f.output, res)
+		if err != nil {
+			return err
+		}
+		if err := to.Send(&answer{text}); err != nil {
 			return err
 		}
 	}
@@ -154,6 +172,9 @@ func toConnect(err error) error {
 	return out
 }
 
+// answer is an answer in JSON. Browsers may share it.
+type answer struct{ json []byte }
+
 // jsonCodec is JSON with the names that rdmactl prints, unset fields included.
 type jsonCodec struct{}
 
@@ -161,8 +182,12 @@ type jsonCodec struct{}
 func (jsonCodec) Name() string { return "json" }
 
 // Marshal implements connect.Codec.
-func (jsonCodec) Marshal(m any) ([]byte, error) {
-	return protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m.(proto.Message))
+func (c jsonCodec) Marshal(m any) ([]byte, error) { return c.MarshalAppend(nil, m) }
+
+// MarshalAppend is what connect calls in place of Marshal, to use its memory again. So it must be
+// a copy.
+func (jsonCodec) MarshalAppend(to []byte, m any) ([]byte, error) {
+	return append(to, m.(*answer).json...), nil
 }
 
 // Unmarshal implements connect.Codec. Unknown fields are errors.

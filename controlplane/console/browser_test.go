@@ -27,7 +27,7 @@ const patience = 2 * time.Minute
 
 // page is Debian's chromium at a console.
 type page struct {
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	plane   *planetest.Plane
 	live    controlplane.Dataplane // in place of plane, or nil

@@ -57,6 +57,7 @@ type Server struct {
 	policy   *auth.Policy
 	sessions *session.Store
 	log      *slog.Logger
+	answers  answers
 	ending   atomic.Bool // sessions have ended because rdmad ends
 }
 
