@@ -113,9 +113,8 @@ func TestStreamsShareSamples(t *testing.T) {
 		}
 		cancel()
 		running.Wait()
-		// The first sample of each stream has a beginning of its own.
-		each := intervals * int(interval/maxCell)
-		if most := 3*each + 2*(streams+3); sent < streams*(intervals-1) || len(made) > most {
+		const forms = 3
+		if most := forms * intervals * int(interval/maxCell); sent < streams*(intervals-1) || len(made) > most {
 			t.Errorf("%d samples sent, %d made; want no more than %d", sent, len(made), most)
 		}
 	})

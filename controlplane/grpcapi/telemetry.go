@@ -58,7 +58,7 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 		return proto.Marshal(m)
 	}
 	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
-		sampler := telemetry.New(s.source(req, fields), time.Now())
+		sampler := telemetry.New(s.source(req, fields), time.Now(), min(interval/2, maxCell))
 		ticker := time.NewTicker(s.spread.first(interval))
 		defer ticker.Stop()
 		for first := true; ; first = false {
@@ -67,7 +67,7 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 				if first {
 					ticker.Reset(interval)
 				}
-				sample := sampler.Sample(time.Now(), min(interval/2, maxCell))
+				sample := sampler.Sample(time.Now())
 				m, err := sample.Encoded(form, encode)
 				if err != nil {
 					return err

@@ -30,7 +30,7 @@ func (l *looked) Connections() []dataplane.ConnInfo {
 // TestSamplersShareLooks: many samplers look no more often than the age of their samples allows,
 // and each counts every call once, over the right time.
 func TestSamplersShareLooks(t *testing.T) {
-	const samplers, rounds, old = 50, 4, 200 * time.Millisecond
+	const samplers, rounds, cell = 50, 4, 200 * time.Millisecond
 	p := &looked{Plane: plane()}
 	looks := telemetry.NewLooks(p, start)
 	var all [samplers]*telemetry.Sampler
@@ -40,7 +40,7 @@ func TestSamplersShareLooks(t *testing.T) {
 		if i%2 > 0 {
 			source = looks.All
 		}
-		all[i] = telemetry.New(source, start)
+		all[i] = telemetry.New(source, start, cell)
 	}
 	if p.totals != 2 || p.connections != 1 {
 		t.Errorf("begun with %d looks at totals and %d at connections", p.totals, p.connections)
@@ -50,8 +50,8 @@ func TestSamplersShareLooks(t *testing.T) {
 		now = now.Add(time.Second / samplers)
 		p.Count("9", func(c *dataplane.ConnInfo) { c.Stats.Calls += 3 })
 		i := int(now.Sub(start) / (time.Second / samplers) % samplers)
-		s := all[i].Sample(now, old)
-		if age := now.Sub(s.At); age < 0 || age >= old {
+		s := all[i].Sample(now)
+		if age := now.Sub(s.At); age < 0 || age >= cell {
 			t.Fatalf("a sample is %v old", age)
 		}
 		counted[i] += s.Total.Calls * s.Seconds
@@ -61,11 +61,11 @@ func TestSamplersShareLooks(t *testing.T) {
 			}
 		}
 	}
-	if most := 2 * rounds * (int(time.Second/old) + 1); p.totals > most || p.connections > most/2+1 {
+	if most := 2 * rounds * (int(time.Second/cell) + 1); p.totals > most || p.connections > most/2+1 {
 		t.Errorf("%d looks at totals, %d at connections", p.totals, p.connections)
 	}
 	for i, s := range all {
-		last := s.Sample(now, 0)
+		last := s.Sample(now.Add(cell))
 		if got := counted[i] + last.Total.Calls*last.Seconds; got < 3*rounds*samplers-0.01 || got > 3*rounds*samplers+0.01 {
 			t.Errorf("sampler %d counted %v calls", i, got)
 		}
@@ -80,9 +80,9 @@ func TestSamplersShareSamples(t *testing.T) {
 	looks := telemetry.NewLooks(p, start)
 	at := func(s *telemetry.Sampler, ms time.Duration) *telemetry.Sample {
 		p.Count("9", func(c *dataplane.ConnInfo) { c.Stats.Calls += 100 })
-		return s.Sample(start.Add(ms*time.Millisecond), cell)
+		return s.Sample(start.Add(ms * time.Millisecond))
 	}
-	a, b, late := telemetry.New(looks.All, start), telemetry.New(looks.All, start), telemetry.New(looks.All, start)
+	a, b, late := telemetry.New(looks.All, start, cell), telemetry.New(looks.All, start, cell), telemetry.New(looks.All, start, cell)
 	first := at(a, 1100)
 	if again := at(b, 1499); again != first || !first.At.Equal(start.Add(1100*time.Millisecond)) || first.Seconds != 1.1 || first.Total.Calls < 90 || first.Total.Calls > 91 {
 		t.Errorf("%+v, then %+v", first, again)
@@ -108,11 +108,15 @@ func TestSamplersShareSamples(t *testing.T) {
 	if at(a, 4000) != at(late, 4499) {
 		t.Error("the late one does not share again")
 	}
+	begun := telemetry.New(looks.All, start.Add(4499*time.Millisecond), cell)
+	if at(a, 5000) != at(begun, 5100) {
+		t.Error("one that has just begun does not share")
+	}
 }
 
 // TestEncodedOnce: a sample is encoded once for each form, and again after an error.
 func TestEncodedOnce(t *testing.T) {
-	s := telemetry.New(telemetry.NewLooks(plane(), start).All, start).Sample(start.Add(time.Second), 0)
+	s := telemetry.New(telemetry.NewLooks(plane(), start).All, start, 0).Sample(start.Add(time.Second))
 	encoded, broken := 0, errors.New("broken")
 	form := func(name string, err error) []byte {
 		text, got := s.Encoded(name, func(of *telemetry.Sample) ([]byte, error) {
@@ -140,17 +144,17 @@ func TestSomeConnections(t *testing.T) {
 	p := plane()
 	p.Connect(planetest.Peer{ID: "10", Listener: "nfs", Address: "192.0.2.8:1001"})
 	looks := telemetry.NewLooks(p, start)
-	s := telemetry.New(looks.Some([]string{"10", "7", "9"}), start)
-	total := telemetry.New(looks.Totals, start)
+	s := telemetry.New(looks.Some([]string{"10", "7", "9"}), start, 400*time.Millisecond)
+	total := telemetry.New(looks.Totals, start, 400*time.Millisecond)
 	count := func() {
 		for _, id := range []string{"9", "10"} {
 			p.Count(id, func(c *dataplane.ConnInfo) { c.Stats.Calls += 100 })
 		}
 	}
 	count()
-	total.Sample(start.Add(900*time.Millisecond), 0)
+	total.Sample(start.Add(900 * time.Millisecond))
 	count() // after the totals that the sample has
-	got := s.Sample(start.Add(time.Second), 400*time.Millisecond)
+	got := s.Sample(start.Add(time.Second))
 	if got.Seconds != 0.9 || got.Total.Calls < 222 || got.Total.Calls > 223 {
 		t.Errorf("totals: %+v", got)
 	}

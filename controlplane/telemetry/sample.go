@@ -13,11 +13,10 @@ import (
 
 // Sample is what happened since the last one. A connection that came up
 // since counts from its start; those that ended count in their listeners.
-// The sample ends with the first look of any sampler in the cell of time that
-// now is in, or with a look of now if this sampler has had that one. Samplers
+// If this sampler has had the look of the cell, another one is taken. Samplers
 // whose samples begin and end with the same looks share one, so nobody changes it.
-func (s *Sampler) Sample(now time.Time, cell time.Duration) *Sample {
-	before, look := s.last, s.source(now, s.last.at, cell)
+func (s *Sampler) Sample(now time.Time) *Sample {
+	before, look := s.last, s.source(now, s.last.at, s.cell)
 	s.last = look
 	out, _ := look.samples.get(weak.Make(before), func() (*Sample, error) { return sample(before, look), nil })
 	return out

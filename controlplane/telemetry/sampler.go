@@ -53,10 +53,12 @@ type Sample struct {
 // Sampler remembers the counters that it saw last. It is for one goroutine.
 type Sampler struct {
 	source Source
+	cell   time.Duration
 	last   *Look
 }
 
-// New is a sampler whose first sample begins now.
-func New(source Source, now time.Time) *Sampler {
-	return &Sampler{source, source(now, now.Add(-1), 0)}
+// New is a sampler whose first sample begins with the first look of any sampler in the cell of
+// time that now is in. Samples end with such looks, too.
+func New(source Source, now time.Time, cell time.Duration) *Sampler {
+	return &Sampler{source, cell, source(now, time.Time{}, cell)}
 }

@@ -23,13 +23,13 @@ func plane() *planetest.Plane {
 
 func TestRates(t *testing.T) {
 	p := plane()
-	s := telemetry.New(telemetry.NewLooks(p, start).All, start)
+	s := telemetry.New(telemetry.NewLooks(p, start).All, start, 0)
 	p.Count("9", func(c *dataplane.ConnInfo) {
 		c.Stats.Calls, c.Stats.Replies, c.Stats.RDMAWrites, c.Stats.BytesSent = 120, 120, 10, 4<<20
 		c.InFlight, c.CreditsGranted = 3, 17
 	})
 	p.Connect(planetest.Peer{ID: "10", Listener: "nfs", Address: "192.0.2.8:1001", Stats: rpcrdma.Stats{Calls: 8, Errors: 2}})
-	got := s.Sample(start.Add(2*time.Second), 0)
+	got := s.Sample(start.Add(2 * time.Second))
 	if got.Seconds != 2 || len(got.Connections) != 2 || len(got.Listeners) != 2 {
 		t.Fatalf("%+v", got)
 	}
@@ -56,17 +56,17 @@ func TestRates(t *testing.T) {
 // that nobody looked at counts.
 func TestNextSampleBeginsWhereTheLastEnded(t *testing.T) {
 	p := plane()
-	s := telemetry.New(telemetry.NewLooks(p, start).All, start)
+	s := telemetry.New(telemetry.NewLooks(p, start).All, start, 0)
 	count := func(calls uint64) { p.Count("9", func(c *dataplane.ConnInfo) { c.Stats.Calls = calls }) }
 	count(150)
-	if got := s.Sample(start.Add(time.Second), 0); got.Total.Calls != 50 {
+	if got := s.Sample(start.Add(time.Second)); got.Total.Calls != 50 {
 		t.Errorf("first %+v", got.Total)
 	}
-	if got := s.Sample(start.Add(2*time.Second), 0); got.Total.Calls != 0 {
+	if got := s.Sample(start.Add(2 * time.Second)); got.Total.Calls != 0 {
 		t.Errorf("nothing happened, but %+v", got.Total)
 	}
 	count(190)
-	if got := s.Sample(start.Add(12*time.Second), 0); got.Total.Calls != 4 || got.Seconds != 10 {
+	if got := s.Sample(start.Add(12 * time.Second)); got.Total.Calls != 4 || got.Seconds != 10 {
 		t.Errorf("after a pause %+v over %v s", got.Total, got.Seconds)
 	}
 }
@@ -75,13 +75,13 @@ func TestNextSampleBeginsWhereTheLastEnded(t *testing.T) {
 // go below nothing when the sums do, as they would if it were forgotten.
 func TestConnectionEnds(t *testing.T) {
 	p := plane()
-	s := telemetry.New(telemetry.NewLooks(p, start).All, start)
+	s := telemetry.New(telemetry.NewLooks(p, start).All, start, 0)
 	p.Disconnect("9", "gone")
-	got := s.Sample(start.Add(time.Second), 0)
+	got := s.Sample(start.Add(time.Second))
 	if len(got.Connections) != 0 || got.Total.Calls != 0 {
 		t.Errorf("%+v", got)
 	}
-	if got := s.Sample(start.Add(time.Second), 0); got.Seconds != 0 || got.Total != (telemetry.Rates{}) {
+	if got := s.Sample(start.Add(time.Second)); got.Seconds != 0 || got.Total != (telemetry.Rates{}) {
 		t.Errorf("no time: %+v", got)
 	}
 }
@@ -104,14 +104,14 @@ func (m measured) Stats() []*dataplane.ListenerStats {
 func TestServiceTime(t *testing.T) {
 	m := measured{plane(), map[string]*histogram.Histogram{"nfs": {}, "idle": {}}}
 	m.times["nfs"].Record(1e9)
-	s := telemetry.New(telemetry.NewLooks(m, start).All, start)
+	s := telemetry.New(telemetry.NewLooks(m, start).All, start, 0)
 	for range 90 {
 		m.times["nfs"].Record(10)
 	}
 	for range 10 {
 		m.times["idle"].Record(50)
 	}
-	got := s.Sample(start.Add(time.Second), 0)
+	got := s.Sample(start.Add(time.Second))
 	if got.P50 != 10 || got.P99 != 50 {
 		t.Errorf("all: %v, %v", got.P50, got.P99)
 	}
