@@ -199,7 +199,7 @@ func BenchmarkStreams(b *testing.B) {
 	}
 	var streams []io.ReadCloser
 	for i := range browsers {
-		streams = append(streams, sessions[i%len(sessions)].watch("TelemetryService/WatchTelemetry", `{"interval": "0.2s"}`))
+		streams = append(streams, sessions[i%len(sessions)].watch("TelemetryService/WatchTelemetry", `{"interval": "1s"}`))
 	}
 	skip := func(s io.Reader) error {
 		var head [5]byte

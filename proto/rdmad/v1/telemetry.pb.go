@@ -394,7 +394,8 @@ func (x *WatchTelemetryRequest) GetBusyOnly() bool {
 // WatchTelemetryResponse is one sample.
 type WatchTelemetryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// End of the sample.
+	// End of the sample: when the counters were read. Streams share samples, so it
+	// may be half an interval, and at most 1 s, before the sample is sent.
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// Time that it covers, in seconds.
 	Seconds float64 `protobuf:"fixed64,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
