@@ -42,7 +42,7 @@ func TestAnswersAreThoseOfTheirBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a answers
 		size := rapid.SampledFrom([]int{0, leastRemembered, leastRemembered + 1, mostRemembered / 5})
-		for range rapid.IntRange(1, 40).Draw(t, "answers") {
+		for range rapid.IntRange(1, 20).Draw(t, "answers") {
 			// Equal bytes are a message of each of the types.
 			of := rapid.SampledFrom([]proto.Message{&rdmadv1.Rates{}, &rdmadv1.GetConnectionRequest{}, &rdmadv1.ConnectionSample{}}).Draw(t, "type").ProtoReflect().New()
 			id := of.Descriptor().Fields().ByNumber(1)
