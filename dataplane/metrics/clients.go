@@ -35,5 +35,5 @@ func NewClients(t *clients.Table) prometheus.Collector {
 			visit(list[i].Address.String(), &list[i])
 		}
 		visit(otherClients, &others)
-	})
+	}, nil)
 }

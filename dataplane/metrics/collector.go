@@ -13,14 +13,11 @@ import (
 
 // New makes a collector over the statistics of listeners.
 func New(stats func() []*dataplane.ListenerStats) prometheus.Collector {
-	c := newCollector(listenerSeries, func(visit func(string, *dataplane.ListenerStats)) {
+	return newCollector(listenerSeries, func(visit func(string, *dataplane.ListenerStats)) {
 		for _, s := range stats() {
 			visit(s.Name, s)
 		}
-	})
-	c.others = []*prometheus.Desc{infoDesc, versionDesc, refusedDesc, evictedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc}
-	c.more = collectListener
-	return c
+	}, collectListener, infoDesc, versionDesc, refusedDesc, evictedDesc, queueDesc, timeDesc, callSizeDesc, replySizeDesc)
 }
 
 var (
@@ -112,15 +109,15 @@ var listenerSeries = named("rdmad_", "listener", []series[dataplane.ListenerStat
 })
 
 // collectListener collects histograms and series with more labels than the listener.
-func collectListener(ch chan<- prometheus.Metric, name string, s *dataplane.ListenerStats) {
-	ch <- prometheus.MustNewConstMetric(infoDesc, prometheus.GaugeValue, 1, name, s.Provider, s.Address.String(), s.Service)
+func collectListener(to sink, name string, s *dataplane.ListenerStats) {
+	to.gauge(infoDesc, 1, name, s.Provider, s.Address.String(), s.Service)
 	for v, n := range s.Versions {
-		ch <- prometheus.MustNewConstMetric(versionDesc, prometheus.GaugeValue, float64(n), name, versionNames[v])
+		to.gauge(versionDesc, float64(n), name, versionNames[v])
 	}
-	reasons[dataplane.Refusal](ch, refusedDesc, s.Refusals[:], name)
-	reasons[connlimit.Reason](ch, evictedDesc, s.Evictions[:], name)
-	ch <- histogram.NewMetric(queueDesc, histogram.Seconds, &s.QueueTime, name)
-	ch <- histogram.NewMetric(timeDesc, histogram.Seconds, &s.ServiceTime, name)
-	ch <- histogram.NewMetric(callSizeDesc, histogram.Bytes, &s.CallSize, name)
-	ch <- histogram.NewMetric(replySizeDesc, histogram.Bytes, &s.ReplySize, name)
+	reasons[dataplane.Refusal](to, refusedDesc, s.Refusals[:], name)
+	reasons[connlimit.Reason](to, evictedDesc, s.Evictions[:], name)
+	to <- histogram.NewMetric(queueDesc, histogram.Seconds, &s.QueueTime, name)
+	to <- histogram.NewMetric(timeDesc, histogram.Seconds, &s.ServiceTime, name)
+	to <- histogram.NewMetric(callSizeDesc, histogram.Bytes, &s.CallSize, name)
+	to <- histogram.NewMetric(replySizeDesc, histogram.Bytes, &s.ReplySize, name)
 }

@@ -13,30 +13,17 @@ var (
 		"1 while clients can reach a listener, 0 while its device, port or address is gone.", listenerLabels...)
 )
 
-// conditionCollector collects the conditions of a registry.
-type conditionCollector struct{ *conditions.Registry }
-
 // NewConditions makes a collector of conditions.
-func NewConditions(r *conditions.Registry) prometheus.Collector { return conditionCollector{r} }
-
-// Describe implements prometheus.Collector.
-func (conditionCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- conditionDesc
-	ch <- healthyDesc
-}
-
-// Collect implements prometheus.Collector.
-func (c conditionCollector) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, on bool, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, truth(on), labels...)
-	}
-	all := c.List()
-	for i := range all {
-		for _, s := range conditions.Statuses {
-			gauge(conditionDesc, all[i].Status() == s, string(all[i].Kind()), all[i].Name, s.String())
+func NewConditions(r *conditions.Registry) prometheus.Collector {
+	return &group{[]*prometheus.Desc{conditionDesc, healthyDesc}, func(to sink) {
+		all := r.List()
+		for i := range all {
+			for _, s := range conditions.Statuses {
+				to.gauge(conditionDesc, truth(all[i].Status() == s), string(all[i].Kind()), all[i].Name, s.String())
+			}
+			if all[i].Kind() == conditions.Listener {
+				to.gauge(healthyDesc, truth(all[i].Reason != conditions.ListenerUnreachable && all[i].Status() != conditions.Failed), all[i].Name)
+			}
 		}
-		if all[i].Kind() == conditions.Listener {
-			gauge(healthyDesc, all[i].Reason != conditions.ListenerUnreachable && all[i].Status() != conditions.Failed, all[i].Name)
-		}
-	}
+	}}
 }

@@ -18,8 +18,10 @@ var (
 		"Time when a certificate expires, by the key that names its file. Of several certificates in a file, the first to expire.", "certificate")
 )
 
-// Reloads counts the reloads of the configuration file. It is a prometheus.Collector.
+// Reloads counts the reloads of the configuration file.
 type Reloads struct {
+	prometheus.Collector
+
 	mu         sync.Mutex
 	ok, failed uint64
 	last       bool
@@ -27,7 +29,11 @@ type Reloads struct {
 }
 
 // NewReloads makes counters without reloads. rdmad started at the given time.
-func NewReloads(start time.Time) *Reloads { return &Reloads{last: true, succeeded: start} }
+func NewReloads(start time.Time) *Reloads {
+	r := &Reloads{last: true, succeeded: start}
+	r.Collector = &group{[]*prometheus.Desc{reloadsDesc, reloadOKDesc, reloadTimeDesc}, r.collect}
+	return r
+}
 
 // Record counts a reload.
 func (r *Reloads) Record(now time.Time, err error) {
@@ -41,40 +47,23 @@ func (r *Reloads) Record(now time.Time, err error) {
 	}
 }
 
-// Describe implements prometheus.Collector.
-func (r *Reloads) Describe(ch chan<- *prometheus.Desc) {
-	ch <- reloadsDesc
-	ch <- reloadOKDesc
-	ch <- reloadTimeDesc
-}
-
-// Collect implements prometheus.Collector.
-func (r *Reloads) Collect(ch chan<- prometheus.Metric) {
+func (r *Reloads) collect(to sink) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ch <- prometheus.MustNewConstMetric(reloadsDesc, prometheus.CounterValue, float64(r.ok), "success")
-	ch <- prometheus.MustNewConstMetric(reloadsDesc, prometheus.CounterValue, float64(r.failed), "failure")
-	ch <- prometheus.MustNewConstMetric(reloadOKDesc, prometheus.GaugeValue, truth(r.last))
-	ch <- prometheus.MustNewConstMetric(reloadTimeDesc, prometheus.GaugeValue, seconds(r.succeeded))
+	to.counter(reloadsDesc, r.ok, "success")
+	to.counter(reloadsDesc, r.failed, "failure")
+	to.gauge(reloadOKDesc, truth(r.last))
+	to.gauge(reloadTimeDesc, seconds(r.succeeded))
 }
-
-// certificateCollector collects when certificates expire.
-type certificateCollector func() map[string]time.Time
 
 // NewCertificates makes a collector. expiry returns when certificates expire, by the key that
 // names their file.
 func NewCertificates(expiry func() map[string]time.Time) prometheus.Collector {
-	return certificateCollector(expiry)
-}
-
-// Describe implements prometheus.Collector.
-func (certificateCollector) Describe(ch chan<- *prometheus.Desc) { ch <- certificateDesc }
-
-// Collect implements prometheus.Collector.
-func (c certificateCollector) Collect(ch chan<- prometheus.Metric) {
-	for key, t := range c() {
-		ch <- prometheus.MustNewConstMetric(certificateDesc, prometheus.GaugeValue, seconds(t), key)
-	}
+	return &group{[]*prometheus.Desc{certificateDesc}, func(to sink) {
+		for key, t := range expiry() {
+			to.gauge(certificateDesc, seconds(t), key)
+		}
+	}}
 }
 
 func truth(v bool) float64 {

@@ -50,16 +50,13 @@ var connectorSeries = named("rdmad_connector_", "connector", []series[dataplane.
 
 // NewConnectors makes a collector over connectors.
 func NewConnectors(list func() []dataplane.ConnectorInfo) prometheus.Collector {
-	c := newCollector(connectorSeries, func(visit func(string, *dataplane.ConnectorInfo)) {
+	return newCollector(connectorSeries, func(visit func(string, *dataplane.ConnectorInfo)) {
 		for _, k := range list() {
 			visit(k.Name, &k)
 		}
-	})
-	c.others = []*prometheus.Desc{connectorInfoDesc, connectorRefusedDesc, connectorEvictedDesc}
-	c.more = func(ch chan<- prometheus.Metric, name string, k *dataplane.ConnectorInfo) {
-		ch <- prometheus.MustNewConstMetric(connectorInfoDesc, prometheus.GaugeValue, 1, name, k.Provider, k.Address.String(), k.Target)
-		reasons[dataplane.Refusal](ch, connectorRefusedDesc, k.Refusals[:], name)
-		reasons[connlimit.Reason](ch, connectorEvictedDesc, k.Evicted[:], name)
-	}
-	return c
+	}, func(to sink, name string, k *dataplane.ConnectorInfo) {
+		to.gauge(connectorInfoDesc, 1, name, k.Provider, k.Address.String(), k.Target)
+		reasons[dataplane.Refusal](to, connectorRefusedDesc, k.Refusals[:], name)
+		reasons[connlimit.Reason](to, connectorEvictedDesc, k.Evicted[:], name)
+	}, connectorInfoDesc, connectorRefusedDesc, connectorEvictedDesc)
 }

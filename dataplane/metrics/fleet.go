@@ -39,34 +39,25 @@ type Fleet struct {
 	Rollouts          map[string]int // the newest of each policy, by state; nil if it is not known
 }
 
-// fleetCollector collects the state that a function returns.
-type fleetCollector func() Fleet
-
 // NewFleet makes a collector of an rdmad that is in a fleet.
-func NewFleet(now func() Fleet) prometheus.Collector { return fleetCollector(now) }
-
-// Describe implements prometheus.Collector.
-func (fleetCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{fleetConnected, fleetAssigned, fleetApplied, fleetDrift, fleetLag, fleetErrors, fleetController, fleetNodes, fleetRollouts} {
-		ch <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c fleetCollector) Collect(ch chan<- prometheus.Metric) {
-	f := c()
-	for d, v := range map[*prometheus.Desc]float64{
-		fleetConnected: truth(f.Connected), fleetAssigned: float64(f.Assigned), fleetApplied: float64(f.Applied), fleetDrift: truth(f.Drift),
-		fleetLag: f.Lag.Seconds(), fleetController: truth(f.Controller),
-	} {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
-	}
-	for reason, n := range f.Errors {
-		ch <- prometheus.MustNewConstMetric(fleetErrors, prometheus.CounterValue, float64(n), reason)
-	}
-	for d, states := range map[*prometheus.Desc]map[string]int{fleetNodes: f.Nodes, fleetRollouts: f.Rollouts} {
-		for state, n := range states {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), state)
+func NewFleet(now func() Fleet) prometheus.Collector {
+	descs := []*prometheus.Desc{fleetConnected, fleetAssigned, fleetApplied, fleetDrift, fleetLag, fleetErrors, fleetController, fleetNodes, fleetRollouts}
+	return &group{descs, func(to sink) {
+		f := now()
+		to.gauge(fleetConnected, truth(f.Connected))
+		to.gauge(fleetAssigned, float64(f.Assigned))
+		to.gauge(fleetApplied, float64(f.Applied))
+		to.gauge(fleetDrift, truth(f.Drift))
+		to.gauge(fleetLag, f.Lag.Seconds())
+		to.gauge(fleetController, truth(f.Controller))
+		for reason, n := range f.Errors {
+			to.counter(fleetErrors, n, reason)
 		}
-	}
+		for state, n := range f.Nodes {
+			to.gauge(fleetNodes, float64(n), state)
+		}
+		for state, n := range f.Rollouts {
+			to.gauge(fleetRollouts, float64(n), state)
+		}
+	}}
 }

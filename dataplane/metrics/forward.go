@@ -9,11 +9,7 @@ import (
 // NewForward makes a collector over the services that forward. stats returns their counters
 // by service.
 func NewForward(stats func() map[string]forward.Stats) prometheus.Collector {
-	return newCollector(forwardSeries, func(visit func(string, *forward.Stats)) {
-		for name, s := range stats() {
-			visit(name, &s)
-		}
-	})
+	return newCollector(forwardSeries, ofServices(stats), nil)
 }
 
 // forwardSeries are the series of a service that forwards.

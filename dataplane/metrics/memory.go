@@ -19,30 +19,16 @@ var (
 		"Most memory of the process that the kernel has counted.")
 )
 
-// memory collects the memory of the process.
-type memory func() procmem.Usage
-
 // NewMemory makes a collector of the memory of the process.
-func NewMemory(usage func() procmem.Usage) prometheus.Collector { return memory(usage) }
-
-// Describe implements prometheus.Collector.
-func (m memory) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{processMemory, processMemoryLimit, processMemoryAsked, processGoLimit, processPeak} {
-		out <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (m memory) Collect(out chan<- prometheus.Metric) {
-	u := m()
-	gauge := func(d *prometheus.Desc, n int64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
-	}
-	gauge(processMemory, u.Mapped, "mapped")
-	gauge(processMemory, u.Go, "go")
-	gauge(processMemory, u.Other, "other")
-	gauge(processMemoryLimit, u.Limit.Bytes, u.Limit.Source)
-	gauge(processMemoryAsked, u.Limit.Asked)
-	gauge(processGoLimit, u.GoLimit)
-	gauge(processPeak, u.PeakResident)
+func NewMemory(usage func() procmem.Usage) prometheus.Collector {
+	return &group{[]*prometheus.Desc{processMemory, processMemoryLimit, processMemoryAsked, processGoLimit, processPeak}, func(to sink) {
+		u := usage()
+		to.gauge(processMemory, float64(u.Mapped), "mapped")
+		to.gauge(processMemory, float64(u.Go), "go")
+		to.gauge(processMemory, float64(u.Other), "other")
+		to.gauge(processMemoryLimit, float64(u.Limit.Bytes), u.Limit.Source)
+		to.gauge(processMemoryAsked, float64(u.Limit.Asked))
+		to.gauge(processGoLimit, float64(u.GoLimit))
+		to.gauge(processPeak, float64(u.PeakResident))
+	}}
 }

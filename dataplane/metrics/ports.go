@@ -23,16 +23,13 @@ var portSeries = named("rdmad_port_", "port", []series[connlimit.Table]{
 
 // NewPorts makes a collector for the connections of ports, by name.
 func NewPorts(tables map[string]*connlimit.Table) prometheus.Collector {
-	c := newCollector(portSeries, func(visit func(string, *connlimit.Table)) {
+	return newCollector(portSeries, func(visit func(string, *connlimit.Table)) {
 		for name, t := range tables {
 			visit(name, t)
 		}
-	})
-	c.others = []*prometheus.Desc{portRefused, portEvicted}
-	c.more = func(ch chan<- prometheus.Metric, name string, t *connlimit.Table) {
+	}, func(to sink, name string, t *connlimit.Table) {
 		s := t.Stats()
-		reasons[connlimit.Reason](ch, portRefused, s.Refused[:], name)
-		reasons[connlimit.Reason](ch, portEvicted, s.Evicted[:], name)
-	}
-	return c
+		reasons[connlimit.Reason](to, portRefused, s.Refused[:], name)
+		reasons[connlimit.Reason](to, portEvicted, s.Evicted[:], name)
+	}, portRefused, portEvicted)
 }

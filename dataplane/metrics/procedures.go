@@ -18,32 +18,19 @@ var (
 		"Time that a service took for a call, upstream and disk included, by procedure.", procedureLabels...)
 )
 
-// procedureCollector collects the counters of services by procedure.
-type procedureCollector func() map[string]*procedures.Table
-
 // NewProcedures makes a collector over services. tables returns their counters by service.
 func NewProcedures(tables func() map[string]*procedures.Table) prometheus.Collector {
-	return procedureCollector(tables)
-}
-
-// Describe implements prometheus.Collector.
-func (procedureCollector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- procedureCalls
-	ch <- procedureErrors
-	ch <- procedureTime
-}
-
-// Collect implements prometheus.Collector.
-func (c procedureCollector) Collect(ch chan<- prometheus.Metric) {
-	for service, t := range c() {
-		t.Each(func(s *procedures.Stats) {
-			labels := [...]string{service, s.Program, s.Version, s.Procedure, ""}
-			ch <- prometheus.MustNewConstMetric(procedureCalls, prometheus.CounterValue, float64(s.Time.Count), labels[:4]...)
-			for class, n := range s.Errors {
-				labels[4] = procedures.Class(class).String()
-				ch <- prometheus.MustNewConstMetric(procedureErrors, prometheus.CounterValue, float64(n), labels[:]...)
-			}
-			ch <- histogram.NewMetric(procedureTime, histogram.Seconds, s.Time, labels[:4]...)
-		})
-	}
+	return &group{[]*prometheus.Desc{procedureCalls, procedureErrors, procedureTime}, func(to sink) {
+		for service, t := range tables() {
+			t.Each(func(s *procedures.Stats) {
+				labels := [...]string{service, s.Program, s.Version, s.Procedure, ""}
+				to.counter(procedureCalls, s.Time.Count, labels[:4]...)
+				for class, n := range s.Errors {
+					labels[4] = procedures.Class(class).String()
+					to.counter(procedureErrors, n, labels[:]...)
+				}
+				to <- histogram.NewMetric(procedureTime, histogram.Seconds, s.Time, labels[:4]...)
+			})
+		}
+	}}
 }

@@ -40,48 +40,67 @@ func named[S any](prefix, label string, list []series[S]) []series[S] {
 	return list
 }
 
-// collector collects series of each S, by its name, and what more collects, with the
-// descriptions in others. It implements prometheus.Collector.
-type collector[S any] struct {
-	each   func(visit func(name string, s *S))
-	series []series[S]
-	others []*prometheus.Desc
-	more   func(ch chan<- prometheus.Metric, name string, s *S)
+// newCollector makes a collector of series of each S, by its name, and of what more, if not
+// nil, collects, with the descriptions in others.
+func newCollector[S any](list []series[S], each func(visit func(string, *S)), more func(to sink, name string, s *S), others ...*prometheus.Desc) prometheus.Collector {
+	for i := range list {
+		others = append(others, list[i].desc)
+	}
+	return &group{others, func(to sink) {
+		each(func(name string, s *S) {
+			for i := range list {
+				to <- prometheus.MustNewConstMetric(list[i].desc, list[i].kind, list[i].get(s), name)
+			}
+			if more != nil {
+				more(to, name, s)
+			}
+		})
+	}}
 }
 
-// newCollector makes a collector without others.
-func newCollector[S any](list []series[S], each func(visit func(string, *S))) *collector[S] {
-	return &collector[S]{each: each, series: list}
+// ofServices visits what a function returns by service.
+func ofServices[S any](stats func() map[string]S) func(visit func(string, *S)) {
+	return func(visit func(string, *S)) {
+		for name, s := range stats() {
+			visit(name, &s)
+		}
+	}
+}
+
+// group collects metrics that are not a number of each of several things. It implements
+// prometheus.Collector.
+type group struct {
+	descs   []*prometheus.Desc
+	collect func(sink)
 }
 
 // Describe implements prometheus.Collector.
-func (c *collector[S]) Describe(ch chan<- *prometheus.Desc) {
-	for i := range c.series {
-		ch <- c.series[i].desc
-	}
-	for _, d := range c.others {
+func (g *group) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range g.descs {
 		ch <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *collector[S]) Collect(ch chan<- prometheus.Metric) {
-	c.each(func(name string, s *S) {
-		for i := range c.series {
-			ch <- prometheus.MustNewConstMetric(c.series[i].desc, c.series[i].kind, c.series[i].get(s), name)
-		}
-		if c.more != nil {
-			c.more(ch, name, s)
-		}
-	})
+func (g *group) Collect(ch chan<- prometheus.Metric) { g.collect(ch) }
+
+// sink takes the metrics of a scrape.
+type sink chan<- prometheus.Metric
+
+func (s sink) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (s sink) counter(d *prometheus.Desc, n uint64, labels ...string) {
+	s <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 }
 
 // reasons sends counts by reason. name is the first label.
 func reasons[R interface {
 	~uint8
 	String() string
-}](ch chan<- prometheus.Metric, desc *prometheus.Desc, counts []uint64, name string) {
+}](to sink, desc *prometheus.Desc, counts []uint64, name string) {
 	for why, n := range counts {
-		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), name, R(why).String())
+		to.counter(desc, n, name, R(why).String())
 	}
 }

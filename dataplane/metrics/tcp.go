@@ -10,26 +10,17 @@ import (
 // NewTCP makes a collector over the services that are also served on TCP. stats returns
 // their counters by service.
 func NewTCP(stats func() map[string]rpctcp.Stats) prometheus.Collector {
-	c := newCollector(tcpSeries, func(visit func(string, *rpctcp.Stats)) {
-		for name, s := range stats() {
-			visit(name, &s)
-		}
-	})
-	c.others = []*prometheus.Desc{tcpRefusedDesc, tcpEvictedDesc}
-	c.more = func(ch chan<- prometheus.Metric, service string, s *rpctcp.Stats) {
-		reasons[connlimit.Reason](ch, tcpRefusedDesc, s.Refused[:], service)
-		reasons[connlimit.Reason](ch, tcpEvictedDesc, s.Evicted[:], service)
-	}
-	return c
+	return newCollector(tcpSeries, ofServices(stats), func(to sink, service string, s *rpctcp.Stats) {
+		reasons[connlimit.Reason](to, tcpRefusedDesc, s.Refused[:], service)
+		reasons[connlimit.Reason](to, tcpEvictedDesc, s.Evicted[:], service)
+	}, tcpRefusedDesc, tcpEvictedDesc)
 }
 
 var (
-	tcpReasonLabels = []string{"service", "reason"}
-
 	tcpRefusedDesc = define(isCounter, "rdmad_tcp_connections_refused_total",
-		"ONC RPC connections over TCP for which there was no place, by the limit that they were over.", tcpReasonLabels...)
+		"ONC RPC connections over TCP for which there was no place, by the limit that they were over.", "service", "reason")
 	tcpEvictedDesc = define(isCounter, "rdmad_tcp_connections_evicted_total",
-		"ONC RPC connections over TCP that were closed for being idle, by age or by the limit over which others needed their place.", tcpReasonLabels...)
+		"ONC RPC connections over TCP that were closed for being idle, by age or by the limit over which others needed their place.", "service", "reason")
 )
 
 // tcpSeries are the series of a service on TCP.
