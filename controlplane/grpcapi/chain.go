@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/dataplane/loglimit"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // chain is the interceptors of every call, the outermost first: the count of the
@@ -24,7 +26,7 @@ import (
 // ends streams that the client does not read. A panic is counted and logged like
 // any other error. One of the handler is recovered from within the gate, so that
 // the audit log has it, too.
-func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime time.Duration) (
+func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, sendTime time.Duration) (
 	[]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor,
 ) {
 	logger := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
@@ -49,6 +51,7 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime 
 			logging.UnaryServerInterceptor(logger, logOpts...),
 			recovery.UnaryServerInterceptor(recoverOpt),
 			g.unary,
+			e.unary,
 			recovery.UnaryServerInterceptor(recoverOpt),
 		}, []grpc.StreamServerInterceptor{
 			streamWork,
@@ -57,7 +60,7 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, sendTime 
 			recovery.StreamServerInterceptor(recoverOpt),
 			g.stream,
 			dropSlow(sendTime),
-			clientGone,
+			e.stream,
 			recovery.StreamServerInterceptor(recoverOpt),
 		}
 }
@@ -70,15 +73,39 @@ func withoutAddress(fields logging.Fields) logging.Fields {
 	return fields
 }
 
-// clientGone gives the end of a stream whose client went away, or whose time
-// is over, the code that it has to the client: handlers return their context's
-// error as it is, and the log would take that for a fault of ours.
-func clientGone(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	err := next(srv, ss)
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return status.FromContextError(err).Err()
+// edge makes statuses of the native errors of handlers. It refuses requests to the fleet
+// while there is none.
+type edge struct{ inFleet bool }
+
+func (e edge) status(method string, handle func() error) error {
+	switch {
+	case !strings.HasPrefix(method, "/"+rdmadv1.FleetService_ServiceDesc.ServiceName+"/"):
+		return toStatus(handle())
+	case !e.inFleet:
+		return errNoFleet
 	}
-	return err
+	return fleetStatus(handle())
+}
+
+func (e edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (res any, err error) {
+	err = e.status(info.FullMethod, func() error {
+		res, err = next(ctx, req)
+		return err
+	})
+	return res, err
+}
+
+// stream gives the end of a stream whose client went away, or whose time is over, the code
+// that it has to the client: handlers return their context's error as it is, and the log
+// would take that for a fault of ours.
+func (e edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return e.status(info.FullMethod, func() error {
+		err := next(srv, ss)
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			return status.FromContextError(err).Err()
+		}
+		return err
+	})
 }
 
 // level makes what operators do wrong visible, what they do right quiet, and

@@ -42,12 +42,12 @@ func (s *configurationService) ExportConfiguration(_ context.Context, req *rdmad
 	d := s.store.Dump()
 	c, err := configfile.InForce(&d)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	left := append(all.LeftOut, withoutListener(c, &all.All)...)
 	text, err := c.WriteAll(fileFormats[req.GetFormat()], &all.All, &all.Limits)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	return &rdmadv1.ExportConfigurationResponse{Text: string(text), Revision: d.Revision, LeftOut: left}, nil
 }

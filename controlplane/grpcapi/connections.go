@@ -86,7 +86,7 @@ func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetCon
 	}
 	info, err := s.plane.Connection(req.GetId())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	res := &rdmadv1.GetConnectionResponse{
 		Connection: connection(&info),
@@ -114,17 +114,14 @@ func (s *connectionService) DrainConnection(ctx context.Context, req *rdmadv1.Dr
 	var cut *dataplane.CutError
 	err := s.plane.DrainConnection(ctx, req.GetId())
 	if err != nil && !errors.As(err, &cut) {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	return &rdmadv1.DrainConnectionResponse{Cut: cut != nil}, nil
 }
 
 // CloseConnection implements rdmadv1.ConnectionServiceServer.
 func (s *connectionService) CloseConnection(_ context.Context, req *rdmadv1.CloseConnectionRequest) (*rdmadv1.CloseConnectionResponse, error) {
-	if err := s.plane.CloseConnection(req.GetId()); err != nil {
-		return nil, toStatus(err)
-	}
-	return &rdmadv1.CloseConnectionResponse{}, nil
+	return &rdmadv1.CloseConnectionResponse{}, s.plane.CloseConnection(req.GetId())
 }
 
 // connection is the one place where a connection becomes protobuf.

@@ -55,20 +55,14 @@ func connectorMessage(c *manager.ConnectorInfo) *rdmadv1.Connector {
 
 // AddConnector implements rdmadv1.ConnectorServiceServer.
 func (s *connectorService) AddConnector(ctx context.Context, req *rdmadv1.AddConnectorRequest) (*rdmadv1.AddConnectorResponse, error) {
-	info, err := add(ctx, "connector", s.manager.Connectors, req, spec.Connector{Provider: defaultProvider})
-	if err != nil {
-		return nil, err
-	}
-	return &rdmadv1.AddConnectorResponse{Connector: connectorMessage(info)}, nil
+	m, err := add(ctx, "connector", s.manager.Connectors, req, spec.Connector{Provider: defaultProvider}, connectorMessage)
+	return &rdmadv1.AddConnectorResponse{Connector: m}, err
 }
 
 // UpdateConnector implements rdmadv1.ConnectorServiceServer.
 func (s *connectorService) UpdateConnector(ctx context.Context, req *rdmadv1.UpdateConnectorRequest) (*rdmadv1.UpdateConnectorResponse, error) {
-	info, _, err := update(ctx, "connector", s.manager.Connectors, req, false)
-	if err != nil {
-		return nil, err
-	}
-	return &rdmadv1.UpdateConnectorResponse{Connector: connectorMessage(info)}, nil
+	m, _, err := update(ctx, "connector", s.manager.Connectors, req, false, connectorMessage)
+	return &rdmadv1.UpdateConnectorResponse{Connector: m}, err
 }
 
 // RemoveConnector implements rdmadv1.ConnectorServiceServer.

@@ -69,7 +69,7 @@ func (s *diagnosticsService) Capture(req *rdmadv1.CaptureRequest, stream grpc.Se
 		c := &capture{stream: stream}
 		var err error
 		if c.out, err = pcap.NewWriter(&c.file, s.version); err != nil {
-			return toStatus(err)
+			return err
 		}
 		return c.run(stream.Context(), w)
 	})
@@ -96,7 +96,7 @@ func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, begin beginning, send
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT, "limit", fmt.Sprint(trace.MaxWatchers))
 	}
 	if err != nil {
-		return toStatus(err)
+		return err
 	}
 	defer w.Close()
 	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error { return send(w, judge) })
@@ -111,10 +111,10 @@ func (s *diagnosticsService) filter(f *rdmadv1.TraceFilter) (out trace.Filter, e
 	known := func(l dataplane.ListenerInfo) bool { return l.Name == out.Listener }
 	connector := func(c dataplane.ConnectorInfo) bool { return c.Name == out.Listener }
 	if out.Listener != "" && !slices.ContainsFunc(s.plane.Listeners(), known) && !slices.ContainsFunc(s.plane.Connectors(), connector) {
-		return out, toStatus(fmt.Errorf("listener %s: %w", out.Listener, dataplane.ErrNotFound))
+		return out, fmt.Errorf("listener %s: %w", out.Listener, dataplane.ErrNotFound)
 	}
 	if id := s.plane.Tracing().Missing(&out); id != "" {
-		return out, toStatus(fmt.Errorf("connection %s: %w", id, dataplane.ErrNotFound))
+		return out, fmt.Errorf("connection %s: %w", id, dataplane.ErrNotFound)
 	}
 	return out, nil
 }
@@ -157,7 +157,7 @@ func (c *capture) run(ctx context.Context, w *trace.Watcher) error {
 		}
 		c.dropped = e.Dropped
 		if err := c.out.Write(e); err != nil {
-			return toStatus(err)
+			return err
 		}
 		if c.file.Len() >= flushAt {
 			if err := c.flush(); err != nil {
@@ -170,7 +170,7 @@ func (c *capture) run(ctx context.Context, w *trace.Watcher) error {
 // flush sends whole blocks.
 func (c *capture) flush() error {
 	if err := c.out.Flush(); err != nil {
-		return toStatus(err)
+		return err
 	}
 	if c.file.Len() == 0 {
 		return nil

@@ -1,7 +1,6 @@
 package grpcapi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,32 +22,14 @@ const (
 	maxEndpoints    = 1000 // of one answer
 )
 
-// paged is a request for a page.
-type paged interface {
-	GetPageSize() uint32
-	GetPageToken() string
-}
-
 // page makes messages of the infos that a request asks for, and the token of the
 // page after.
-func page[S spec.Named, L, M any](req paged, what string, set manager.Set[S, L], message func(*manager.Info[S, L]) M) (out []M, next string, err error) {
-	after, err := afterToken(req.GetPageToken(), what)
-	if err != nil {
-		return nil, "", err
-	}
-	size, last := cmp.Or(int(req.GetPageSize()), maxEndpoints), ""
-	all := set.List()
+func page[S spec.Named, L, M any](req pageRequest, what string, set manager.Set[S, L], message func(*manager.Info[S, L]) M) (out []M, next string, err error) {
+	all, next, err := pageOf(set.List(), req, maxEndpoints, what, func(i manager.Info[S, L]) string { return i.Spec.Called() })
 	for i := range all {
-		name := all[i].Spec.Called()
-		if name <= after {
-			continue
-		}
-		if len(out) == size {
-			return out, pageToken(last, what), nil
-		}
-		out, last = append(out, message(&all[i])), name
+		out = append(out, message(&all[i]))
 	}
-	return out, "", nil
+	return out, next, err
 }
 
 // find looks a name up.
@@ -56,22 +37,22 @@ func find[S spec.Named, L any](what string, set manager.Set[S, L], name string) 
 	all := set.List()
 	i := slices.IndexFunc(all, func(i manager.Info[S, L]) bool { return i.Spec.Called() == name })
 	if i < 0 {
-		return nil, toStatus(fmt.Errorf("%s %s: %w", what, name, dataplane.ErrNotFound))
+		return nil, fmt.Errorf("%s %s: %w", what, name, dataplane.ErrNotFound)
 	}
 	return &all[i], nil
 }
 
-// add adds what a request says to what want has already.
-func add[S spec.Named, L any](ctx context.Context, what string, set manager.Set[S, L], req proto.Message, want S) (*manager.Info[S, L], error) {
+// add adds what a request says to what want has already, and makes a message of it.
+func add[S spec.Named, L, M any](ctx context.Context, what string, set manager.Set[S, L], req proto.Message, want S, message func(*manager.Info[S, L]) M) (m M, err error) {
 	if err := readSpec(req, &want); err != nil {
-		return nil, err
+		return m, err
 	}
 	info, err := set.Add(ctx, want)
 	if err != nil {
-		return nil, toStatus(err)
+		return m, err
 	}
 	audit.Note(ctx, "", auditText(what, &info), 0)
-	return &info, nil
+	return message(&info), nil
 }
 
 // updating is a request to change something.
@@ -84,30 +65,30 @@ type updating interface {
 }
 
 // update changes the fields of a specification that the mask of a request names, or that the
-// request has.
-func update[S spec.Named, L any](ctx context.Context, what string, set manager.Set[S, L], req updating, end bool) (*manager.Info[S, L], int, error) {
+// request has. It makes a message of the result.
+func update[S spec.Named, L, M any](ctx context.Context, what string, set manager.Set[S, L], req updating, end bool, message func(*manager.Info[S, L]) M) (m M, ended int, err error) {
 	var given S
 	if err := readSpec(req, &given); err != nil {
-		return nil, 0, err
+		return m, 0, err
 	}
 	before, err := find(what, set, req.GetName())
 	if err != nil {
-		return nil, 0, err
+		return m, 0, err
 	}
 	fields := changeable(req, &before.Spec)
 	change, err := fields.named("update_mask", req.GetUpdateMask().GetPaths())
 	if err != nil {
-		return nil, 0, err
+		return m, 0, err
 	}
 	unset, err := fields.named("unset", req.GetUnset())
 	if err != nil {
-		return nil, 0, err
+		return m, 0, err
 	}
 	if len(change) == 0 {
 		change = fields.given(req)
 	}
 	if len(change)+len(unset) == 0 {
-		return nil, 0, invalidField("update_mask", "nothing to change")
+		return m, 0, invalidField("update_mask", "nothing to change")
 	}
 	o := manager.UpdateOptions{EndDenied: end, Drain: drainTime(req.GetDeadline())}
 	if len(unset) > 0 {
@@ -115,10 +96,10 @@ func update[S spec.Named, L any](ctx context.Context, what string, set manager.S
 	}
 	info, ended, err := set.Update(ctx, req.GetName(), func(s *S) { spec.Copy(s, &given, change.has) }, o)
 	if err != nil {
-		return nil, 0, toStatus(err)
+		return m, 0, err
 	}
 	audit.Note(ctx, auditText(what, before), auditText(what, &info), 0)
-	return &info, ended, nil
+	return message(&info), ended, nil
 }
 
 // removal is a request to remove something.
@@ -134,7 +115,7 @@ func remove[S spec.Named, L any](ctx context.Context, what string, set manager.S
 	}
 	r, err := set.Remove(req.GetName(), drainTime(req.GetDeadline()))
 	if err != nil {
-		return 0, 0, toStatus(err)
+		return 0, 0, err
 	}
 	audit.Note(ctx, auditText(what, before), "", 0)
 	return uint32(r.Drained), uint32(r.Cut), nil

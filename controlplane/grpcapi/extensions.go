@@ -30,11 +30,11 @@ const extensionPrefix = "extensions."
 func (s *extensionService) ListExtensions(_ context.Context, req *rdmadv1.ListExtensionsRequest) (*rdmadv1.ListExtensionsResponse, error) {
 	scope, err := settings.ParseScope(req.GetScope())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	view, err := s.store.Get(scope)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	res := &rdmadv1.ListExtensionsResponse{Revision: view.Revision}
 	used := s.used(scope)
@@ -100,7 +100,7 @@ type turning interface {
 func (s *extensionService) turn(ctx context.Context, on bool, req turning, expected *uint32) (desired.Result, error) {
 	scope, err := settings.ParseScope(req.GetScope())
 	if err != nil {
-		return desired.Result{}, toStatus(err)
+		return desired.Result{}, err
 	}
 	c := settings.Change{Scope: scope, Expected: expected}
 	for _, name := range req.GetNames() {
@@ -114,7 +114,7 @@ func (s *extensionService) turn(ctx context.Context, on bool, req turning, expec
 		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(), Actor: actor(ctx),
 	})
 	if err != nil {
-		return desired.Result{}, toStatus(err)
+		return desired.Result{}, err
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
 	return result, nil

@@ -52,12 +52,9 @@ var errNoFleet = status.Error(codes.FailedPrecondition, "this rdmad is not in a 
 
 // ListNodes implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ListNodes(ctx context.Context, req *rdmadv1.ListNodesRequest) (*rdmadv1.ListNodesResponse, error) {
-	if s.fleet == nil {
-		return nil, errNoFleet
-	}
 	all, problems, err := s.fleet.AllNodes(ctx)
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	res := &rdmadv1.ListNodesResponse{}
 	all, res.NextPageToken, err = pageOf(all, req, maxNodes, "fleet nodes", func(n *fleet.Node) string { return n.Name })
@@ -77,23 +74,14 @@ func (s *fleetService) ListNodes(ctx context.Context, req *rdmadv1.ListNodesRequ
 
 // RemoveNode implements rdmadv1.FleetServiceServer.
 func (s *fleetService) RemoveNode(ctx context.Context, req *rdmadv1.RemoveNodeRequest) (*rdmadv1.RemoveNodeResponse, error) {
-	if s.fleet == nil {
-		return nil, errNoFleet
-	}
-	if err := s.fleet.RemoveNode(ctx, req.GetName()); err != nil {
-		return nil, fleetStatus(err)
-	}
-	return &rdmadv1.RemoveNodeResponse{}, nil
+	return &rdmadv1.RemoveNodeResponse{}, s.fleet.RemoveNode(ctx, req.GetName())
 }
 
 // ListPolicies implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ListPolicies(ctx context.Context, req *rdmadv1.ListPoliciesRequest) (*rdmadv1.ListPoliciesResponse, error) {
-	if s.fleet == nil {
-		return nil, errNoFleet
-	}
 	all, err := s.fleet.Newest(ctx)
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	res := &rdmadv1.ListPoliciesResponse{}
 	all, res.NextPageToken, err = pageOf(all, req, maxPolicies, "fleet policies", func(r *fleet.Revision) string { return r.Name })
@@ -108,12 +96,9 @@ func (s *fleetService) ListPolicies(ctx context.Context, req *rdmadv1.ListPolici
 
 // ApplyPolicy implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ApplyPolicy(ctx context.Context, req *rdmadv1.ApplyPolicyRequest) (*rdmadv1.ApplyPolicyResponse, error) {
-	if s.fleet == nil {
-		return nil, errNoFleet
-	}
 	p, err := fleetproto.Policy(req.GetPolicy())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	names, rollout, err := s.begin(ctx, p, req.GetPolicy().GetComment(), req, req.GetDryRun())
 	if err != nil {
@@ -125,7 +110,7 @@ func (s *fleetService) ApplyPolicy(ctx context.Context, req *rdmadv1.ApplyPolicy
 	}
 	all, err := s.fleet.DryRun(ctx, &fleet.Revision{Policy: *p, Revision: rollout.Revision})
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	for _, e := range all {
 		res.Effects = append(res.Effects, fleetproto.EffectsMessage(e))
@@ -135,16 +120,13 @@ func (s *fleetService) ApplyPolicy(ctx context.Context, req *rdmadv1.ApplyPolicy
 
 // ListHistory implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ListHistory(ctx context.Context, req *rdmadv1.ListHistoryRequest) (*rdmadv1.ListHistoryResponse, error) {
-	if s.fleet == nil {
-		return nil, errNoFleet
-	}
 	before, err := sequenceAfter(req.GetPageToken(), "fleet history")
 	if err != nil {
 		return nil, err
 	}
 	all, more, err := s.fleet.History(ctx, before, cmp.Or(int(req.GetPageSize()), auditPage))
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	res := &rdmadv1.ListHistoryResponse{}
 	for _, e := range all {
@@ -168,28 +150,31 @@ func (s *fleetService) begin(ctx context.Context, p *fleet.Policy, comment strin
 	if !req.GetAtOnce() {
 		var err error
 		if plan, err = fleetproto.Plan(req.GetPlan()); err != nil {
-			return nil, nil, toStatus(err)
+			return nil, nil, err
 		}
 	} else if req.GetPlan() != nil {
 		return nil, nil, invalidField("plan", "has no meaning for a policy that all nodes get at once")
 	}
 	names, err := s.fleet.Selected(ctx, p.Selector)
 	if err != nil {
-		return nil, nil, fleetStatus(err)
+		return nil, nil, err
 	}
 	r := fleet.Revision{Policy: *p, Author: actor(ctx).Name, Comment: comment, Time: time.Now().UTC().Truncate(time.Second)}
 	rollout, err := s.fleet.Apply(ctx, r, plan, dry)
 	if err != nil {
-		return nil, nil, fleetStatus(err)
+		return nil, nil, err
 	}
 	return names, rollout, nil
 }
 
 // fleetStatus turns an error of the fleet into a status. One that it doesn't know is of etcd.
 func fleetStatus(err error) error {
+	if _, done := status.FromError(err); done {
+		return err // nil too
+	}
 	switch {
 	case errors.As(err, new(*settings.InvalidError)), errors.As(err, new(*settings.LimitError)):
-		return toStatus(err)
+		return err
 	case errors.As(err, new(*store.NoNodeError)):
 		return status.Error(codes.NotFound, err.Error())
 	case errors.As(err, new(*fleet.ConflictError)), errors.As(err, new(*fleet.ActiveError)), errors.As(err, new(*fleet.StateError)), errors.As(err, new(*store.UpError)):

@@ -16,9 +16,6 @@ import (
 
 // WatchNodes implements rdmadv1.FleetServiceServer.
 func (s *fleetService) WatchNodes(req *rdmadv1.WatchNodesRequest, stream grpc.ServerStreamingServer[rdmadv1.WatchNodesResponse]) error {
-	if s.fleet == nil {
-		return errNoFleet
-	}
 	from, err := position(req.GetResumeToken())
 	if err != nil {
 		return err

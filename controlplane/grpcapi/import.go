@@ -68,7 +68,7 @@ func (s *configurationService) ImportConfiguration(ctx context.Context, req *rdm
 		Options: desired.Options{DryRun: req.GetDryRun(), Expected: req.ExpectedRevision, Actor: actor(ctx), Comment: req.GetComment()},
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	res := &rdmadv1.ImportConfigurationResponse{
 		Revision: done.Settings.Revision, Settings: changes(&done.Settings.Step), Effects: effects(done.Settings.Effects), Kept: done.Kept,

@@ -90,7 +90,7 @@ func takeLimits(l *spec.Limits, m *rdmadv1.Limits, fields selection) {
 func limitsStatus(err error) error {
 	mistakes := mistakesIn(err)
 	if mistakes == nil {
-		return toStatus(err)
+		return err
 	}
 	all := limitFields()
 	fields := make([]*errdetails.BadRequest_FieldViolation, len(mistakes))

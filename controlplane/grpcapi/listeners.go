@@ -50,20 +50,14 @@ func listener(l *manager.ListenerInfo) *rdmadv1.Listener {
 
 // AddListener implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) AddListener(ctx context.Context, req *rdmadv1.AddListenerRequest) (*rdmadv1.AddListenerResponse, error) {
-	info, err := add(ctx, "listener", s.manager.Listeners, req, spec.Listener{Provider: defaultProvider})
-	if err != nil {
-		return nil, err
-	}
-	return &rdmadv1.AddListenerResponse{Listener: listener(info)}, nil
+	m, err := add(ctx, "listener", s.manager.Listeners, req, spec.Listener{Provider: defaultProvider}, listener)
+	return &rdmadv1.AddListenerResponse{Listener: m}, err
 }
 
 // UpdateListener implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) UpdateListener(ctx context.Context, req *rdmadv1.UpdateListenerRequest) (*rdmadv1.UpdateListenerResponse, error) {
-	info, ended, err := update(ctx, "listener", s.manager.Listeners, req, req.GetDisconnect())
-	if err != nil {
-		return nil, err
-	}
-	return &rdmadv1.UpdateListenerResponse{Listener: listener(info), Disconnected: uint32(ended)}, nil
+	m, ended, err := update(ctx, "listener", s.manager.Listeners, req, req.GetDisconnect(), listener)
+	return &rdmadv1.UpdateListenerResponse{Listener: m, Disconnected: uint32(ended)}, err
 }
 
 // RemoveListener implements rdmadv1.ListenerServiceServer.
@@ -103,26 +97,20 @@ func (s *listenerService) AddService(ctx context.Context, req *rdmadv1.AddServic
 	if n := req.GetNfs(); n != nil && n.GetPath() != "" && !strings.HasPrefix(n.GetPath(), "/") {
 		return nil, invalidField("nfs.path", "must be absolute: rdmad's working directory is not yours")
 	}
-	info, err := add(ctx, "service", s.manager.Services, req, spec.Service{})
-	if err != nil {
-		return nil, err
-	}
-	return &rdmadv1.AddServiceResponse{Service: service(info)}, nil
+	m, err := add(ctx, "service", s.manager.Services, req, spec.Service{}, service)
+	return &rdmadv1.AddServiceResponse{Service: m}, err
 }
 
 // UpdateService implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) UpdateService(ctx context.Context, req *rdmadv1.UpdateServiceRequest) (*rdmadv1.UpdateServiceResponse, error) {
-	info, _, err := update(ctx, "service", s.manager.Services, req, false)
-	if err != nil {
-		return nil, err
-	}
-	return &rdmadv1.UpdateServiceResponse{Service: service(info)}, nil
+	m, _, err := update(ctx, "service", s.manager.Services, req, false, service)
+	return &rdmadv1.UpdateServiceResponse{Service: m}, err
 }
 
 // RemoveService implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) RemoveService(ctx context.Context, req *rdmadv1.RemoveServiceRequest) (*rdmadv1.RemoveServiceResponse, error) {
 	if _, err := s.manager.Services.Remove(req.GetName(), drainTime(req.GetDeadline())); err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	audit.Note(ctx, "service "+req.GetName(), "", 0)
 	return &rdmadv1.RemoveServiceResponse{}, nil

@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -20,7 +21,7 @@ func (s *settingsService) ConfirmSettings(ctx context.Context, req *rdmadv1.Conf
 		revision = p.Revision
 	}
 	if err := s.store.Confirm(revision); err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	audit.Note(ctx, "unconfirmed", "confirmed", revision)
 	return &rdmadv1.ConfirmSettingsResponse{Revision: revision}, nil
@@ -31,18 +32,11 @@ const defaultPage = 100
 
 // ListRevisions implements rdmadv1.SettingsServiceServer.
 func (s *settingsService) ListRevisions(_ context.Context, req *rdmadv1.ListRevisionsRequest) (*rdmadv1.ListRevisionsResponse, error) {
-	after, err := afterToken(req.GetPageToken(), "revisions")
+	before, err := sequenceAfter(req.GetPageToken(), "revisions")
 	if err != nil {
 		return nil, err
 	}
-	before, err := strconv.ParseUint(after, 10, 32)
-	if err != nil && after != "" {
-		return nil, invalidField("page_token", "is not one that this request got before; begin again without it")
-	}
-	size := int(req.GetPageSize())
-	if size == 0 {
-		size = defaultPage
-	}
+	size := cmp.Or(int(req.GetPageSize()), defaultPage)
 	entries := s.store.History(uint32(before), size+1) // one more says that there is more
 	res := &rdmadv1.ListRevisionsResponse{}
 	if len(entries) > size {
@@ -61,7 +55,7 @@ func (s *settingsService) RollbackSettings(ctx context.Context, req *rdmadv1.Rol
 		DryRun: req.GetDryRun(), Expected: req.ExpectedRevision, Actor: actor(ctx), Comment: req.GetComment(),
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
 	return &rdmadv1.RollbackSettingsResponse{
@@ -73,7 +67,7 @@ func (s *settingsService) RollbackSettings(ctx context.Context, req *rdmadv1.Rol
 func (s *settingsService) WatchSettings(_ *rdmadv1.WatchSettingsRequest, stream grpc.ServerStreamingServer[rdmadv1.WatchSettingsResponse]) error {
 	w, err := s.store.Watch()
 	if err != nil {
-		return toStatus(err)
+		return err
 	}
 	defer w.Close()
 	// The client knows from the header that nothing is missed from now on.
@@ -88,7 +82,7 @@ func (s *settingsService) WatchSettings(_ *rdmadv1.WatchSettingsRequest, stream 
 					return err
 				}
 			case <-w.Done():
-				return toStatus(w.Err())
+				return w.Err()
 			case <-stream.Context().Done():
 				return status.FromContextError(stream.Context().Err()).Err()
 			}

@@ -20,9 +20,6 @@ const rolloutPage = 100 // rollouts of one answer, when the request says nothing
 
 // ListRollouts implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ListRollouts(ctx context.Context, req *rdmadv1.ListRolloutsRequest) (*rdmadv1.ListRolloutsResponse, error) {
-	if s.fleet == nil {
-		return nil, errNoFleet
-	}
 	after, err := afterToken(req.GetPageToken(), "rollouts", req.GetPolicy())
 	if err != nil {
 		return nil, err
@@ -35,7 +32,7 @@ func (s *fleetService) ListRollouts(ctx context.Context, req *rdmadv1.ListRollou
 	}
 	all, err := s.fleet.AllRollouts(ctx, req.GetPolicy())
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	slices.SortFunc(all, func(a, b *fleet.Rollout) int { return byPolicy(a.Ref, b.Ref) })
 	res, size := &rdmadv1.ListRolloutsResponse{}, cmp.Or(int(req.GetPageSize()), rolloutPage)
@@ -59,9 +56,6 @@ func byPolicy(a, b fleet.Ref) int {
 
 // rolloutRef is the rollout that a request names.
 func (s *fleetService) rolloutRef(id string) (fleet.Ref, error) {
-	if s.fleet == nil {
-		return fleet.Ref{}, errNoFleet
-	}
 	ref, err := fleetproto.Ref(id)
 	if err != nil {
 		return ref, invalidField("id", err.Error())
@@ -77,7 +71,7 @@ func (s *fleetService) GetRollout(ctx context.Context, req *rdmadv1.GetRolloutRe
 	}
 	r, err := s.fleet.Rollout(ctx, ref)
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	return &rdmadv1.GetRolloutResponse{Rollout: fleetproto.RolloutMessage(r)}, nil
 }
@@ -109,7 +103,7 @@ func (s *fleetService) change(ctx context.Context, id string, change func(r *fle
 		return change(r, actor(ctx).Name, time.Now().UTC().Truncate(time.Second))
 	})
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	return fleetproto.RolloutMessage(r), nil
 }
@@ -134,16 +128,13 @@ func (s *fleetService) AbortRollout(ctx context.Context, req *rdmadv1.AbortRollo
 
 // RollbackPolicy implements rdmadv1.FleetServiceServer.
 func (s *fleetService) RollbackPolicy(ctx context.Context, req *rdmadv1.RollbackPolicyRequest) (*rdmadv1.RollbackPolicyResponse, error) {
-	if s.fleet == nil {
-		return nil, errNoFleet
-	}
 	ref := fleet.Ref{Policy: req.GetPolicy(), Revision: req.GetRevision()}
 	if text := fleet.NameProblem(ref.Policy); text != "" {
 		return nil, invalidField("policy", text)
 	}
 	earlier, err := s.fleet.Policy(ctx, ref)
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	comment := cmp.Or(req.GetComment(), fmt.Sprintf("rollback to %d", ref.Revision))
 	names, rollout, err := s.begin(ctx, &earlier.Policy, comment, req, false)
@@ -155,19 +146,16 @@ func (s *fleetService) RollbackPolicy(ctx context.Context, req *rdmadv1.Rollback
 
 // ListPolicyRevisions implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ListPolicyRevisions(ctx context.Context, req *rdmadv1.ListPolicyRevisionsRequest) (*rdmadv1.ListPolicyRevisionsResponse, error) {
-	if s.fleet == nil {
-		return nil, errNoFleet
-	}
 	if text := fleet.NameProblem(req.GetPolicy()); text != "" {
 		return nil, invalidField("policy", text)
 	}
 	all, err := s.fleet.Versions(ctx, req.GetPolicy())
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	rollouts, err := s.fleet.AllRollouts(ctx, req.GetPolicy())
 	if err != nil {
-		return nil, fleetStatus(err)
+		return nil, err
 	}
 	states := make(map[uint32]rdmadv1.FleetRollout_State)
 	for _, r := range rollouts {

@@ -178,7 +178,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.LogLevel = loglevel.New(loglevel.Setting{Level: slog.LevelInfo, Origin: loglevel.Default})
 	}
 	g := &gate{limiter: auth.NewLimiter(access.Rate), validator: validator}
-	unary, stream := chain(metrics, cfg.Logger, g, access.SendTime)
+	unary, stream := chain(metrics, cfg.Logger, g, edge{cfg.Fleet != nil}, access.SendTime)
 	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Places, nil, cfg.Logger}
 	if access.Certificates == nil {
 		door.local = access.Policy.Local

@@ -20,15 +20,15 @@ type settingsService struct {
 func (s *settingsService) GetSettings(_ context.Context, req *rdmadv1.GetSettingsRequest) (*rdmadv1.GetSettingsResponse, error) {
 	scope, err := settings.ParseScope(req.GetScope())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	view, err := s.store.Get(scope)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	shown, err := choose(&view.Values, req.GetKeys())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	res := &rdmadv1.GetSettingsResponse{
 		Revision: view.Revision,
@@ -66,13 +66,13 @@ func noSetting(field, name string) error {
 func (s *settingsService) SetSettings(ctx context.Context, req *rdmadv1.SetSettingsRequest) (*rdmadv1.SetSettingsResponse, error) {
 	change, err := toChange(req)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	result, err := s.store.Set(change, desired.Options{
 		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(), Actor: actor(ctx), Comment: req.GetComment(),
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
 	res := &rdmadv1.SetSettingsResponse{
@@ -88,15 +88,15 @@ func (s *settingsService) SetSettings(ctx context.Context, req *rdmadv1.SetSetti
 func (s *settingsService) ExplainSetting(_ context.Context, req *rdmadv1.ExplainSettingRequest) (*rdmadv1.ExplainSettingResponse, error) {
 	scope, err := settings.ParseScope(req.GetScope())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	k, ok := settings.ParseKey(req.GetKey())
 	if !ok {
-		return nil, toStatus(noSetting("key", req.GetKey()))
+		return nil, noSetting("key", req.GetKey())
 	}
 	said, err := s.store.Explain(scope, k)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	row := k.Row()
 	res := &rdmadv1.ExplainSettingResponse{

@@ -14,13 +14,13 @@ func (s *settingsService) ExportSettings(context.Context, *rdmadv1.ExportSetting
 	d := s.store.Dump()
 	base, err := settings.ParseValues(d.Base)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	res := &rdmadv1.ExportSettingsResponse{Revision: d.Revision, Base: settingsproto.Message(&base)}
 	for _, scope := range d.Scopes {
 		v, err := settings.ParseValues(scope.Values)
 		if err != nil {
-			return nil, toStatus(err)
+			return nil, err
 		}
 		res.Scopes = append(res.Scopes, &rdmadv1.ScopeSettings{Scope: scope.Scope, Settings: settingsproto.Message(&v)})
 	}
@@ -39,7 +39,7 @@ func (s *settingsService) ImportSettings(ctx context.Context, req *rdmadv1.Impor
 		DryRun: req.GetDryRun(), Expected: req.ExpectedRevision, Actor: actor(ctx), Comment: req.GetComment(),
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
 	res := &rdmadv1.ImportSettingsResponse{

@@ -21,7 +21,7 @@ func (s *connectionService) WatchConnections(req *rdmadv1.WatchConnectionsReques
 	}
 	w, err := s.hub.Watch()
 	if err != nil {
-		return toStatus(err)
+		return err
 	}
 	defer w.Close()
 	// The client knows from the header that nothing is missed from now on.
@@ -62,7 +62,7 @@ func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
 				return err
 			}
 		case <-w.Done():
-			return toStatus(w.Err())
+			return w.Err()
 		case <-v.stream.Context().Done():
 			return status.FromContextError(v.stream.Context().Err()).Err()
 		}
