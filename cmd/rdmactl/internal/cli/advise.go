@@ -83,9 +83,9 @@ func adviceTable(res *rdmadv1.AdviseSettingsResponse, scope string) *output.Tabl
 	}}
 	for _, a := range res.GetAdvice() {
 		t.Cells(output.Cell{Text: strings.Join(a.GetAssignments(), " ")},
-			output.Cell{Text: count(a.GetRdmaOperationsSaved())},
-			output.Cell{Text: count(a.GetRegistrationsSaved())},
-			output.Cell{Text: count(a.GetMemoryAdded())},
+			output.Cell{Text: output.Count(a.GetRdmaOperationsSaved())},
+			output.Cell{Text: output.Count(a.GetRegistrationsSaved())},
+			output.Cell{Text: output.Count(a.GetMemoryAdded())},
 			output.Cell{Text: a.GetOutcome().String(), Colour: outcomeColours[a.GetOutcome()]},
 			output.Cell{Text: a.GetReason()})
 	}

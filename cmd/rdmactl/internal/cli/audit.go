@@ -53,26 +53,28 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 }
 
 func auditTable(all []*rdmadv1.AuditEntry) *output.Table {
-	t := &output.Table{Columns: []output.Column{
-		{Name: "TIME"},
-		{Name: "WHO", Min: 8},
-		{Name: "ROLE", Drop: 2},
-		{Name: "FROM", Drop: 3},
-		{Name: "WHAT"},
-		{Name: "OUTCOME"},
-		{Name: "REVISION", Right: true, Drop: 1},
-		{Name: "CHANGE", Min: 20},
-	}}
-	for _, e := range all {
-		outcome := output.Cell{Text: e.GetOutcome(), Colour: output.Red}
-		if e.GetOutcome() == "OK" {
-			outcome.Colour = output.Green
-		}
-		t.Cells(output.Cell{Text: clock(e.GetTime())}, output.Cell{Text: e.GetActor()}, output.Cell{Text: role(e.GetRole())},
-			output.Cell{Text: e.GetOrigin()}, output.Cell{Text: e.GetAction()[strings.LastIndexByte(e.GetAction(), '/')+1:]}, outcome,
-			output.Cell{Text: number(e.GetRevision())}, output.Cell{Text: auditChange(e)})
-	}
-	return t
+	return output.Things(all, []output.Field[*rdmadv1.AuditEntry]{
+		{Name: "TIME", Text: auditTime},
+		{Name: "WHO", Min: 8, Text: (*rdmadv1.AuditEntry).GetActor},
+		{Name: "ROLE", Drop: 2, Text: func(e *rdmadv1.AuditEntry) string { return role(e.GetRole()) }},
+		{Name: "FROM", Drop: 3, Text: (*rdmadv1.AuditEntry).GetOrigin},
+		{Name: "WHAT", Text: auditAction},
+		{Name: "OUTCOME", Cell: func(e *rdmadv1.AuditEntry) output.Cell {
+			if e.GetOutcome() == "OK" {
+				return output.Cell{Text: "OK", Colour: output.Green}
+			}
+			return output.Cell{Text: e.GetOutcome(), Colour: output.Red}
+		}},
+		{Name: "REVISION", Right: true, Drop: 1, Text: func(e *rdmadv1.AuditEntry) string { return number(e.GetRevision()) }},
+		{Name: "CHANGE", Min: 20, Text: auditChange},
+	})
+}
+
+func auditTime(e *rdmadv1.AuditEntry) string { return clock(e.GetTime()) }
+
+// auditAction is the method without its service.
+func auditAction(e *rdmadv1.AuditEntry) string {
+	return e.GetAction()[strings.LastIndexByte(e.GetAction(), '/')+1:]
 }
 
 // auditChange is what changed, or why nothing did.

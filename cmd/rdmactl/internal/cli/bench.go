@@ -186,7 +186,7 @@ func progressText(p bench.Progress, of time.Duration) string {
 }
 
 func benchTable(r *bench.Result) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	errors := output.Cell{Text: fmt.Sprint(r.Errors)}
 	if r.Errors > 0 {
 		errors.Colour = output.Red

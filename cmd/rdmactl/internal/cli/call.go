@@ -117,3 +117,16 @@ func follow[C, Q, E any](ctx context.Context, a *app, client func(grpc.ClientCon
 	}
 	return err
 }
+
+// watchLines is follow for messages that are a line each.
+func watchLines[C, Q, E any, M interface {
+	*E
+	proto.Message
+}](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
+	method func(C, context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[E], error), req Q, line func(M) []output.Cell,
+) error {
+	p := a.printer()
+	return follow(ctx, a, client, method, req, func(e *E) error {
+		return p.Event(M(e), func() []output.Cell { return line(e) })
+	})
+}

@@ -247,7 +247,7 @@ func perCall(n float64) string { return fmt.Sprintf("%.2f", n) }
 // restTable is what else there is to know of the file, nil when that is
 // nothing.
 func restTable(r *capture.Report) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	n := 0
 	for _, row := range []struct {
 		name  string

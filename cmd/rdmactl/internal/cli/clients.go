@@ -1,7 +1,8 @@
 package cli
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -29,27 +30,20 @@ or at the target of a connector.`,
 }
 
 func clientsTable(res *rdmadv1.ListClientsResponse) *output.Table {
-	t := &output.Table{Columns: []output.Column{
-		{Name: "CLIENT"},
-		{Name: "CONNECTIONS", Right: true},
-		{Name: "CALLS", Right: true},
-		{Name: "ERRORS", Right: true, Drop: 2},
-		{Name: "RECEIVED", Right: true},
-		{Name: "SENT", Right: true},
-		{Name: "MEAN", Right: true, Drop: 3},
-		{Name: "SINCE", Drop: 1},
-	}}
-	add := func(name string, c *rdmadv1.Client) {
-		t.Cells(texts(name, fmt.Sprint(c.GetConnections()), count(c.GetCalls()), count(c.GetErrors()),
-			count(c.GetBytesReceived()), count(c.GetBytesSent()), mean(c), clock(c.GetSince()))...)
+	all, others := res.GetClients(), res.GetOthers()
+	if res.GetOthersCount() > 0 || others.GetCalls() > 0 || others.GetConnections() > 0 {
+		all = append(slices.Clone(all), others)
 	}
-	for _, c := range res.GetClients() {
-		add(c.GetAddress(), c)
-	}
-	if o := res.GetOthers(); res.GetOthersCount() > 0 || o.GetCalls() > 0 || o.GetConnections() > 0 {
-		add("others", o)
-	}
-	return t
+	return output.Things(all, []output.Field[*rdmadv1.Client]{
+		{Name: "CLIENT", Text: func(c *rdmadv1.Client) string { return cmp.Or(c.GetAddress(), "others") }},
+		{Name: "CONNECTIONS", Number: (*rdmadv1.Client).GetConnections},
+		{Name: "CALLS", Count: (*rdmadv1.Client).GetCalls},
+		{Name: "ERRORS", Drop: 2, Count: (*rdmadv1.Client).GetErrors},
+		{Name: "RECEIVED", Count: (*rdmadv1.Client).GetBytesReceived},
+		{Name: "SENT", Count: (*rdmadv1.Client).GetBytesSent},
+		{Name: "MEAN", Right: true, Drop: 3, Text: mean},
+		{Name: "SINCE", Drop: 1, Text: since[*rdmadv1.Client]},
+	})
 }
 
 // mean is the mean time of a client's calls; empty without calls.

@@ -41,11 +41,7 @@ func newConditions(a *app) *cobra.Command {
 		Example:     "  rdmactl conditions watch -o json",
 		Annotations: streams,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := a.printer()
-			return follow(cmd.Context(), a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.WatchConditions, &rdmadv1.WatchConditionsRequest{},
-				func(e *rdmadv1.WatchConditionsResponse) error {
-					return p.Event(e, func() []output.Cell { return conditionLine(e) })
-				})
+			return watchLines(cmd.Context(), a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.WatchConditions, &rdmadv1.WatchConditionsRequest{}, conditionLine)
 		},
 	})
 	return cmd

@@ -153,7 +153,7 @@ func newConfigShow(a *app) *cobra.Command {
 }
 
 func shownTable(s *shown) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	t.Row("address", s.Addr)
 	t.Row("from", s.From)
 	t.Row("certificate", cmp.Or(s.TLS.Cert, "-"))

@@ -28,7 +28,7 @@ of its messages.`,
 
 func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
 	c := res.GetConnection()
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	for _, row := range [][2]string{
 		{"id", c.GetId()},
 		{"state", state(c)},
@@ -46,17 +46,17 @@ func connectionTable(res *rdmadv1.GetConnectionResponse) *output.Table {
 		{"credits granted", fmt.Sprint(c.GetCreditsGranted())},
 		{"remote invalidation", onOff(c.GetRemoteInvalidation())},
 		{"extensions", strings.Join(c.GetExtensions(), ", ")},
-		{"calls", count(c.GetCalls())},
-		{"replies", count(c.GetReplies())},
-		{"reverse calls", count(c.GetReverseCalls())},
-		{"rdma reads", count(c.GetRdmaReads())},
-		{"rdma writes", count(c.GetRdmaWrites())},
-		{"sends", count(c.GetSends())},
-		{"sends with invalidate", count(c.GetSendsWithInvalidate())},
-		{"receives", count(c.GetReceives())},
-		{"bytes received", count(c.GetBytesReceived())},
-		{"bytes sent", count(c.GetBytesSent())},
-		{"errors", count(c.GetErrors())},
+		{"calls", output.Count(c.GetCalls())},
+		{"replies", output.Count(c.GetReplies())},
+		{"reverse calls", output.Count(c.GetReverseCalls())},
+		{"rdma reads", output.Count(c.GetRdmaReads())},
+		{"rdma writes", output.Count(c.GetRdmaWrites())},
+		{"sends", output.Count(c.GetSends())},
+		{"sends with invalidate", output.Count(c.GetSendsWithInvalidate())},
+		{"receives", output.Count(c.GetReceives())},
+		{"bytes received", output.Count(c.GetBytesReceived())},
+		{"bytes sent", output.Count(c.GetBytesSent())},
+		{"errors", output.Count(c.GetErrors())},
 		{"calls in progress", fmt.Sprint(c.GetCallsInProgress())},
 	} {
 		if row[1] == "" && (row[0] == "client" || row[0] == "inline send held") {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -64,39 +63,24 @@ func (a *app) listConnections(ctx context.Context, req *rdmadv1.ListConnectionsR
 }
 
 func connectionsTable(all []*rdmadv1.Connection) *output.Table {
-	t := &output.Table{Columns: []output.Column{
-		{Name: "ID", Right: true},
-		{Name: "LISTENER", Min: 8},
-		{Name: "PEER"},
-		{Name: "PROVIDER", Drop: 8},
-		{Name: "VERS", Right: true, Drop: 7},
-		{Name: "INLINE-SEND", Right: true, Drop: 1},
-		{Name: "INLINE-RECV", Right: true, Drop: 6},
-		{Name: "CREDITS", Right: true},
-		{Name: "REM-INV", Drop: 5},
-		{Name: "CALLS", Right: true},
-		{Name: "READS", Right: true, Drop: 3},
-		{Name: "WRITES", Right: true, Drop: 3},
-		{Name: "SENDS", Right: true, Drop: 4},
-		{Name: "SEND-INV", Right: true, Drop: 4},
-		{Name: "ERRORS", Right: true, Drop: 2},
-		{Name: "STATE"},
-	}}
-	for _, c := range all {
-		t.Cells(texts(c.GetId(), c.GetListener(), c.GetPeer(), c.GetProvider(), fmt.Sprint(c.GetRpcVersion()),
-			fmt.Sprint(c.GetInlineSend()), fmt.Sprint(c.GetInlineReceive()), fmt.Sprint(c.GetCreditsGranted()),
-			onOff(c.GetRemoteInvalidation()), count(c.GetCalls()), count(c.GetRdmaReads()), count(c.GetRdmaWrites()),
-			count(c.GetSends()), count(c.GetSendsWithInvalidate()), count(c.GetErrors()), state(c))...)
-	}
-	return t
-}
-
-func texts(all ...string) []output.Cell {
-	cells := make([]output.Cell, len(all))
-	for i, s := range all {
-		cells[i].Text = s
-	}
-	return cells
+	return output.Things(all, []output.Field[*rdmadv1.Connection]{
+		{Name: "ID", Right: true, Text: (*rdmadv1.Connection).GetId},
+		{Name: "LISTENER", Min: 8, Text: (*rdmadv1.Connection).GetListener},
+		{Name: "PEER", Text: (*rdmadv1.Connection).GetPeer},
+		{Name: "PROVIDER", Drop: 8, Text: (*rdmadv1.Connection).GetProvider},
+		{Name: "VERS", Drop: 7, Number: (*rdmadv1.Connection).GetRpcVersion},
+		{Name: "INLINE-SEND", Drop: 1, Number: (*rdmadv1.Connection).GetInlineSend},
+		{Name: "INLINE-RECV", Drop: 6, Number: (*rdmadv1.Connection).GetInlineReceive},
+		{Name: "CREDITS", Number: (*rdmadv1.Connection).GetCreditsGranted},
+		{Name: "REM-INV", Drop: 5, Text: func(c *rdmadv1.Connection) string { return onOff(c.GetRemoteInvalidation()) }},
+		{Name: "CALLS", Count: (*rdmadv1.Connection).GetCalls},
+		{Name: "READS", Drop: 3, Count: (*rdmadv1.Connection).GetRdmaReads},
+		{Name: "WRITES", Drop: 3, Count: (*rdmadv1.Connection).GetRdmaWrites},
+		{Name: "SENDS", Drop: 4, Count: (*rdmadv1.Connection).GetSends},
+		{Name: "SEND-INV", Drop: 4, Count: (*rdmadv1.Connection).GetSendsWithInvalidate},
+		{Name: "ERRORS", Drop: 2, Count: (*rdmadv1.Connection).GetErrors},
+		{Name: "STATE", Text: state},
+	})
 }
 
 func onOff(b bool) string {

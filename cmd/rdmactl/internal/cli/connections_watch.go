@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -22,17 +21,10 @@ ends or gets other settings, until you interrupt it.`,
 	}
 	listener := a.listenerFlag(cmd, "only connections of this listener")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return a.watchConnections(cmd.Context(), &rdmadv1.WatchConnectionsRequest{Listener: *listener})
+		return watchLines(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.WatchConnections,
+			&rdmadv1.WatchConnectionsRequest{Listener: *listener}, eventLine)
 	}
 	return cmd
-}
-
-func (a *app) watchConnections(ctx context.Context, req *rdmadv1.WatchConnectionsRequest) error {
-	p := a.printer()
-	return follow(ctx, a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.WatchConnections, req,
-		func(e *rdmadv1.WatchConnectionsResponse) error {
-			return p.Event(e, func() []output.Cell { return eventLine(e) })
-		})
 }
 
 var eventColours = map[rdmadv1.WatchConnectionsResponse_Type]output.Colour{

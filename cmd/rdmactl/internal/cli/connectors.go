@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -31,32 +29,19 @@ failed.`,
 }
 
 func connectorsTable(all []*rdmadv1.Connector) *output.Table {
-	t := &output.Table{Columns: []output.Column{
-		{Name: "NAME", Min: 8},
-		{Name: "ADDRESS"},
-		{Name: "TARGET"},
-		{Name: "PROVIDER", Drop: 4},
-		{Name: "STATE"},
-		{Name: "FROM", Drop: 6},
-		{Name: "CONNECTIONS", Right: true},
-		{Name: "ACCEPTED", Right: true, Drop: 2},
-		{Name: "REFUSED", Right: true, Drop: 2},
-		{Name: "CALLS", Right: true},
-		{Name: "FAILED", Right: true, Drop: 1},
-		{Name: "REVERSE", Right: true, Drop: 3},
-		{Name: "SINCE", Drop: 5},
-	}}
-	for _, c := range all {
-		cells := texts(c.GetName(), c.GetAddress(), c.GetTarget(), c.GetProvider(), word(c.GetState().String()), from(c),
-			fmt.Sprint(c.GetConnections()), count(c.GetAccepted()), count(c.GetRefused()), count(c.GetCalls()),
-			count(c.GetFailed()), count(c.GetReverseCalls()), clock(c.GetSince()))
-		switch c.GetState() {
-		case rdmadv1.Connector_DRAINING:
-			cells[4].Colour = output.Yellow
-		case rdmadv1.Connector_FAILED:
-			cells[4].Colour = output.Red
-		}
-		t.Cells(cells...)
-	}
-	return t
+	return output.Things(all, []output.Field[*rdmadv1.Connector]{
+		{Name: "NAME", Min: 8, Text: (*rdmadv1.Connector).GetName},
+		{Name: "ADDRESS", Text: (*rdmadv1.Connector).GetAddress},
+		{Name: "TARGET", Text: (*rdmadv1.Connector).GetTarget},
+		{Name: "PROVIDER", Drop: 4, Text: (*rdmadv1.Connector).GetProvider},
+		{Name: "STATE", Cell: func(c *rdmadv1.Connector) output.Cell { return endpointState(c.GetState()) }},
+		{Name: "FROM", Drop: 6, Text: from[*rdmadv1.Connector]},
+		{Name: "CONNECTIONS", Number: (*rdmadv1.Connector).GetConnections},
+		{Name: "ACCEPTED", Drop: 2, Count: (*rdmadv1.Connector).GetAccepted},
+		{Name: "REFUSED", Drop: 2, Count: (*rdmadv1.Connector).GetRefused},
+		{Name: "CALLS", Count: (*rdmadv1.Connector).GetCalls},
+		{Name: "FAILED", Drop: 1, Count: (*rdmadv1.Connector).GetFailed},
+		{Name: "REVERSE", Drop: 3, Count: (*rdmadv1.Connector).GetReverseCalls},
+		{Name: "SINCE", Drop: 5, Text: since[*rdmadv1.Connector]},
+	})
 }

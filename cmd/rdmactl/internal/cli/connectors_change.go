@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -37,29 +35,12 @@ connectors are not affected.`,
 	return cmd
 }
 
-// connectorTable shows one connector.
 func connectorTable(c *rdmadv1.Connector) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
-	m := c.GetAdmission()
-	for _, row := range [][2]string{
-		{"name", c.GetName()},
-		{"state", strings.TrimSuffix(word(c.GetState().String())+": "+c.GetFailure(), ": ")},
-		{"address", c.GetAddress()},
-		{"target", c.GetTarget()},
-		{"provider", c.GetProvider()},
-		{"max connections", orNoLimit(m.GetMaxConnections())},
-		{"max connections per peer", orNoLimit(m.GetMaxConnectionsPerPeer())},
-		{"allow", orWords(m.GetAllow(), "all")},
-		{"deny", orWords(m.GetDeny(), "nobody")},
-	} {
-		t.Row(row[0], row[1])
-	}
-	changedRow(t, c.GetChanged())
-	return t
+	return endpointTable(c, c.GetState(), [2]string{"address", c.GetAddress()}, [2]string{"target", c.GetTarget()}, [2]string{"provider", c.GetProvider()})
 }
 
 func newConnectorsUpdate(a *app) *cobra.Command {
-	cmd := updateCommand(&cobra.Command{
+	return newUpdate(&cobra.Command{
 		Short: "Change a connector",
 		Long: `Change a connector. Values without a flag do not change. The change lasts until
 "rdmactl connectors unset", also over restarts and reloads. Existing clients stay if only
@@ -69,19 +50,7 @@ nothing changes.`,
 		Example: `  rdmactl connectors update out --target 192.0.2.8:20049
   rdmactl connectors update out --max-connections 64 --deny 192.0.2.66`,
 		ValidArgsFunction: a.completeConnector,
-	})
-	req := &rdmadv1.UpdateConnectorRequest{}
-	given := specFlags(cmd, req, spec.Of[spec.Connector]())
-	wait := deadlineFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		paths, err := given()
-		if err != nil {
-			return err
-		}
-		req.Name, req.UpdateMask, req.Deadline = args[0], &fieldmaskpb.FieldMask{Paths: paths}, deadline(cmd, *wait)
-		return a.updateConnector(cmd.Context(), req)
-	}
-	return cmd
+	}, &rdmadv1.UpdateConnectorRequest{}, spec.Of[spec.Connector](), a.updateConnector)
 }
 
 func newConnectorsUnset(a *app) *cobra.Command {

@@ -1,9 +1,11 @@
 package cli
 
 import (
-	"fmt"
+	"context"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -32,51 +34,39 @@ that use each. JSON and YAML have the reason why this rdmad lacks one.`,
 }
 
 func extensionsTable(all []*rdmadv1.Extension) *output.Table {
-	t := &output.Table{Columns: []output.Column{
-		{Name: "NAME"},
-		{Name: "STATE"},
-		{Name: "FROM", Min: 12},
-		{Name: "CONNECTIONS", Right: true},
-		{Name: "SPECIFICATION", Drop: 1},
-		{Name: "SUMMARY", Min: 20},
-	}}
-	for _, e := range all {
-		state := output.Cell{Text: e.GetValue()}
-		switch {
-		case !e.GetAvailable():
-			state = output.Cell{Text: "not available", Colour: output.Red}
-		case e.GetEnabled():
-			state.Colour = output.Green
-		}
-		t.Cells(output.Cell{Text: e.GetName()}, state, output.Cell{Text: e.GetSource()},
-			output.Cell{Text: fmt.Sprint(e.GetConnections())}, output.Cell{Text: e.GetSpecification()}, output.Cell{Text: e.GetSummary()})
+	return output.Things(all, []output.Field[*rdmadv1.Extension]{
+		{Name: "NAME", Text: (*rdmadv1.Extension).GetName},
+		{Name: "STATE", Cell: extensionState},
+		{Name: "FROM", Min: 12, Text: (*rdmadv1.Extension).GetSource},
+		{Name: "CONNECTIONS", Number: (*rdmadv1.Extension).GetConnections},
+		{Name: "SPECIFICATION", Drop: 1, Text: (*rdmadv1.Extension).GetSpecification},
+		{Name: "SUMMARY", Min: 20, Text: (*rdmadv1.Extension).GetSummary},
+	})
+}
+
+func extensionState(e *rdmadv1.Extension) output.Cell {
+	switch {
+	case !e.GetAvailable():
+		return output.Cell{Text: "not available", Colour: output.Red}
+	case e.GetEnabled():
+		return output.Cell{Text: e.GetValue(), Colour: output.Green}
 	}
-	return t
+	return output.Cell{Text: e.GetValue()}
 }
 
 func newExtensionsEnable(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return a.turnExtensions(&cobra.Command{
 		Use:     "enable NAME…",
 		Short:   "Turn extensions on at a scope",
 		Long:    "Turn extensions on at a scope, all of them or none, and print the effects on\neach connection in the scope.\n\n" + settingsHelp,
 		Example: "  rdmactl extensions enable read_replies --scope peer/192.0.2.0/24",
-	}
-	scope, c := a.extensionFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		res, err := ask(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.EnableExtensions,
-			&rdmadv1.EnableExtensionsRequest{
-				Names: names, Scope: *scope, ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, ConfirmWithin: c.window(cmd),
-			})
-		if err != nil {
-			return err
-		}
-		return a.made(res, *scope, c.dryRun, res.GetConfirmDeadline(), effectsTable(res.GetEffects()))
-	}
-	return cmd
+	}, func(ctx context.Context, c rdmadv1.ExtensionServiceClient, req *rdmadv1.EnableExtensionsRequest) (turned, error) {
+		return c.EnableExtensions(ctx, req)
+	})
 }
 
 func newExtensionsDisable(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return a.turnExtensions(&cobra.Command{
 		Use:   "disable NAME…",
 		Short: "Turn extensions off at a scope",
 		Long: `Turn extensions off at a scope, all of them or none, and print the effects on each
@@ -84,30 +74,41 @@ connection in the scope. rdmad first finishes what it agreed on with a peer.
 
 ` + settingsHelp,
 		Example: "  rdmactl extensions disable msgp ccp --dry-run",
-	}
-	scope, c := a.extensionFlags(cmd)
+	}, func(ctx context.Context, c rdmadv1.ExtensionServiceClient, req *rdmadv1.EnableExtensionsRequest) (turned, error) {
+		return c.DisableExtensions(ctx, &rdmadv1.DisableExtensionsRequest{
+			Names: req.GetNames(), Scope: req.GetScope(), ExpectedRevision: req.ExpectedRevision, DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin(),
+		})
+	})
+}
+
+// turned is the answer to enable and disable.
+type turned interface {
+	changed
+	GetConfirmDeadline() *timestamppb.Timestamp
+}
+
+// turnExtensions adds to a command what enable and disable have in common.
+func (a *app) turnExtensions(cmd *cobra.Command, turn func(context.Context, rdmadv1.ExtensionServiceClient, *rdmadv1.EnableExtensionsRequest) (turned, error)) *cobra.Command {
+	cmd.Args = checkExtensions
+	cmd.ValidArgsFunction = completeExtensions
+	var c changeFlags
+	scope := a.scopeFlag(cmd)
+	c.flags(a, cmd)
+	c.confirmFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		res, err := ask(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.DisableExtensions,
-			&rdmadv1.DisableExtensionsRequest{
+		var res turned
+		err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) (err error) {
+			res, err = turn(ctx, rdmadv1.NewExtensionServiceClient(conn), &rdmadv1.EnableExtensionsRequest{
 				Names: names, Scope: *scope, ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, ConfirmWithin: c.window(cmd),
 			})
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		return a.made(res, *scope, c.dryRun, res.GetConfirmDeadline(), effectsTable(res.GetEffects()))
 	}
 	return cmd
-}
-
-// extensionFlags adds what enable and disable have in common.
-func (a *app) extensionFlags(cmd *cobra.Command) (scope *string, c *changeFlags) {
-	cmd.Args = checkExtensions
-	cmd.ValidArgsFunction = completeExtensions
-	c = &changeFlags{}
-	scope = a.scopeFlag(cmd)
-	c.flags(a, cmd)
-	c.confirmFlag(cmd)
-	return scope, c
 }
 
 // checkExtensions refuses names that no extension has.

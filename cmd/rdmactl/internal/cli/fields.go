@@ -68,7 +68,7 @@ func fieldText(v protoreflect.Value, d protoreflect.FieldDescriptor) string {
 		}
 		return strings.Join(texts, ",")
 	case d.Kind() == protoreflect.DoubleKind:
-		return count(v.Float())
+		return output.Count(v.Float())
 	case d.Kind() == protoreflect.BoolKind:
 		return onOff(v.Bool())
 	case d.Kind() == protoreflect.EnumKind:

@@ -71,7 +71,7 @@ func fleetTable(all []*rdmadv1.FleetNode) *output.Table {
 	for _, n := range all {
 		calls, errors, p99 := nodeLoad(n)
 		t.Cells(output.Cell{Text: n.GetName()}, nodeState(n), yes(n.GetHealthy(), output.Plain, output.Yellow), yes(n.GetDrift(), output.Yellow, output.Plain),
-			output.Cell{Text: count(n.GetAssignedRevision())}, output.Cell{Text: count(n.GetAppliedRevision())},
+			output.Cell{Text: output.Count(n.GetAssignedRevision())}, output.Cell{Text: output.Count(n.GetAppliedRevision())},
 			output.Cell{Text: calls}, output.Cell{Text: errors}, output.Cell{Text: p99},
 			output.Cell{Text: n.GetVersion()}, output.Cell{Text: labelText(n.GetLabels())})
 	}
@@ -140,14 +140,14 @@ func newFleetShow(a *app) *cobra.Command {
 }
 
 func nodeTable(n *rdmadv1.FleetNode) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	t.Row("name", n.GetName())
 	t.Cells(output.Cell{Text: "state"}, nodeState(n))
 	t.Row("labels", labelText(n.GetLabels()))
 	t.Row("version", n.GetVersion())
 	t.Row("policies", orWords(n.GetPolicies(), "none"))
-	t.Row("assigned", count(n.GetAssignedRevision()))
-	t.Row("applied", count(n.GetAppliedRevision()))
+	t.Row("assigned", output.Count(n.GetAssignedRevision()))
+	t.Row("applied", output.Count(n.GetAppliedRevision()))
 	s := n.GetStatus()
 	if s == nil {
 		t.Row("report", "none")
@@ -226,7 +226,7 @@ func driftTable(all []*rdmadv1.FleetNode) *output.Table {
 		if n.GetAppliedRevision() == n.GetAssignedRevision() {
 			continue
 		}
-		why := fmt.Sprintf("assignment %s is not in force; %s is", count(n.GetAssignedRevision()), count(n.GetAppliedRevision()))
+		why := fmt.Sprintf("assignment %s is not in force; %s is", output.Count(n.GetAssignedRevision()), output.Count(n.GetAppliedRevision()))
 		if s.GetRefused() != "" {
 			why += ": " + s.GetRefused()
 		}

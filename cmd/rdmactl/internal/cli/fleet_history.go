@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -28,11 +26,12 @@ refused them: rdmactl audit.`,
 }
 
 func fleetHistoryTable(all []*rdmadv1.AuditEntry) *output.Table {
-	t := &output.Table{Columns: []output.Column{
-		{Name: "TIME"}, {Name: "WHO", Min: 8}, {Name: "FROM", Drop: 2}, {Name: "NODE"}, {Name: "WHAT", Drop: 1}, {Name: "CHANGE", Min: 20},
-	}}
-	for _, e := range all {
-		t.Row(clock(e.GetTime()), e.GetActor(), e.GetOrigin(), e.GetNode(), e.GetAction()[strings.LastIndexByte(e.GetAction(), '/')+1:], auditChange(e))
-	}
-	return t
+	return output.Things(all, []output.Field[*rdmadv1.AuditEntry]{
+		{Name: "TIME", Text: auditTime},
+		{Name: "WHO", Min: 8, Text: (*rdmadv1.AuditEntry).GetActor},
+		{Name: "FROM", Drop: 2, Text: (*rdmadv1.AuditEntry).GetOrigin},
+		{Name: "NODE", Text: (*rdmadv1.AuditEntry).GetNode},
+		{Name: "WHAT", Drop: 1, Text: auditAction},
+		{Name: "CHANGE", Min: 20, Text: auditChange},
+	})
 }

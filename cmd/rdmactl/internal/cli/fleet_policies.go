@@ -182,7 +182,7 @@ type applied interface {
 }
 
 func appliedTable(res applied, effects []*rdmadv1.NodeEffects, dryRun bool) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	t.Row("policy", res.GetPolicy())
 	revision := number(res.GetRevision())
 	if dryRun {

@@ -98,7 +98,7 @@ func progress(r *rdmadv1.FleetRollout) string {
 
 // rolloutTable has the rollout, then a line for each wave.
 func rolloutTable(r *rdmadv1.FleetRollout) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	t.Row("rollout", r.GetId())
 	t.Cells(output.Cell{Text: "state"}, rolloutState(r))
 	if r.GetReason() != "" {

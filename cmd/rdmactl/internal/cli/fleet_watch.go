@@ -42,7 +42,7 @@ func nodeLine(e *rdmadv1.WatchNodesResponse) []output.Cell {
 	case rdmadv1.WatchNodesResponse_REMOVED:
 		return append(line, output.Cell{Text: n.GetName()})
 	}
-	text := fmt.Sprintf("assigned %s, applied %s", count(n.GetAssignedRevision()), count(n.GetAppliedRevision()))
+	text := fmt.Sprintf("assigned %s, applied %s", output.Count(n.GetAssignedRevision()), output.Count(n.GetAppliedRevision()))
 	if !n.GetHealthy() {
 		text += ", not healthy"
 	}

@@ -44,7 +44,7 @@ type limited interface {
 }
 
 func limitsTable(of limited) *output.Table {
-	l, t := of.GetLimits(), &output.Table{Columns: make([]output.Column, 2)}
+	l, t := of.GetLimits(), output.Pairs()
 	t.Row("max connections", orNoLimit(l.GetMaxConnections()))
 	t.Row("max connections per peer", orNoLimit(l.GetMaxConnectionsPerPeer()))
 	t.Row("max handshakes", orNoLimit(l.GetMaxHandshakes()))
@@ -52,7 +52,7 @@ func limitsTable(of limited) *output.Table {
 		t.Row("idle", orNever(l.GetIdle().AsDuration()))
 	}
 	if l.MaxMemory != nil { // not from an older rdmad
-		t.Row("max memory", count(l.GetMaxMemory())+" bytes")
+		t.Row("max memory", output.Count(l.GetMaxMemory())+" bytes")
 	}
 	if l.MaxTcpConnections != nil { // nor this
 		t.Row("max TCP connections", orNoLimit(l.GetMaxTcpConnections()))

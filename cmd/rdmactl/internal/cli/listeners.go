@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -29,52 +30,64 @@ func newListenersList(a *app) *cobra.Command {
 }
 
 func listenersTable(all []*rdmadv1.Listener) *output.Table {
-	t := &output.Table{Columns: []output.Column{
-		{Name: "NAME", Min: 8},
-		{Name: "PROVIDER", Drop: 3},
-		{Name: "ADDRESS"},
-		{Name: "SERVICE", Min: 8},
-		{Name: "STATE"},
-		{Name: "CONNECTIONS", Right: true},
-		{Name: "ACCEPTED", Right: true, Drop: 1},
-		{Name: "REFUSED", Right: true, Drop: 1},
-		{Name: "FROM", Drop: 2},
-		{Name: "SINCE", Drop: 4},
-		{Name: "", Min: 10},
-	}}
-	for _, l := range all {
-		cells := texts(l.GetName(), l.GetProvider(), l.GetAddress(), l.GetService(), word(l.GetState().String()),
-			fmt.Sprint(l.GetConnections()), count(l.GetAccepted()), count(l.GetRefused()), from(l), clock(l.GetSince()), l.GetFailure())
-		switch l.GetState() {
-		case rdmadv1.Listener_DRAINING:
-			cells[4].Colour = output.Yellow
-		case rdmadv1.Listener_FAILED, rdmadv1.Listener_DEGRADED:
-			cells[4].Colour = output.Red
-		}
-		t.Cells(cells...)
+	return output.Things(all, []output.Field[*rdmadv1.Listener]{
+		{Name: "NAME", Min: 8, Text: (*rdmadv1.Listener).GetName},
+		{Name: "PROVIDER", Drop: 3, Text: (*rdmadv1.Listener).GetProvider},
+		{Name: "ADDRESS", Text: (*rdmadv1.Listener).GetAddress},
+		{Name: "SERVICE", Min: 8, Text: (*rdmadv1.Listener).GetService},
+		{Name: "STATE", Cell: func(l *rdmadv1.Listener) output.Cell { return endpointState(l.GetState()) }},
+		{Name: "CONNECTIONS", Number: (*rdmadv1.Listener).GetConnections},
+		{Name: "ACCEPTED", Drop: 1, Count: (*rdmadv1.Listener).GetAccepted},
+		{Name: "REFUSED", Drop: 1, Count: (*rdmadv1.Listener).GetRefused},
+		{Name: "FROM", Drop: 2, Text: from[*rdmadv1.Listener]},
+		{Name: "SINCE", Drop: 4, Text: since[*rdmadv1.Listener]},
+		{Name: "", Min: 10, Text: (*rdmadv1.Listener).GetFailure},
+	})
+}
+
+// endpointState is the state of a listener or connector.
+func endpointState(s fmt.Stringer) output.Cell {
+	c := output.Cell{Text: word(s.String())}
+	switch s.String() {
+	case "DRAINING":
+		c.Colour = output.Yellow
+	case "FAILED", "DEGRADED":
+		c.Colour = output.Red
 	}
+	return c
+}
+
+// since writes the time since when something is there.
+func since[T interface{ GetSince() *timestamppb.Timestamp }](of T) string {
+	return clock(of.GetSince())
+}
+
+// endpoint is a listener or a connector.
+type endpoint interface {
+	GetName() string
+	GetFailure() string
+	GetAdmission() *rdmadv1.Admission
+	GetChanged() []string
+}
+
+// endpointTable is one listener or connector, whole. own are the rows that the other does not
+// have.
+func endpointTable(e endpoint, state fmt.Stringer, own ...[2]string) *output.Table {
+	m, t := e.GetAdmission(), output.Pairs()
+	t.Row("name", e.GetName())
+	t.Row("state", strings.TrimSuffix(word(state.String())+": "+e.GetFailure(), ": "))
+	for _, row := range own {
+		t.Row(row[0], row[1])
+	}
+	t.Row("max connections", orNoLimit(m.GetMaxConnections()))
+	t.Row("max connections per peer", orNoLimit(m.GetMaxConnectionsPerPeer()))
+	t.Row("allow", orWords(m.GetAllow(), "all"))
+	t.Row("deny", orWords(m.GetDeny(), "nobody"))
+	changedRow(t, e.GetChanged())
 	return t
 }
 
-// listenerTable is one listener, whole.
 func listenerTable(l *rdmadv1.Listener) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
-	m := l.GetAdmission()
-	for _, row := range [][2]string{
-		{"name", l.GetName()},
-		{"state", strings.TrimSuffix(word(l.GetState().String())+": "+l.GetFailure(), ": ")},
-		{"provider", l.GetProvider()},
-		{"address", l.GetAddress()},
-		{"service", l.GetService()},
-		{"rpcbind", onOff(l.GetRpcbind())},
-		{"connections", fmt.Sprint(l.GetConnections())},
-		{"max connections", orNoLimit(m.GetMaxConnections())},
-		{"max connections per peer", orNoLimit(m.GetMaxConnectionsPerPeer())},
-		{"allow", orWords(m.GetAllow(), "all")},
-		{"deny", orWords(m.GetDeny(), "nobody")},
-	} {
-		t.Row(row[0], row[1])
-	}
-	changedRow(t, l.GetChanged())
-	return t
+	return endpointTable(l, l.GetState(), [2]string{"provider", l.GetProvider()}, [2]string{"address", l.GetAddress()},
+		[2]string{"service", l.GetService()}, [2]string{"rpcbind", onOff(l.GetRpcbind())}, [2]string{"connections", fmt.Sprint(l.GetConnections())})
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -48,7 +47,8 @@ func needed(cmd *cobra.Command, names ...string) error {
 }
 
 func newListenersUpdate(a *app) *cobra.Command {
-	cmd := updateCommand(&cobra.Command{
+	req := &rdmadv1.UpdateListenerRequest{}
+	cmd := newUpdate(&cobra.Command{
 		Short: "Change a listener",
 		Long: `Change a listener. Values without a flag do not change. The change lasts until
 "rdmactl listeners unset", also over restarts and reloads. Existing connections stay if
@@ -60,42 +60,33 @@ nothing changes.`,
   rdmactl listeners update nfs --deny 192.0.2.66 --disconnect
   rdmactl listeners update nfs --address 0.0.0.0:20049`,
 		ValidArgsFunction: a.completeListener,
-	})
-	req := &rdmadv1.UpdateListenerRequest{}
-	given := specFlags(cmd, req, spec.Of[spec.Listener]())
+	}, req, spec.Of[spec.Listener](), a.updateListener)
 	must(cmd.RegisterFlagCompletionFunc("service", a.completeService))
-	disconnect := cmd.Flags().Bool("disconnect", false, "end connections that the listener would no longer accept")
-	wait := deadlineFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		paths, err := given()
-		if err != nil {
-			return err
-		}
-		for i := range paths { // an older rdmad knows only the fields of admission
-			paths[i] = strings.TrimPrefix(paths[i], "admission.")
-		}
-		req.Name, req.UpdateMask, req.Disconnect, req.Deadline = args[0], &fieldmaskpb.FieldMask{Paths: paths}, *disconnect, deadline(cmd, *wait)
-		res, err := ask(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req)
-		if err != nil {
-			return err
-		}
-		p := a.printer()
-		if *disconnect {
-			if err := p.Note("connections ended: %d", res.GetDisconnected()); err != nil {
-				return err
-			}
-		}
-		return p.Answer(res, func() *output.Table { return listenerTable(res.GetListener()) })
-	}
+	cmd.Flags().BoolVar(&req.Disconnect, "disconnect", false, "end connections that the listener would no longer accept")
 	return cmd
 }
 
 func newListenersUnset(a *app) *cobra.Command {
 	return newUnset("listener", a.completeListener, func(ctx context.Context, name string, fields []string) error {
-		req := &rdmadv1.UpdateListenerRequest{Name: name, Unset: fields}
-		return show(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req,
-			func(res *rdmadv1.UpdateListenerResponse) *output.Table { return listenerTable(res.GetListener()) })
+		return a.updateListener(ctx, &rdmadv1.UpdateListenerRequest{Name: name, Unset: fields})
 	})
+}
+
+func (a *app) updateListener(ctx context.Context, req *rdmadv1.UpdateListenerRequest) error {
+	for i, path := range req.GetUpdateMask().GetPaths() { // an older rdmad knows only the fields of admission
+		req.UpdateMask.Paths[i] = strings.TrimPrefix(path, "admission.")
+	}
+	res, err := ask(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req)
+	if err != nil {
+		return err
+	}
+	p := a.printer()
+	if req.GetDisconnect() {
+		if err := p.Note("connections ended: %d", res.GetDisconnected()); err != nil {
+			return err
+		}
+	}
+	return p.Answer(res, func() *output.Table { return listenerTable(res.GetListener()) })
 }
 
 func newListenersRemove(a *app) *cobra.Command {

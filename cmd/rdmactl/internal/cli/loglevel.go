@@ -59,7 +59,7 @@ func logLevels() (names []string) {
 }
 
 func logLevelTable(l *rdmadv1.LogLevel) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	t.Row("level", strings.ToLower(l.GetLevel().String()))
 	t.Row("from", l.GetOrigin())
 	return t

@@ -142,7 +142,7 @@ func (p *pinger) show(t *target.Target, program target.Program, n int, rtt time.
 }
 
 func pingTable(t *target.Target, program target.Program, r *pingResult) *output.Table {
-	out := &output.Table{Columns: make([]output.Column, 2)}
+	out := output.Pairs()
 	out.Row("peer", t.Info().Peer.String())
 	out.Row("provider", t.Info().Provider)
 	out.Row("answers", program.String())

@@ -142,11 +142,8 @@ rolled back, until you interrupt it.`,
 		Example:     "  rdmactl settings watch",
 		Annotations: streams,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := a.printer()
-			return follow(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.WatchSettings,
-				&rdmadv1.WatchSettingsRequest{}, func(e *rdmadv1.WatchSettingsResponse) error {
-					return p.Event(e, func() []output.Cell { return revisionLine(e.GetRevision()) })
-				})
+			return watchLines(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.WatchSettings, &rdmadv1.WatchSettingsRequest{},
+				func(e *rdmadv1.WatchSettingsResponse) []output.Cell { return revisionLine(e.GetRevision()) })
 		},
 	}
 }

@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -33,27 +33,25 @@ func newServicesList(a *app) *cobra.Command {
 }
 
 func servicesTable(all []*rdmadv1.Service) *output.Table {
-	t := &output.Table{Columns: []output.Column{
-		{Name: "NAME", Min: 8},
-		{Name: "KIND"},
-		{Name: "STATE"},
-		{Name: "FROM", Drop: 1},
-		{Name: "LISTENERS", Min: 9},
-		{Name: "TCP", Drop: 2},
-		{Name: "PARAMETERS", Min: 12},
-	}}
-	for _, s := range all {
-		state, what := output.Cell{Text: "up"}, serviceText(s)
-		switch {
-		case s.GetFailure() != "":
-			state, what = output.Cell{Text: "failed", Colour: output.Red}, s.GetFailure()
-		case s.GetDraining():
-			state = output.Cell{Text: "draining", Colour: output.Yellow}
-		}
-		t.Cells(output.Cell{Text: s.GetName()}, output.Cell{Text: s.GetKind()}, state, output.Cell{Text: from(s)},
-			output.Cell{Text: strings.Join(s.GetListeners(), ",")}, output.Cell{Text: s.GetTcpAddress()}, output.Cell{Text: what})
+	return output.Things(all, []output.Field[*rdmadv1.Service]{
+		{Name: "NAME", Min: 8, Text: (*rdmadv1.Service).GetName},
+		{Name: "KIND", Text: (*rdmadv1.Service).GetKind},
+		{Name: "STATE", Cell: serviceState},
+		{Name: "FROM", Drop: 1, Text: from[*rdmadv1.Service]},
+		{Name: "LISTENERS", Min: 9, Text: func(s *rdmadv1.Service) string { return strings.Join(s.GetListeners(), ",") }},
+		{Name: "TCP", Drop: 2, Text: (*rdmadv1.Service).GetTcpAddress},
+		{Name: "PARAMETERS", Min: 12, Text: func(s *rdmadv1.Service) string { return cmp.Or(s.GetFailure(), serviceText(s)) }},
+	})
+}
+
+func serviceState(s *rdmadv1.Service) output.Cell {
+	switch {
+	case s.GetFailure() != "":
+		return output.Cell{Text: "failed", Colour: output.Red}
+	case s.GetDraining():
+		return output.Cell{Text: "draining", Colour: output.Yellow}
 	}
-	return t
+	return output.Cell{Text: "up"}
 }
 
 // serviceText is the parameters of a service.
@@ -164,7 +162,7 @@ func (a *app) addService(ctx context.Context, req *rdmadv1.AddServiceRequest) er
 }
 
 func newServicesUpdate(a *app) *cobra.Command {
-	cmd := updateCommand(&cobra.Command{
+	return newUpdate(&cobra.Command{
 		Short: "Change a service",
 		Long: `Change a service of kind nfs or forward. Values without a flag do not change. The
 change lasts until "rdmactl services unset", also over restarts and reloads. The new
@@ -176,19 +174,7 @@ configuration file, and replace the lists there are.`,
   rdmactl services update lab --path /srv/lab2 --clients '[{networks: [192.0.2.0/24]}]'
   rdmactl services update filer --address 192.0.2.10:2049`,
 		ValidArgsFunction: a.completeService,
-	})
-	req := &rdmadv1.UpdateServiceRequest{}
-	given := specFlags(cmd, req, spec.Of[spec.Service]())
-	wait := deadlineFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		paths, err := given()
-		if err != nil {
-			return err
-		}
-		req.Name, req.UpdateMask, req.Deadline = args[0], &fieldmaskpb.FieldMask{Paths: paths}, deadline(cmd, *wait)
-		return a.updateService(cmd.Context(), req)
-	}
-	return cmd
+	}, &rdmadv1.UpdateServiceRequest{}, spec.Of[spec.Service](), a.updateService)
 }
 
 func newServicesUnset(a *app) *cobra.Command {
@@ -205,7 +191,7 @@ func (a *app) updateService(ctx context.Context, req *rdmadv1.UpdateServiceReque
 	return a.printer().Answer(res, func() *output.Table {
 		t := servicesTable([]*rdmadv1.Service{res.GetService()})
 		if changed := res.GetService().GetChanged(); len(changed) > 0 {
-			t.Next = &output.Table{Columns: make([]output.Column, 2)}
+			t.Next = output.Pairs()
 			changedRow(t.Next, changed)
 		}
 		return t

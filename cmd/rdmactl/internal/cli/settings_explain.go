@@ -41,7 +41,7 @@ func plainText(markdown string) string {
 }
 
 func explainTable(res *rdmadv1.ExplainSettingResponse) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	v := res.GetValue()
 	t.Row("setting", v.GetKey())
 	t.Row("does", res.GetSummary())

@@ -37,7 +37,7 @@ reply was in the send queue, SEND the time until it had left.`,
 			if res.GetSlowCall().AsDuration() == 0 {
 				return p.Note("no calls are measured: set slow_call in rdmad's configuration file, such as slow_call: 500ms")
 			}
-			return p.Note("%s calls took %v or longer since rdmad started", count(res.GetTotal()), res.GetSlowCall().AsDuration())
+			return p.Note("%s calls took %v or longer since rdmad started", output.Count(res.GetTotal()), res.GetSlowCall().AsDuration())
 		},
 	}
 }

@@ -27,7 +27,7 @@ machine's RDMA devices, and your identity and role.`,
 }
 
 func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
-	t := &output.Table{Columns: make([]output.Column, 2)}
+	t := output.Pairs()
 	t.Row("version", s.GetVersion())
 	healthRow(t, s)
 	t.Row("started", clock(s.GetStarted()))
@@ -39,8 +39,8 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 	}
 	t.Row("listeners", fmt.Sprint(s.GetListeners()))
 	t.Row("connections", fmt.Sprint(s.GetConnections()))
-	t.Row("calls", count(s.GetCalls()))
-	errors := output.Cell{Text: count(s.GetErrors())}
+	t.Row("calls", output.Count(s.GetCalls()))
+	errors := output.Cell{Text: output.Count(s.GetErrors())}
 	if s.GetErrors() > 0 {
 		errors.Colour = output.Red
 	}
@@ -122,9 +122,6 @@ func role(r rdmadv1.Role) string {
 
 // word writes an enum's value in small letters.
 func word(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", " ")) }
-
-// count writes a counter.
-func count(n float64) string { return fmt.Sprintf("%.0f", n) }
 
 // clock writes a time in local time, "" when there is none.
 func clock(t *timestamppb.Timestamp) string {

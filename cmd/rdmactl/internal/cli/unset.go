@@ -5,13 +5,32 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// updateCommand makes a command of those that change something.
-func updateCommand(cmd *cobra.Command) *cobra.Command {
+// newUpdate makes the command that changes something: its flags are the fields of a
+// specification that R has. update sends the request, which has the mask of the fields that
+// are given.
+func newUpdate[R proto.Message](cmd *cobra.Command, req R, fields func(func(spec.Field) bool), update func(context.Context, R) error) *cobra.Command {
 	cmd.Use, cmd.Aliases = "update NAME", []string{"set"}
+	given := specFlags(cmd, req, fields)
+	wait := deadlineFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		paths, err := given()
+		if err != nil {
+			return err
+		}
+		setField(req, "name", args[0])
+		setField(req, "update_mask", (&fieldmaskpb.FieldMask{Paths: paths}).ProtoReflect())
+		if d := deadline(cmd, *wait); d != nil {
+			setField(req, "deadline", d.ProtoReflect())
+		}
+		return update(cmd.Context(), req)
+	}
 	return cmd
 }
 
@@ -50,13 +69,12 @@ func unsetFields(names []string) []string {
 	return out
 }
 
-// source says whether something is from the configuration file, was added at runtime, or is
+// from says whether something is from the configuration file, was added at runtime, or is
 // from the file and was changed at runtime.
-func from(of interface {
+func from[T interface {
 	GetSource() string
 	GetChanged() []string
-},
-) string {
+}](of T) string {
 	if len(of.GetChanged()) > 0 {
 		return of.GetSource() + "+runtime"
 	}
