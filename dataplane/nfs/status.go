@@ -73,51 +73,34 @@ func statusOf(err error) (status nfsv3.Nfsstat3, ok bool) {
 // statusOfErrno maps the kernel's errors to those of RFC 1813 §2.6, as Linux's own server
 // does.
 func statusOfErrno(e unix.Errno) (nfsv3.Nfsstat3, bool) {
-	switch e {
-	case unix.EPERM:
-		return nfsv3.NFS3ERR_PERM, true
-	case unix.ENOENT:
-		return nfsv3.NFS3ERR_NOENT, true
-	case unix.EIO, unix.EUCLEAN, unix.EBADMSG, unix.ETXTBSY, unix.EREMOTEIO:
-		return nfsv3.NFS3ERR_IO, true
-	case unix.ENXIO, unix.ENODATA:
-		return nfsv3.NFS3ERR_NXIO, true
-	case unix.EACCES:
-		return nfsv3.NFS3ERR_ACCES, true
-	case unix.EEXIST:
-		return nfsv3.NFS3ERR_EXIST, true
-	case unix.EXDEV:
-		return nfsv3.NFS3ERR_XDEV, true
-	case unix.ENODEV:
-		return nfsv3.NFS3ERR_NODEV, true
-	case unix.ENOTDIR:
-		return nfsv3.NFS3ERR_NOTDIR, true
-	case unix.EISDIR:
-		return nfsv3.NFS3ERR_ISDIR, true
-	case unix.EINVAL, unix.ELOOP:
-		return nfsv3.NFS3ERR_INVAL, true
-	case unix.EFBIG, unix.EOVERFLOW:
-		return nfsv3.NFS3ERR_FBIG, true
-	case unix.ENOSPC:
-		return nfsv3.NFS3ERR_NOSPC, true
-	case unix.EROFS:
-		return nfsv3.NFS3ERR_ROFS, true
-	case unix.EMLINK:
-		return nfsv3.NFS3ERR_MLINK, true
-	case unix.ENAMETOOLONG:
-		return nfsv3.NFS3ERR_NAMETOOLONG, true
-	case unix.ENOTEMPTY:
-		return nfsv3.NFS3ERR_NOTEMPTY, true
-	case unix.EDQUOT:
-		return nfsv3.NFS3ERR_DQUOT, true
-	case unix.ESTALE:
-		return nfsv3.NFS3ERR_STALE, true
-	case unix.EOPNOTSUPP, unix.ENOSYS:
-		return nfsv3.NFS3ERR_NOTSUPP, true
-	case unix.EBUSY:
-		return nfsv3.NFS3ERR_ACCES, true
-	case unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.EINTR, unix.ETIMEDOUT:
-		return nfsv3.NFS3ERR_JUKEBOX, true
+	if status, known := statuses[e]; known {
+		return status, true
 	}
 	return nfsv3.NFS3ERR_SERVERFAULT, false
+}
+
+var statuses = map[unix.Errno]nfsv3.Nfsstat3{
+	unix.EPERM:  nfsv3.NFS3ERR_PERM,
+	unix.ENOENT: nfsv3.NFS3ERR_NOENT,
+	unix.EIO:    nfsv3.NFS3ERR_IO, unix.EUCLEAN: nfsv3.NFS3ERR_IO, unix.EBADMSG: nfsv3.NFS3ERR_IO, unix.ETXTBSY: nfsv3.NFS3ERR_IO, unix.EREMOTEIO: nfsv3.NFS3ERR_IO,
+	unix.ENXIO: nfsv3.NFS3ERR_NXIO, unix.ENODATA: nfsv3.NFS3ERR_NXIO,
+	unix.EACCES:  nfsv3.NFS3ERR_ACCES,
+	unix.EEXIST:  nfsv3.NFS3ERR_EXIST,
+	unix.EXDEV:   nfsv3.NFS3ERR_XDEV,
+	unix.ENODEV:  nfsv3.NFS3ERR_NODEV,
+	unix.ENOTDIR: nfsv3.NFS3ERR_NOTDIR,
+	unix.EISDIR:  nfsv3.NFS3ERR_ISDIR,
+	unix.EINVAL:  nfsv3.NFS3ERR_INVAL, unix.ELOOP: nfsv3.NFS3ERR_INVAL,
+	unix.EFBIG: nfsv3.NFS3ERR_FBIG, unix.EOVERFLOW: nfsv3.NFS3ERR_FBIG,
+	unix.ENOSPC:       nfsv3.NFS3ERR_NOSPC,
+	unix.EROFS:        nfsv3.NFS3ERR_ROFS,
+	unix.EMLINK:       nfsv3.NFS3ERR_MLINK,
+	unix.ENAMETOOLONG: nfsv3.NFS3ERR_NAMETOOLONG,
+	unix.ENOTEMPTY:    nfsv3.NFS3ERR_NOTEMPTY,
+	unix.EDQUOT:       nfsv3.NFS3ERR_DQUOT,
+	unix.ESTALE:       nfsv3.NFS3ERR_STALE,
+	unix.EOPNOTSUPP:   nfsv3.NFS3ERR_NOTSUPP, unix.ENOSYS: nfsv3.NFS3ERR_NOTSUPP,
+	unix.EBUSY:  nfsv3.NFS3ERR_ACCES,
+	unix.ENOMEM: nfsv3.NFS3ERR_JUKEBOX, unix.EMFILE: nfsv3.NFS3ERR_JUKEBOX, unix.ENFILE: nfsv3.NFS3ERR_JUKEBOX,
+	unix.EAGAIN: nfsv3.NFS3ERR_JUKEBOX, unix.EINTR: nfsv3.NFS3ERR_JUKEBOX, unix.ETIMEDOUT: nfsv3.NFS3ERR_JUKEBOX,
 }
