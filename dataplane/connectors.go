@@ -3,7 +3,6 @@ package dataplane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -88,21 +87,6 @@ func (d *Dataplane) PrepareConnector(cfg ConnectorConfig) (*Connector, error) {
 		return nil, k.failed(err)
 	}
 	return k, nil
-}
-
-// AddConnector makes and lists a connector. The error may also be ErrExists or ErrShutdown.
-func (d *Dataplane) AddConnector(cfg ConnectorConfig) (*Connector, error) {
-	d.mu.Lock()
-	err := d.freeLocked(cfg.Name)
-	d.mu.Unlock()
-	if err != nil {
-		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
-	}
-	k, err := d.PrepareConnector(cfg)
-	if err == nil {
-		k.Enter()
-	}
-	return k, err
 }
 
 // Enter lists the connector, in place of the one of its name, if any.

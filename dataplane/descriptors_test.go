@@ -112,10 +112,11 @@ func TestConnectionsHaveTheirDescriptors(t *testing.T) {
 	nfs := add("nfs", 1, 0)
 	check("nfs on softiwarp", nfs, 20, 1)
 	check("forward on softiwarp", add("forward", 1, 1), 10, 2)
-	k, err := p.AddConnector(ConnectorConfig{Name: "out", Provider: files{p.p, 2}, Stats: func() (s ConnectorStats) { return s }})
+	k, err := p.PrepareConnector(ConnectorConfig{Name: "out", Provider: files{p.p, 2}, Stats: func() (s ConnectorStats) { return s }})
 	if err != nil {
 		t.Fatal(err)
 	}
+	k.Enter()
 	check("a connector on rdmacore", k.places, 6, 3)
 	check("nfs on softiwarp beside them", nfs, 20, 3)
 	k.Remove(t.Context(), func() {})

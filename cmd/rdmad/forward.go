@@ -6,23 +6,12 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/forward"
 	"github.com/rdmad/rdmad/dataplane/perconn"
-	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// forwardConfig converts the specification of a forward service for package forward.
-func forwardConfig(f *spec.Forward) forward.Config {
-	return forward.Config{
-		Address: f.Address, DialTimeout: f.DialTimeout, CallTimeout: f.CallTimeout, CallbackTimeout: f.CallbackTimeout,
-		ReservedPort: f.ReservedPort, MaxRecord: int(f.MaxRecord),
-	}
-}
-
 func openForward(s *service) error {
-	c := forwardConfig(s.spec.Forward)
 	limit := s.memory()
 	s.unpooled.SetLimit(limit.Forward())
-	c.Logger, c.Unpooled = s.log, s.unpooled
-	f := forward.New(c)
+	f := forward.New(forward.Config{Forward: *s.spec.Forward, Logger: s.log, Unpooled: s.unpooled})
 	s.Handler = f
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,13 +35,10 @@ func (s *service) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Ha
 
 // forwardStats returns the counters of the forward services, by service.
 func (s *services) forwardStats() map[string]forward.Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[string]forward.Stats)
-	for _, sv := range s.all {
+	return ofEach(s, func(sv *service) (stats forward.Stats, has bool) {
 		if f := sv.forwarder(); f != nil {
-			out[sv.spec.Name] = f.Stats()
+			return f.Stats(), true
 		}
-	}
-	return out
+		return stats, false
+	})
 }

@@ -247,26 +247,30 @@ func openEcho(s *service) error {
 	return nil
 }
 
-// procedures returns the counters of the services by procedure, by service.
-func (s *services) procedures() map[string]*procedures.Table {
+// ofEach returns what the services have of something, by service.
+func ofEach[T any](s *services, of func(*service) (one T, has bool)) map[string]T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make(map[string]*procedures.Table)
+	out := make(map[string]T)
 	for _, sv := range s.all {
-		out[sv.spec.Name] = sv.calls
+		if one, has := of(sv); has {
+			out[sv.spec.Name] = one
+		}
 	}
 	return out
 }
 
+// procedures returns the counters of the services by procedure, by service.
+func (s *services) procedures() map[string]*procedures.Table {
+	return ofEach(s, func(sv *service) (*procedures.Table, bool) { return sv.calls, true })
+}
+
 // tcpStats returns the counters of the services on TCP, by service.
 func (s *services) tcpStats() map[string]rpctcp.Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[string]rpctcp.Stats)
-	for _, sv := range s.all {
+	return ofEach(s, func(sv *service) (stats rpctcp.Stats, has bool) {
 		if tcp := sv.server(); tcp != nil {
-			out[sv.spec.Name] = tcp.Stats()
+			return tcp.Stats(), true
 		}
-	}
-	return out
+		return stats, false
+	})
 }

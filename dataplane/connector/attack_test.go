@@ -73,7 +73,7 @@ func TestIdlestGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.await("connection down", "its place of connector out was needed")
+	r.log.Await(t, "connection down", "its place of connector out was needed")
 	if n := r.d.Connectors()[0].Evicted[connlimit.Total]; n != 1 {
 		t.Errorf("%d clients lost their places", n)
 	}

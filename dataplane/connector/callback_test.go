@@ -181,7 +181,7 @@ func TestCallbackTooLong(t *testing.T) {
 	if err := back.Call(t.Context(), newCall(5, nil)); err == nil {
 		t.Error("100 KiB came inline")
 	}
-	r.await("connection down", "listener=out", "too long")
+	r.log.Await(t, "connection down", "listener=out", "too long")
 }
 
 // TestCallbackEnds: a call of the target ends with its connection.

@@ -57,19 +57,10 @@ func (e *BindError) Error() string { return e.Err.Error() }
 
 func (e *BindError) Unwrap() error { return e.Err }
 
-// New binds a connector and lists it. Start begins to accept. Shutdown frees the connector,
-// even without Start. The error is a *BindError or one of dataplane.AddConnector.
-func New(ctx context.Context, cfg Config) (*Connector, error) {
-	return bind(ctx, cfg, cfg.Dataplane.AddConnector)
-}
-
-// Prepare is New for a connector that is not listed before Enter. The error is a *BindError
-// or one of dataplane.PrepareConnector.
+// Prepare binds a connector. Enter lists it, and Start begins to accept. Shutdown frees the
+// connector, even without Enter and Start. The error is a *BindError or one of
+// dataplane.PrepareConnector.
 func Prepare(ctx context.Context, cfg Config) (*Connector, error) {
-	return bind(ctx, cfg, cfg.Dataplane.PrepareConnector)
-}
-
-func bind(ctx context.Context, cfg Config, place func(dataplane.ConnectorConfig) (*dataplane.Connector, error)) (*Connector, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
@@ -83,7 +74,7 @@ func bind(ctx context.Context, cfg Config, place func(dataplane.ConnectorConfig)
 		memory: fair.NewPool(cfg.Memory, mostOfCall),
 	}
 	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
-	c.place, err = place(dataplane.ConnectorConfig{
+	c.place, err = cfg.Dataplane.PrepareConnector(dataplane.ConnectorConfig{
 		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()),
 		Limits: cfg.Limits, Access: cfg.Access, Stats: c.Stats,
 	})

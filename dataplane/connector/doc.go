@@ -15,6 +15,6 @@
 // over a limit is not read from, or loses its connection with one log line. Other clients
 // are not affected.
 //
-// A caller's duties: New, Start, then Shutdown before the provider is closed. When Shutdown
+// A caller's duties: Prepare, Enter, Start, then Shutdown before the provider is closed. When Shutdown
 // returns, nothing of the connector runs any more.
 package connector

@@ -68,7 +68,7 @@ func TestTargetDies(t *testing.T) {
 			}
 		}
 		gone(t, nc)
-		r.await("connection down", "listener=out")
+		r.log.Await(t, "connection down", "listener=out")
 		close(g.open)
 		c := r.dial(rpctcp.ClientConfig{})
 		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
@@ -85,7 +85,7 @@ func TestNoTarget(t *testing.T) {
 		r.connect(Config{Target: "127.0.0.1:1", DialTimeout: 10 * time.Second})
 		nc, _ := r.raw()
 		gone(t, nc)
-		r.await("connection refused", "listener=out", "reason=", "127.0.0.1:1")
+		r.log.Await(t, "connection refused", "listener=out", "reason=", "127.0.0.1:1")
 		if i := r.d.Connectors()[0]; i.Refusals[dataplane.RefusedHandshake] != 1 || i.Connections != 0 {
 			t.Errorf("%+v", i)
 		}
@@ -105,7 +105,7 @@ func TestTargetRejects(t *testing.T) {
 	r.connect(Config{Target: info.Address.String()})
 	nc, _ := r.raw()
 	gone(t, nc)
-	r.await("connection refused", "listener=out", "reject")
+	r.log.Await(t, "connection refused", "listener=out", "reject")
 }
 
 // TestClientGoes: its connection to the target ends, with calls in flight.
@@ -119,8 +119,8 @@ func TestClientGoes(t *testing.T) {
 		}
 		<-g.entered
 		nc.Close()
-		r.await("connection down", "listener=out")
-		r.await("connection down", "listener=in")
+		r.log.Await(t, "connection down", "listener=out")
+		r.log.Await(t, "connection down", "listener=in")
 	})
 }
 
@@ -159,7 +159,7 @@ func TestDrain(t *testing.T) {
 		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err == nil {
 			t.Error("another call was answered")
 		}
-		r.await("connection down", "listener=out", "drained by an operator")
+		r.log.Await(t, "connection down", "listener=out", "drained by an operator")
 	})
 }
 
@@ -208,7 +208,7 @@ func TestClose(t *testing.T) {
 		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err == nil {
 			t.Error("another call was answered")
 		}
-		r.await("connection down", "listener=out", "closed by an operator")
+		r.log.Await(t, "connection down", "listener=out", "closed by an operator")
 	})
 }
 
@@ -316,7 +316,7 @@ func TestReplyTooLong(t *testing.T) {
 	if e, ok := errors.AsType[*oncrpc.AcceptError](err); !ok || e.Stat != oncrpc.SystemErr {
 		t.Errorf("%v", err)
 	}
-	r.await("call answered with SYSTEM_ERR", "ERR_CHUNK")
+	r.log.Await(t, "call answered with SYSTEM_ERR", "ERR_CHUNK")
 	if got, err := echoCall(t.Context(), c, echo.ProcRead, xdr.AppendUint32(nil, 8000)); err != nil || !bytes.Equal(got, opaque(8000)) {
 		t.Errorf("afterwards: %d bytes, %v", len(got), err)
 	}
@@ -376,6 +376,6 @@ func TestLyingTarget(t *testing.T) {
 		if s := r.c.Stats(); s.Failed != 2 {
 			t.Errorf("%+v", s)
 		}
-		r.await("call answered with SYSTEM_ERR", "procedure=6")
+		r.log.Await(t, "call answered with SYSTEM_ERR", "procedure=6")
 	})
 }

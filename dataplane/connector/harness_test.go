@@ -1,7 +1,6 @@
 package connector
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -58,29 +58,6 @@ func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
 // bindings are those of NFS and of the echo program.
 var bindings = ulb.NewRegistry(nfs.Bindings()...)
 
-// logBuffer is a log that several goroutines write.
-type logBuffer struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	changed chan struct{} // a token when there is more
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // rig is a data plane with a listener, a connector whose target it is, and
 // their provider. Its end checks that nothing is left of them.
 type rig struct {
@@ -88,7 +65,7 @@ type rig struct {
 	p    rdmacm.Provider
 	d    *dataplane.Dataplane
 	c    *Connector
-	log  *logBuffer
+	log  logtest.Log
 	once sync.Once
 }
 
@@ -116,8 +93,8 @@ func (r *rig) listen(handler oncrpc.Handler, cfg *Config) {
 
 // newTargetless makes the rig without listener and connector.
 func newTargetless(t testing.TB, p rdmacm.Provider) *rig {
-	r := &rig{t: t, p: p, log: &logBuffer{changed: make(chan struct{}, 1)}}
-	r.d = dataplane.New(dataplane.Config{Logger: slog.New(slog.NewTextHandler(r.log, nil))})
+	r := &rig{t: t, p: p}
+	r.d = dataplane.New(dataplane.Config{Logger: slog.New(slog.NewTextHandler(&r.log, nil))})
 	r.d.Start()
 	t.Cleanup(r.close)
 	return r
@@ -129,12 +106,13 @@ func (r *rig) connect(cfg Config) {
 		cfg.Name = "out"
 	}
 	cfg.Provider, cfg.Dataplane, cfg.Bindings = r.p, r.d, bindings
-	cfg.Logger = slog.New(slog.NewTextHandler(r.log, nil))
+	cfg.Logger = slog.New(slog.NewTextHandler(&r.log, nil))
 	cfg.Listen = "127.0.0.1:0"
 	var err error
-	if r.c, err = New(r.t.Context(), cfg); err != nil {
+	if r.c, err = Prepare(r.t.Context(), cfg); err != nil {
 		r.t.Fatal(err)
 	}
+	r.c.Enter()
 	r.c.Start()
 }
 
@@ -191,30 +169,6 @@ func (r *rig) raw() (net.Conn, *oncrpc.RecordReader) {
 	}
 	r.t.Cleanup(func() { nc.Close() })
 	return nc, oncrpc.NewRecordReader(nc, 4<<20)
-}
-
-// await waits until the log has all of words in one line.
-func (r *rig) await(words ...string) {
-	r.t.Helper()
-	deadline := time.After(30 * time.Second)
-	for {
-		for line := range strings.Lines(r.log.String()) {
-			found := 0
-			for _, w := range words {
-				if strings.Contains(line, w) {
-					found++
-				}
-			}
-			if found == len(words) {
-				return
-			}
-		}
-		select {
-		case <-r.log.changed:
-		case <-deadline:
-			r.t.Fatalf("no line with %q in\n%s", words, r.log.String())
-		}
-	}
 }
 
 // outgoing are the connector's connections.

@@ -36,7 +36,7 @@ func TestClientResets(t *testing.T) {
 				t.Fatal(err)
 			}
 			nc.Close()
-			r.await("connection down", "listener=out", "conn="+conn+" ")
+			r.log.Await(t, "connection down", "listener=out", "conn="+conn+" ")
 			want := uint64(0)
 			if busy {
 				want = 1

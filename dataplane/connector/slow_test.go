@@ -38,7 +38,7 @@ func TestSlowCalls(t *testing.T) {
 		if _, err := echoCall(t.Context(), c, echo.ProcEcho, opaque(8)); err != nil {
 			t.Fatal(err)
 		}
-		r.await("slow call", "listener=out", `call="ECHO ECHO"`, "server="+r.c.cfg.Target)
+		r.log.Await(t, "slow call", "listener=out", `call="ECHO ECHO"`, "server="+r.c.cfg.Target)
 		found := false
 		for _, one := range r.d.SlowCalls().Calls { // the target's listener finds it too
 			if one.Listener != "out" {

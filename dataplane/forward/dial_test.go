@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -107,7 +108,7 @@ func TestDialReasons(t *testing.T) {
 		{full, time.Second / 2, "upstream " + full + ": no connection within 500ms"},
 		{gone.address, 0, "upstream " + gone.address + ": connection refused"},
 	} {
-		f := New(Config{Address: c.address, DialTimeout: c.within})
+		f := New(Config{Forward: spec.Forward{Address: c.address, DialTimeout: c.within}})
 		_, err := f.OpenConn(t.Context(), netip.AddrPort{})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
@@ -119,7 +120,7 @@ func TestDialReasons(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f := New(Config{Address: gone.address})
+	f := New(Config{Forward: spec.Forward{Address: gone.address}})
 	if _, err := f.OpenConn(ctx, netip.AddrPort{}); !errors.Is(err, context.Canceled) || f.gate.err != nil {
 		t.Errorf("given up: %v, %v", err, f.gate.err)
 	}
@@ -129,7 +130,7 @@ func TestDialReasons(t *testing.T) {
 // missing.
 func TestReservedPort(t *testing.T) {
 	u := newUpstream(t)
-	f := New(Config{Address: u.address, ReservedPort: true})
+	f := New(Config{Forward: spec.Forward{Address: u.address, ReservedPort: true}})
 	for range 3 {
 		h, err := f.OpenConn(t.Context(), netip.AddrPort{})
 		if errors.Is(err, syscall.EACCES) {
@@ -160,7 +161,7 @@ func TestCallsWithoutConnection(t *testing.T) {
 // ends the connection as soon as there is one.
 func TestEndsBeforeUp(t *testing.T) {
 	ours, theirs := net.Pipe()
-	s := newSession(New(Config{Address: "u:1"}), netip.AddrPort{}, ours)
+	s := newSession(New(Config{Forward: spec.Forward{Address: "u:1"}}), netip.AddrPort{}, ours)
 	theirs.Close()
 	<-s.done
 	ended := make(chan string, 1)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
@@ -89,7 +90,7 @@ func FuzzUpstream(f *testing.F) {
 				sent.Done()
 			}
 		}
-		f := New(Config{MaxRecord: 1 << 16})
+		f := New(Config{Forward: spec.Forward{MaxRecord: 1 << 16}})
 		f.least, f.most = 2, 5
 		s := newSession(f, netip.AddrPort{}, nc)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -1,19 +1,18 @@
 package forward
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
@@ -37,24 +36,6 @@ func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
 	})
 }
 
-// logBuffer keeps log lines.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // rig is a data plane whose only listener forwards to an upstream. At its end
 // nothing may be left of it, and none of its registered memory be taken.
 type rig struct {
@@ -63,7 +44,7 @@ type rig struct {
 	p        rdmacm.Provider
 	d        *dataplane.Dataplane
 	settings rpcrdma.Settings // of both sides
-	log      logBuffer
+	log      logtest.Log
 	address  string
 	events   *dataplane.Subscription
 }
@@ -79,7 +60,7 @@ func newRigWith(t testing.TB, p rdmacm.Provider, ext rpcrdma.Extensions, upstrea
 	r := &rig{t: t, p: refereetest.Around(t, p), settings: rpcrdma.DefaultSettings()}
 	r.settings.Extensions = ext
 	log := slog.New(slog.NewTextHandler(&r.log, nil))
-	cfg := Config{Address: upstream, Logger: log}
+	cfg := Config{Forward: spec.Forward{Address: upstream}, Logger: log}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -148,18 +129,7 @@ func (r *rig) down() string {
 }
 
 // logged says whether a line has all the texts.
-func (r *rig) logged(texts ...string) bool {
-line:
-	for l := range strings.Lines(r.log.String()) {
-		for _, text := range texts {
-			if !strings.Contains(l, text) {
-				continue line
-			}
-		}
-		return true
-	}
-	return false
-}
+func (r *rig) logged(texts ...string) bool { return len(r.log.Lines(texts...)) > 0 }
 
 // serveTCP serves a handler on TCP until the test's end.
 func serveTCP(t testing.TB, h oncrpc.Handler) (address string) {

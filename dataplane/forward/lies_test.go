@@ -144,7 +144,7 @@ func TestBadStreams(t *testing.T) {
 		"fragments over the limit": {func(p *peer, xid uint32) {
 			msg := success(xid, make([]byte, 100<<10))
 			p.write(append(oncrpc.AppendRecordMark(nil, len(msg), false), msg...))
-			p.write(oncrpc.AppendRecordMark(nil, Config{}.withDefaults().MaxRecord, true))
+			p.write(oncrpc.AppendRecordMark(nil, int(Config{}.withDefaults().MaxRecord), true))
 		}, "oncrpc: record larger than the limit"},
 		"torn in the mark":   {func(p *peer, _ uint32) { p.write([]byte{0x80, 0}); p.Close() }, "unexpected EOF"},
 		"torn in the header": {func(p *peer, xid uint32) { p.write(record(success(xid), 0)[:20]); p.Close() }, "unexpected EOF"},

@@ -70,11 +70,11 @@ func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 		up:      make(chan struct{}),
 		pending: make(map[uint32]*call),
 	}
-	s.records = oncrpc.NewRecordReader(s.in, f.cfg.MaxRecord)
+	s.records = oncrpc.NewRecordReader(s.in, int(f.cfg.MaxRecord))
 	s.out = rpctcp.NewSender(nc, f.cfg.CallTimeout, func(err error) { s.fail(fmt.Errorf("calls can't be sent: %w", err)) })
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.open = s.openBackchannel
-	s.limits = nfs.LimitsOf(min(rpcrdma.MaxMessage, f.cfg.MaxRecord), s.backLimits)
+	s.limits = nfs.LimitsOf(min(rpcrdma.MaxMessage, int(f.cfg.MaxRecord)), s.backLimits)
 	go s.read()
 	return s
 }

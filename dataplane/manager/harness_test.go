@@ -16,6 +16,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -39,7 +40,7 @@ type rig struct {
 	provider rdmacm.Provider
 	store    *memoryStore
 	rpcbind  *fakeRegistrar
-	log      *logBuffer
+	log      *logtest.Log
 
 	mu      sync.Mutex
 	open    map[string]*fakeService // the newest that is not closed yet, by name
@@ -74,7 +75,7 @@ func newRig(t *testing.T) *rig {
 // boot starts a manager as a daemon would, with what the store has.
 func (r *rig) boot(file *spec.All) {
 	r.t.Helper()
-	r.log = new(logBuffer)
+	r.log = new(logtest.Log)
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	r.data, r.rpcbind, r.open = dataplane.New(dataplane.Config{Logger: log}), new(fakeRegistrar), make(map[string]*fakeService)
 	r.Manager = New(Config{
@@ -311,24 +312,6 @@ func (f *fakeRegistrar) Set(list []rpcbind.Registration) error {
 		f.list = list
 	}
 	return f.err
-}
-
-// logBuffer keeps the log.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf strings.Builder
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) has(text string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Contains(b.buf.String(), text)
 }
 
 func same(t *testing.T, what string, got, want any) {

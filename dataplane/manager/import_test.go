@@ -114,7 +114,7 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("after reloads")
-	if !r.log.has("service=\"other, going\"") || !r.log.has("listener=\"going, turning\"") {
+	if r.log.Lines("service=\"other, going\"") == nil || r.log.Lines("listener=\"going, turning\"") == nil {
 		t.Error("the log does not name what the file has in vain")
 	}
 	more.Listeners[len(more.Listeners)-1] = onLoopback("late", "going")

@@ -37,7 +37,7 @@ func TestTheFileStandsBefore(t *testing.T) {
 		t.Errorf("there is %s, %+v", r.names(), r.Services.List())
 	}
 	for _, want := range []string{"listener=a", "service=test", "stands in for one of the same name that was added before"} {
-		if !r.log.has(want) {
+		if r.log.Lines(want) == nil {
 			t.Errorf("the log lacks %q", want)
 		}
 	}

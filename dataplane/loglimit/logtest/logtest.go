@@ -35,9 +35,15 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Lines returns the lines that contain a text.
-func (l *Log) Lines(with string) []string {
-	return slices.DeleteFunc(split(l.String()), func(line string) bool { return !strings.Contains(line, with) })
+// Lines returns the lines that contain all of some texts.
+func (l *Log) Lines(with ...string) []string {
+	return linesOf(l.String(), with)
+}
+
+func linesOf(text string, with []string) []string {
+	return slices.DeleteFunc(split(text), func(line string) bool {
+		return slices.ContainsFunc(with, func(part string) bool { return !strings.Contains(line, part) })
+	})
 }
 
 // Take returns all lines and removes them.
@@ -58,14 +64,15 @@ func split(text string) []string {
 // patience is how long Await waits. It only detects hangs.
 const patience = 2 * time.Minute
 
-// Await returns when the log contains a text. If it does not for minutes, the test ends.
-func (l *Log) Await(t testing.TB, text string) {
+// Await returns when the log has a line that contains all of some texts. If it does not for
+// minutes, the test ends.
+func (l *Log) Await(t testing.TB, with ...string) {
 	t.Helper()
 	hung := time.NewTimer(patience)
 	defer hung.Stop()
 	for {
 		l.mu.Lock()
-		found := bytes.Contains(l.text.Bytes(), []byte(text))
+		found := len(linesOf(l.text.String(), with)) > 0
 		if l.grew == nil {
 			l.grew = make(chan struct{})
 		}
@@ -77,7 +84,7 @@ func (l *Log) Await(t testing.TB, text string) {
 		select {
 		case <-grew:
 		case <-hung.C:
-			t.Fatalf("the log has no %q:\n%s", text, l)
+			t.Fatalf("the log has no line with %q:\n%s", with, l)
 		}
 	}
 }
