@@ -44,12 +44,12 @@ func (c *Controlplane) recordOwn(w *desired.Watcher) {
 	defer w.Close()
 	for {
 		select {
-		case e := <-w.Entries():
+		case e := <-w.Events():
 			c.recordRevision(e)
 		case <-w.Done():
 			for {
 				select {
-				case e := <-w.Entries():
+				case e := <-w.Events():
 					c.recordRevision(e)
 				default:
 					if err := w.Err(); errors.Is(err, watch.ErrSlow) {

@@ -86,7 +86,7 @@ func awaitFleet(t *testing.T, d *daemon, want uint32) {
 			return
 		}
 		select {
-		case <-w.Entries():
+		case <-w.Events():
 		case <-time.After(time.Minute):
 			t.Fatalf("%+v, want %d", f, want)
 		}

@@ -62,7 +62,7 @@ func (s *Store) Confirm(revision uint32) error {
 	}
 	s.publishing.Lock()
 	s.past.Replace(e)
-	s.publish(e)
+	s.watchers.Spread(e)
 	s.publishing.Unlock()
 	s.rearm()
 	s.log.Info("settings confirmed", "revision", revision)

@@ -84,7 +84,7 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 			t.Errorf("%s: %+v became %+v, applied %d times", name, before, after, plane.Applied()-applied)
 		}
 		select {
-		case e := <-watcher.Entries():
+		case e := <-watcher.Events():
 			t.Errorf("%s: watchers were told of %+v", name, e)
 		default:
 		}

@@ -122,10 +122,10 @@ func (s *Store) store(r *revision, elements json.RawMessage) error {
 	s.state.Store(next)
 	if r.amend != nil {
 		s.past.Replace(r.amend)
-		s.publish(r.amend)
+		s.watchers.Spread(r.amend)
 	}
 	s.past.Add(r.entry)
-	s.publish(r.entry)
+	s.watchers.Spread(r.entry)
 	return nil
 }
 

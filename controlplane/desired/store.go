@@ -21,6 +21,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -59,8 +60,7 @@ type Store struct {
 	resolved   atomic.Pointer[resolved] // of state, or not yet
 	storing    bool                     // a state is on its way to the disk
 	ended      []string                 // connections that ended since storing
-	watchers   map[*Watcher]struct{}
-	over       bool // no more watchers
+	watchers   *watch.Queues[*history.Entry]
 }
 
 // New is a store at revision 0 with the given settings; configured names the
@@ -78,7 +78,7 @@ func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured [
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	s := &Store{dp: dp, log: log, seen: state.File(), watchers: make(map[*Watcher]struct{})}
+	s := &Store{dp: dp, log: log, seen: state.File(), watchers: watch.NewQueues[*history.Entry](watchQueue, maxWatchers)}
 	s.state.Store(state)
 	return s, nil
 }

@@ -49,13 +49,13 @@ func TestWatchersSeeEveryRevision(t *testing.T) {
 		{2, history.Set, history.Applied}, {3, history.Set, history.Pending}, {3, history.Set, history.Confirmed},
 		{4, history.Set, history.Pending}, {4, history.Set, history.RolledBack}, {5, history.Rollback, history.Applied},
 	} {
-		e := <-w.Entries()
+		e := <-w.Events()
 		if e.Revision != want.revision || e.Kind != want.kind || e.Status != want.status {
 			t.Errorf("saw %+v, want %+v", e, want)
 		}
 	}
 	select {
-	case e := <-w.Entries():
+	case e := <-w.Events():
 		t.Errorf("saw %+v too", e)
 	default:
 	}
@@ -67,7 +67,7 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	slow, other := watchStore(t, store), watchStore(t, store)
 	for i := range 3000 {
 		set(t, store, change(t, "global", live.DDPMinChunk, i))
-		if e := <-other.Entries(); e.Revision != uint32(i+1) {
+		if e := <-other.Events(); e.Revision != uint32(i+1) {
 			t.Fatalf("saw revision %d, want %d", e.Revision, i+1)
 		}
 	}

@@ -77,7 +77,7 @@ func (s *settingsService) WatchSettings(_ *rdmadv1.WatchSettingsRequest, stream 
 	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error {
 		for {
 			select {
-			case e := <-w.Entries():
+			case e := <-w.Events():
 				if err := stream.Send(&rdmadv1.WatchSettingsResponse{Revision: revision(e)}); err != nil {
 					return err
 				}

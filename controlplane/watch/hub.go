@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 
 	"github.com/rdmad/rdmad/dataplane"
 )
@@ -59,25 +58,18 @@ type Keeper interface {
 // Watchers may come and go from any goroutine at any time. While there are
 // none the data plane is spared the events that only they want.
 type Hub struct {
-	source   Source
-	keeper   Keeper
-	log      *slog.Logger
-	queue    int
-	watchers int
-
-	mu   sync.Mutex
-	sub  Subscription // replaced by Run alone
-	open map[*Watcher]struct{}
-	over bool
+	*Queues[*dataplane.Event]
+	source Source
+	keeper Keeper
+	log    *slog.Logger
+	sub    Subscription // replaced by Run alone, with mu held
 }
 
 // NewHub makes a hub whose watchers each have a queue of so many events, and
 // that takes so many watchers.
 func NewHub(source Source, keeper Keeper, log *slog.Logger, queue, watchers int) *Hub {
-	h := &Hub{
-		source: source, sub: source.Subscribe(inbound), keeper: keeper, log: log,
-		queue: queue, watchers: watchers, open: make(map[*Watcher]struct{}),
-	}
+	h := &Hub{Queues: NewQueues[*dataplane.Event](queue, watchers), source: source, keeper: keeper, log: log, sub: source.Subscribe(inbound)}
+	h.wanted = func(any bool) { h.sub.Changes(any) }
 	h.sub.Changes(false) // ends are what the keeper needs
 	return h
 }
@@ -122,38 +114,7 @@ func (h *Hub) follow(ctx context.Context) error {
 			if e.Type == dataplane.ConnDown {
 				h.keeper.Ended(e.Conn.ID)
 			}
-			h.spread(&e)
-		}
-	}
-}
-
-func (h *Hub) spread(e *dataplane.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for w := range h.open {
-		select {
-		case w.events <- e:
-		default:
-			h.dropLocked(w, ErrSlow)
-		}
-	}
-}
-
-func (h *Hub) dropAll(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for w := range h.open {
-		h.dropLocked(w, err)
-	}
-}
-
-func (h *Hub) dropLocked(w *Watcher, err error) {
-	if _, ok := h.open[w]; ok {
-		delete(h.open, w)
-		w.err = err
-		close(w.done)
-		if len(h.open) == 0 {
-			h.sub.Changes(false)
+			h.Spread(&e)
 		}
 	}
 }
@@ -161,52 +122,8 @@ func (h *Hub) dropLocked(w *Watcher, err error) {
 // Close ends all watchers and the subscription. Not for a hub that Run runs.
 func (h *Hub) Close() {
 	h.sub.Close()
-	h.mu.Lock()
-	h.over = true
-	h.mu.Unlock()
-	h.dropAll(ErrShutdown)
-}
-
-// Watch adds a watcher, to be closed by the caller. ErrTooMany, ErrShutdown.
-func (h *Hub) Watch() (*Watcher, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.over:
-		return nil, ErrShutdown
-	case len(h.open) >= h.watchers:
-		return nil, ErrTooMany
-	}
-	w := &Watcher{h: h, events: make(chan *dataplane.Event, h.queue), done: make(chan struct{})}
-	h.open[w] = struct{}{}
-	h.sub.Changes(true)
-	return w, nil
+	h.End()
 }
 
 // Watcher is one queue of events.
-type Watcher struct {
-	h      *Hub
-	events chan *dataplane.Event
-	done   chan struct{}
-	err    error // set before done is closed
-}
-
-// Events yields the events in order, shared with other watchers: they are
-// not to be changed. The channel is never closed; Done says when nothing
-// more comes.
-func (w *Watcher) Events() <-chan *dataplane.Event { return w.events }
-
-// Done is closed when the watcher was dropped or closed. What is still
-// queued then is not worth delivering.
-func (w *Watcher) Done() <-chan struct{} { return w.done }
-
-// Err says why the watcher was dropped, after Done: ErrSlow or ErrShutdown;
-// nil after Close.
-func (w *Watcher) Err() error { return w.err }
-
-// Close ends the watcher. It may be called more than once.
-func (w *Watcher) Close() {
-	w.h.mu.Lock()
-	defer w.h.mu.Unlock()
-	w.h.dropLocked(w, nil)
-}
+type Watcher = Queue[*dataplane.Event]

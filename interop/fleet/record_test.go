@@ -258,7 +258,7 @@ func (r *recorder) started(n *node) error {
 	end := r.begin(record{Op: opBack, Node: n.name})
 	r.begin(record{Op: opStart, Node: n.name, Rev: now.Assignment, Layer: written(now), Waits: p != nil})(func(r *record) { r.Outcome = done })
 	go func() { // as long as the process
-		for e := range w.Entries() {
+		for e := range w.Events() {
 			if e.Kind != history.AutoRollback || e.Revision <= from {
 				continue
 			}

@@ -32,13 +32,13 @@ func TestUnconfirmedIsTakenBack(t *testing.T) {
 			}
 			defer w.Close()
 			try(t, e, 2, 1024, "2s")
-			<-w.Entries() // in force
+			<-w.Events() // in force
 			n.check(t, 1024)
 			if away {
 				e.Kill(t)
 			}
 			for n.settings.Pending() != nil {
-				<-w.Entries()
+				<-w.Events()
 			}
 			n.check(t, 2048)
 			if away {

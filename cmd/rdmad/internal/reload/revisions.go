@@ -22,7 +22,7 @@ func (r revisions) entries() <-chan *history.Entry {
 	if r.w == nil {
 		return nil
 	}
-	return r.w.Entries()
+	return r.w.Events()
 }
 
 func (r revisions) done() <-chan struct{} {

@@ -1,0 +1,107 @@
+package watch
+
+import "sync"
+
+// Queues hand values to any number of watchers, each with a bounded queue of its own. Nothing
+// waits for a watcher: one whose queue is full is dropped.
+type Queues[E any] struct {
+	length, most int
+	// wanted, if not nil, is called with mu held: whether there is a watcher.
+	wanted func(bool)
+
+	mu   sync.Mutex
+	open map[*Queue[E]]struct{}
+	over bool
+}
+
+// NewQueues makes at most so many queues of a length.
+func NewQueues[E any](length, most int) *Queues[E] {
+	return &Queues[E]{length: length, most: most, open: make(map[*Queue[E]]struct{})}
+}
+
+// Watch adds a watcher, to be closed by the caller. ErrTooMany, ErrShutdown.
+func (q *Queues[E]) Watch() (*Queue[E], error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.over:
+		return nil, ErrShutdown
+	case len(q.open) >= q.most:
+		return nil, ErrTooMany
+	}
+	w := &Queue[E]{of: q, events: make(chan E, q.length), done: make(chan struct{})}
+	q.open[w] = struct{}{}
+	if q.wanted != nil {
+		q.wanted(true)
+	}
+	return w, nil
+}
+
+// Spread hands e to the watchers and drops those without room.
+func (q *Queues[E]) Spread(e E) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for w := range q.open {
+		select {
+		case w.events <- e:
+		default:
+			q.dropLocked(w, ErrSlow)
+		}
+	}
+}
+
+// End ends all watchers with ErrShutdown, and lets no more come.
+func (q *Queues[E]) End() {
+	q.mu.Lock()
+	q.over = true
+	q.mu.Unlock()
+	q.dropAll(ErrShutdown)
+}
+
+func (q *Queues[E]) dropAll(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for w := range q.open {
+		q.dropLocked(w, err)
+	}
+}
+
+func (q *Queues[E]) dropLocked(w *Queue[E], err error) {
+	if _, ok := q.open[w]; !ok {
+		return
+	}
+	delete(q.open, w)
+	w.err = err
+	close(w.done)
+	if len(q.open) == 0 && q.wanted != nil {
+		q.wanted(false)
+	}
+}
+
+// Queue is that of one watcher.
+type Queue[E any] struct {
+	of     *Queues[E]
+	events chan E
+	done   chan struct{}
+	err    error // set before done is closed
+}
+
+// Events yields the events in order, shared with other watchers: they are
+// not to be changed. The channel is never closed; Done says when nothing
+// more comes.
+func (w *Queue[E]) Events() <-chan E { return w.events }
+
+// Done is closed when the watcher was dropped or closed. What is still
+// queued then is not worth delivering.
+func (w *Queue[E]) Done() <-chan struct{} { return w.done }
+
+// Err says why the watcher was dropped, after Done: ErrSlow or ErrShutdown;
+// nil after Close.
+func (w *Queue[E]) Err() error { return w.err }
+
+// Close ends the watcher. It may be called more than once.
+func (w *Queue[E]) Close() {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	w.of.dropLocked(w, nil)
+}
