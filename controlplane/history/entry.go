@@ -7,6 +7,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -31,26 +32,20 @@ var kinds = [NumKinds]string{"set", "rollback", "auto-rollback", "reload", "load
 // String names the kind.
 func (k Kind) String() string { return kinds[k] }
 
-// ParseKind is String's inverse.
-func ParseKind(s string) (Kind, bool) {
-	for k, name := range kinds {
-		if name == s {
-			return Kind(k), true
-		}
-	}
-	return 0, false
-}
-
 // MarshalText is String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText is ParseKind.
-func (k *Kind) UnmarshalText(b []byte) (err error) {
-	var ok bool
-	if *k, ok = ParseKind(string(b)); !ok {
-		err = fmt.Errorf("kind %q", b)
+// UnmarshalText is MarshalText's inverse.
+func (k *Kind) UnmarshalText(b []byte) error { return named(k, "kind", kinds[:], b) }
+
+// named sets to to the value of a name.
+func named[E ~uint8](to *E, what string, names []string, b []byte) error {
+	i := slices.Index(names, string(b))
+	if i < 0 {
+		return fmt.Errorf("%s %q", what, b)
 	}
-	return err
+	*to = E(i)
+	return nil
 }
 
 // Status is what became of a revision.
@@ -71,27 +66,11 @@ var statuses = [NumStatuses]string{"applied", "pending", "confirmed", "rolled ba
 // String names the status.
 func (s Status) String() string { return statuses[s] }
 
-// ParseStatus is String's inverse.
-func ParseStatus(s string) (Status, bool) {
-	for i, name := range statuses {
-		if name == s {
-			return Status(i), true
-		}
-	}
-	return 0, false
-}
-
 // MarshalText is String.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is ParseStatus.
-func (s *Status) UnmarshalText(b []byte) (err error) {
-	var ok bool
-	if *s, ok = ParseStatus(string(b)); !ok {
-		err = fmt.Errorf("status %q", b)
-	}
-	return err
-}
+// UnmarshalText is MarshalText's inverse.
+func (s *Status) UnmarshalText(b []byte) error { return named(s, "status", statuses[:], b) }
 
 // Actor is who made a revision.
 type Actor struct {

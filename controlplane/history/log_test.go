@@ -113,20 +113,22 @@ func TestLogEdges(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
+	var kind Kind
 	for k := range NumKinds {
-		if got, ok := ParseKind(k.String()); !ok || got != k {
-			t.Errorf("kind %d is %q is %d", k, k, got)
+		if err := kind.UnmarshalText([]byte(k.String())); err != nil || kind != k {
+			t.Errorf("kind %d is %q is %d, %v", k, k, kind, err)
 		}
 	}
+	var status Status
 	for s := range NumStatuses {
-		if got, ok := ParseStatus(s.String()); !ok || got != s {
-			t.Errorf("status %d is %q is %d", s, s, got)
+		if err := status.UnmarshalText([]byte(s.String())); err != nil || status != s {
+			t.Errorf("status %d is %q is %d, %v", s, s, status, err)
 		}
 	}
-	if _, ok := ParseKind(""); ok {
-		t.Error("no name is a kind")
+	if err := kind.UnmarshalText(nil); err == nil || err.Error() != `kind ""` {
+		t.Error(err)
 	}
-	if _, ok := ParseStatus("done"); ok {
-		t.Error("a status of no name")
+	if err := status.UnmarshalText([]byte("done")); err == nil || err.Error() != `status "done"` {
+		t.Error(err)
 	}
 }
