@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -34,31 +33,17 @@ func (s *Store) decodeRollout(kv *mvccpb.KeyValue) (*fleet.Rollout, error) {
 
 // Rollout reads a rollout.
 func (s *Store) Rollout(ctx context.Context, ref fleet.Ref) (*fleet.Rollout, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	res, err := s.client.Get(ctx, s.rolloutKey(ref))
-	if err != nil {
-		return nil, err
-	}
-	if len(res.Kvs) == 0 {
-		return nil, &MissingError{"rollout", ref}
-	}
-	return s.decodeRollout(res.Kvs[0])
+	return one(ctx, s, s.rolloutKey(ref), &MissingError{"rollout", ref}, s.decodeRollout)
 }
 
 // AllRollouts reads the rollouts of a policy, or of all for "".
-func (s *Store) AllRollouts(ctx context.Context, policy string) (all []*fleet.Rollout, err error) {
+func (s *Store) AllRollouts(ctx context.Context, policy string) ([]*fleet.Rollout, error) {
 	prefix := s.prefix + rollouts
 	if policy != "" {
 		prefix += policy + "@"
 	}
-	var bad error
-	_, err = s.List(ctx, prefix, func(kv *mvccpb.KeyValue) {
-		r, err := s.decodeRollout(kv)
-		bad = errors.Join(bad, err)
-		all = append(all, r)
-	})
-	return all, errors.Join(err, bad)
+	rollouts, _, err := values(ctx, s, prefix, s.decodeRollout)
+	return rollouts, err
 }
 
 // ChangeRollout stores what change makes of a rollout. Its errors are those of change, a

@@ -133,16 +133,32 @@ func (e *MissingError) Error() string {
 
 // Policy reads one version of a policy.
 func (s *Store) Policy(ctx context.Context, ref fleet.Ref) (*fleet.Revision, error) {
+	return one(ctx, s, s.policyKey(ref), &MissingError{"policy", ref}, s.DecodePolicy)
+}
+
+// one reads the value of a key.
+func one[T any](ctx context.Context, s *Store, key string, missing error, decode func(*mvccpb.KeyValue) (*T, error)) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	res, err := s.client.Get(ctx, s.policyKey(ref))
+	res, err := s.client.Get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	if len(res.Kvs) == 0 {
-		return nil, &MissingError{"policy", ref}
+		return nil, missing
 	}
-	return s.DecodePolicy(res.Kvs[0])
+	return decode(res.Kvs[0])
+}
+
+// values reads those of all keys under a prefix, and the revision of etcd at which it did.
+func values[T any](ctx context.Context, s *Store, prefix string, decode func(*mvccpb.KeyValue) (*T, error)) (list []*T, revision int64, err error) {
+	var bad error
+	revision, err = s.List(ctx, prefix, func(kv *mvccpb.KeyValue) {
+		v, err := decode(kv)
+		bad = errors.Join(bad, err)
+		list = append(list, v)
+	})
+	return list, revision, errors.Join(err, bad)
 }
 
 // DecodePolicy reads a version of a policy. Its key says the same name and revision.
@@ -219,14 +235,8 @@ func (s *Store) page(ctx context.Context, from, end string, revision int64) ([]*
 }
 
 // AllPolicies reads all versions of all policies, and the revision of etcd at which it did.
-func (s *Store) AllPolicies(ctx context.Context) (all []*fleet.Revision, revision int64, err error) {
-	var bad error
-	revision, err = s.List(ctx, s.Policies(), func(kv *mvccpb.KeyValue) {
-		r, err := s.DecodePolicy(kv)
-		bad = errors.Join(bad, err)
-		all = append(all, r)
-	})
-	return all, revision, errors.Join(err, bad)
+func (s *Store) AllPolicies(ctx context.Context) ([]*fleet.Revision, int64, error) {
+	return values(ctx, s, s.Policies(), s.DecodePolicy)
 }
 
 // Newest returns the newest version of each policy.
@@ -240,19 +250,14 @@ func (s *Store) Newest(ctx context.Context) ([]*fleet.Revision, error) {
 
 // Versions returns the revisions of a policy that etcd has, the newest first. *MissingError
 // without one.
-func (s *Store) Versions(ctx context.Context, policy string) (all []*fleet.Revision, err error) {
-	var bad error
-	_, err = s.List(ctx, s.Policies()+policy+"@", func(kv *mvccpb.KeyValue) {
-		r, err := s.DecodePolicy(kv)
-		bad = errors.Join(bad, err)
-		all = append(all, r)
-	})
-	if err := errors.Join(err, bad); err != nil {
+func (s *Store) Versions(ctx context.Context, policy string) ([]*fleet.Revision, error) {
+	versions, _, err := values(ctx, s, s.Policies()+policy+"@", s.DecodePolicy)
+	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 {
+	if len(versions) == 0 {
 		return nil, &MissingError{"policy", fleet.Ref{Policy: policy}}
 	}
-	slices.SortFunc(all, func(a, b *fleet.Revision) int { return cmp.Compare(b.Revision, a.Revision) })
-	return all, nil
+	slices.SortFunc(versions, func(a, b *fleet.Revision) int { return cmp.Compare(b.Revision, a.Revision) })
+	return versions, nil
 }
