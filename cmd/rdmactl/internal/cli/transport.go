@@ -12,9 +12,7 @@ import (
 // and replies if it had any.
 func transportTable(s *rdmadv1.TransportStatistics) *output.Table {
 	t := &output.Table{Columns: []output.Column{{Name: "TRANSPORT"}, {Name: "COUNT", Right: true}}}
-	for _, row := range []struct {
-		name, value string
-	}{
+	for _, row := range [][2]string{
 		{"connects", output.Count(s.GetConnectCount())},
 		{"connect time", duration(s.GetConnectSeconds())},
 		{"idle", duration(s.GetIdleSeconds())},
@@ -46,7 +44,7 @@ func transportTable(s *rdmadv1.TransportStatistics) *output.Table {
 		{"ignored", output.Count(s.GetIgnored())},
 		{"duplicates", output.Count(s.GetDuplicates())},
 	} {
-		t.Row(row.name, row.value)
+		t.Row(row[:]...)
 	}
 	last := t
 	for _, sizes := range []struct {
