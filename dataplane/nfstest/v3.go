@@ -35,6 +35,26 @@ func (c *Client3) call(proc uint32, args io.WriterTo, call *Call) ([]byte, error
 	return c.Call(context.Background(), call)
 }
 
+// ask makes a call and returns its results, which read decodes, if its status is OK.
+func ask[OK any, R interface{ GetStatus() nfsv3.Nfsstat3 }](c *Client3, proc uint32, args io.WriterTo, call *Call, read func(io.Reader) (R, int64, error)) (ok OK, err error) {
+	results, err := c.call(proc, args, call)
+	if err != nil {
+		return ok, err
+	}
+	res, _, err := read(bytes.NewReader(results))
+	if err != nil {
+		return ok, err
+	}
+	ok, is := any(res).(OK)
+	switch {
+	case is:
+		return ok, nil
+	case res.GetStatus() == nfsv3.NFS3ERR_TOOSMALL:
+		return ok, errTooSmall
+	}
+	return ok, fmt.Errorf("status %v", res.GetStatus())
+}
+
 // Mount mounts an export of a server that has MOUNT on the same connection.
 func (c *Client3) Mount(path string) {
 	c.T.Helper()
@@ -50,13 +70,8 @@ func (c *Client3) Mount(path string) {
 // Info is what FSINFO tells.
 func (c *Client3) Info() nfsv3.Fsinfo3resok {
 	c.T.Helper()
-	results, err := c.call(19, &nfsv3.Fsinfo3args{Fsroot: nfsv3.NfsFh3{Data: c.Root}}, &Call{MaxReply: headRoom})
+	ok, err := ask[*nfsv3.Fsinfo3res_NFS3_OK](c, 19, &nfsv3.Fsinfo3args{Fsroot: nfsv3.NfsFh3{Data: c.Root}}, &Call{MaxReply: headRoom}, nfsv3.ReadFsinfo3res)
 	if err != nil {
-		c.T.Fatal(err)
-	}
-	res, _, err := nfsv3.ReadFsinfo3res(bytes.NewReader(results))
-	ok, is := res.(*nfsv3.Fsinfo3res_NFS3_OK)
-	if err != nil || !is {
 		c.T.Fatalf("FSINFO: %v", err)
 	}
 	return ok.Resok
@@ -66,13 +81,8 @@ func (c *Client3) Info() nfsv3.Fsinfo3resok {
 func (c *Client3) Lookup(name string) []byte {
 	c.T.Helper()
 	what := nfsv3.Diropargs3{Dir: nfsv3.NfsFh3{Data: c.Root}, Name: name}
-	results, err := c.call(3, &nfsv3.Lookup3args{What: what}, &Call{MaxReply: headRoom})
+	ok, err := ask[*nfsv3.Lookup3res_NFS3_OK](c, 3, &nfsv3.Lookup3args{What: what}, &Call{MaxReply: headRoom}, nfsv3.ReadLookup3res)
 	if err != nil {
-		c.T.Fatal(err)
-	}
-	res, _, err := nfsv3.ReadLookup3res(bytes.NewReader(results))
-	ok, is := res.(*nfsv3.Lookup3res_NFS3_OK)
-	if err != nil || !is {
 		c.T.Fatalf("LOOKUP: %v", err)
 	}
 	return ok.Resok.Object.Data
@@ -83,15 +93,9 @@ func (c *Client3) Lookup(name string) []byte {
 func (c *Client3) Read(file []byte, offset uint64, n int, short bool) {
 	c.T.Helper()
 	args := &nfsv3.Read3args{File: nfsv3.NfsFh3{Data: file}, Offset: offset, Count: uint32(n)}
-	results, err := c.call(6, args, &Call{Reads: []int{n}, MaxReply: headRoom})
+	ok, err := ask[*nfsv3.Read3res_NFS3_OK](c, 6, args, &Call{Reads: []int{n}, MaxReply: headRoom}, nfsv3.ReadRead3res)
 	if err != nil {
 		c.T.Errorf("READ of %d: %v", n, err)
-		return
-	}
-	res, _, err := nfsv3.ReadRead3res(bytes.NewReader(results))
-	ok, is := res.(*nfsv3.Read3res_NFS3_OK)
-	if err != nil || !is {
-		c.T.Errorf("READ of %d: %v, %T", n, err, res)
 		return
 	}
 	got := ok.Resok.Data
@@ -105,15 +109,9 @@ func (c *Client3) Read(file []byte, offset uint64, n int, short bool) {
 func (c *Client3) Write(file []byte, offset uint64, n int, short bool) {
 	c.T.Helper()
 	args := &nfsv3.Write3args{File: nfsv3.NfsFh3{Data: file}, Offset: offset, Count: uint32(n), Stable: nfsv3.UNSTABLE, Data: Data(offset, n)}
-	results, err := c.call(7, args, &Call{Items: []Item{{Len: n}}, MaxReply: headRoom})
+	ok, err := ask[*nfsv3.Write3res_NFS3_OK](c, 7, args, &Call{Items: []Item{{Len: n}}, MaxReply: headRoom}, nfsv3.ReadWrite3res)
 	if err != nil {
 		c.T.Errorf("WRITE of %d: %v", n, err)
-		return
-	}
-	res, _, err := nfsv3.ReadWrite3res(bytes.NewReader(results))
-	ok, is := res.(*nfsv3.Write3res_NFS3_OK)
-	if err != nil || !is {
-		c.T.Errorf("WRITE of %d: %v, %T", n, err, res)
 		return
 	}
 	if taken := int(ok.Resok.Count); taken > n || taken < n && !short || taken < 1 {
@@ -153,14 +151,10 @@ var errTooSmall = errors.New("NFS3ERR_TOOSMALL")
 
 // readdir lists the root from its beginning within count bytes.
 func (c *Client3) readdir(count uint32) (l listing, err error) {
-	results, err := c.call(16, &nfsv3.Readdir3args{Dir: nfsv3.NfsFh3{Data: c.Root}, Count: count}, &Call{MaxReply: int(count) + headRoom})
+	args := &nfsv3.Readdir3args{Dir: nfsv3.NfsFh3{Data: c.Root}, Count: count}
+	ok, err := ask[*nfsv3.Readdir3res_NFS3_OK](c, 16, args, &Call{MaxReply: int(count) + headRoom}, nfsv3.ReadReaddir3res)
 	if err != nil {
 		return l, err
-	}
-	res, _, err := nfsv3.ReadReaddir3res(bytes.NewReader(results))
-	ok, is := res.(*nfsv3.Readdir3res_NFS3_OK)
-	if err != nil || !is {
-		return l, notListed(res, err)
 	}
 	l.begin(ok.Resok.GetEncodedSizeBytes())
 	for e := ok.Resok.Reply.Entries; e != nil; e = e.Nextentry {
@@ -173,14 +167,9 @@ func (c *Client3) readdir(count uint32) (l listing, err error) {
 // readdirplus is readdir with attributes and handles.
 func (c *Client3) readdirplus(dircount, maxcount uint32) (l listing, err error) {
 	args := &nfsv3.Readdirplus3args{Dir: nfsv3.NfsFh3{Data: c.Root}, Dircount: dircount, Maxcount: maxcount}
-	results, err := c.call(17, args, &Call{MaxReply: int(maxcount) + headRoom})
+	ok, err := ask[*nfsv3.Readdirplus3res_NFS3_OK](c, 17, args, &Call{MaxReply: int(maxcount) + headRoom}, nfsv3.ReadReaddirplus3res)
 	if err != nil {
 		return l, err
-	}
-	res, _, err := nfsv3.ReadReaddirplus3res(bytes.NewReader(results))
-	ok, is := res.(*nfsv3.Readdirplus3res_NFS3_OK)
-	if err != nil || !is {
-		return l, notListed(res, err)
 	}
 	l.begin(ok.Resok.GetEncodedSizeBytes())
 	for e := ok.Resok.Reply.Entries; e != nil; e = e.Nextentry {
@@ -188,16 +177,6 @@ func (c *Client3) readdirplus(dircount, maxcount uint32) (l listing, err error) 
 	}
 	l.end()
 	return l, nil
-}
-
-func notListed(res interface{ GetStatus() nfsv3.Nfsstat3 }, err error) error {
-	switch {
-	case err != nil:
-		return err
-	case res.GetStatus() == nfsv3.NFS3ERR_TOOSMALL:
-		return errTooSmall
-	}
-	return fmt.Errorf("status %v", res.GetStatus())
 }
 
 func (l *listing) begin(size int) { l.size, l.at, l.dirs = size, []int{0}, []int{0} }
