@@ -39,17 +39,22 @@ export async function call(method, request = {}) {
   return body;
 }
 
-// all gets a list that comes in pages.
-export async function all(method, field, request = {}) {
-  const items = [];
-  let token = "";
-  do {
+// pages gets at most so many pages of a list, the answer with the first of them, and
+// whether there are more.
+export async function pages(method, field, request, most = Infinity) {
+  const first = await call(method, { ...request, page_token: "" });
+  const items = [...first[field]];
+  let token = first.next_page_token;
+  for (let i = 1; i < most && token; i++) {
     const page = await call(method, { ...request, page_token: token });
     items.push(...page[field]);
     token = page.next_page_token;
-  } while (token);
-  return items;
+  }
+  return { first, items, more: token !== "" };
 }
+
+// all gets a list that comes in pages.
+export const all = async (method, field, request = {}) => (await pages(method, field, request)).items;
 
 const mostMessage = 64 << 20; // bytes of one message of a stream
 

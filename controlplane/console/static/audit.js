@@ -1,4 +1,4 @@
-import { call } from "./api.js";
+import { pages } from "./api.js";
 import { command, copyable } from "./command.js";
 import { h, table, when, zone } from "./dom.js";
 
@@ -9,18 +9,11 @@ const pageSize = 100;
 export function audit({ query }, role, changed) {
   const actor = query.get("actor") ?? "", since = query.get("since") ?? "";
   const filter = { actor, ...(since && { since }) };
-  let pages = 1;
+  let shown = 1;
   return {
     async load() {
       if (role !== "admin") return null;
-      const entries = [];
-      let token = "";
-      for (let i = 0; i === 0 || (i < pages && token); i++) {
-        const page = await call("AuditService/ListAudit", { ...filter, page_size: pageSize, page_token: token });
-        entries.push(...page.entries);
-        token = page.next_page_token;
-      }
-      return { entries, more: token !== "" };
+      return pages("AuditService/ListAudit", "entries", { ...filter, page_size: pageSize }, shown);
     },
     show(place, data) {
       if (!data) {
@@ -28,13 +21,13 @@ export function audit({ query }, role, changed) {
         return;
       }
       const older = () => {
-        pages++;
+        shown++;
         return changed();
       };
       place.replaceChildren(
         h("h1", {}, "Audit log"),
         chooser(actor, since, changed),
-        entriesTable(data.entries, actor || since),
+        entriesTable(data.items, actor || since),
         h("p", {}, data.more && h("button", { click: older }, "Show older entries")),
         h("p", {}, "In a terminal: ", copyable(command("audit", ...(actor ? ["--actor", actor] : []), ...(since ? ["--since", since] : [])))),
       );

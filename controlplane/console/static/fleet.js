@@ -1,4 +1,4 @@
-import { ApiError, all, call } from "./api.js";
+import { ApiError, all, call, pages } from "./api.js";
 import { command, copyable } from "./command.js";
 import { h, number, table, when, zone } from "./dom.js";
 import { rollout, rolloutsTable } from "./rollouts.js";
@@ -24,9 +24,9 @@ export function fleet({ rest, query }, mayChange, changed) {
     async load() {
       try {
         const [nodes, policies, rollouts] = await Promise.all([
-          allNodes(), all("FleetService/ListPolicies", "policies"), all("FleetService/ListRollouts", "rollouts"),
+          pages("FleetService/ListNodes", "nodes"), all("FleetService/ListPolicies", "policies"), all("FleetService/ListRollouts", "rollouts"),
         ]);
-        return { ...nodes, policies, rollouts };
+        return { nodes: nodes.items, problems: nodes.first.problems, policies, rollouts };
       } catch (problem) {
         if (problem.code !== "unavailable") throw problem;
         return { away: problem.message }; // etcd, not rdmad
@@ -46,18 +46,6 @@ export function fleet({ rest, query }, mayChange, changed) {
       place.replaceChildren(h("h1", {}, "Fleet"), ...shown);
     },
   };
-}
-
-// allNodes gets all pages of the nodes.
-async function allNodes() {
-  const first = await call("FleetService/ListNodes");
-  const { nodes, problems } = first;
-  for (let token = first.next_page_token; token;) {
-    const page = await call("FleetService/ListNodes", { page_token: token });
-    nodes.push(...page.nodes);
-    token = page.next_page_token;
-  }
-  return { nodes, problems };
 }
 
 function overview(by, nodes, problems, policies, rollouts) {

@@ -1,4 +1,4 @@
-import { call } from "./api.js";
+import { call, pages } from "./api.js";
 import { command } from "./command.js";
 import { ask, changed as change } from "./dialog.js";
 import { h, number, table, when, zone } from "./dom.js";
@@ -17,18 +17,11 @@ export class History {
     this.#changed = changed;
   }
 
-  async load() {
-    const revisions = [];
-    let token = "";
-    for (let i = 0; i === 0 || (i < this.#pages && token); i++) {
-      const page = await call("SettingsService/ListRevisions", { page_size: pageSize, page_token: token });
-      revisions.push(...page.revisions);
-      token = page.next_page_token;
-    }
-    return { revisions, more: token !== "" };
+  load() {
+    return pages("SettingsService/ListRevisions", "revisions", { page_size: pageSize }, this.#pages);
   }
 
-  show({ revisions, more }) {
+  show({ items: revisions, more }) {
     const columns = [
       { name: "Revision", number: true, cell: (r) => number(r.revision) },
       { name: `Time (${zone})`, cell: (r) => when(r.time) },
