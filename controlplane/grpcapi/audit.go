@@ -32,7 +32,7 @@ func (s *auditService) ListAudit(ctx context.Context, req *rdmadv1.ListAuditRequ
 	}
 	filters := []string{"audit", q.Actor, q.Since.UTC().String()}
 	var err error
-	if q.Before, err = sequenceAfter(req.GetPageToken(), filters...); err != nil {
+	if q.Before, err = sequenceAfter(req.GetPageToken(), 64, filters...); err != nil {
 		return nil, err
 	}
 	entries, more, err := s.gate.log.List(ctx, q)
@@ -47,19 +47,6 @@ func (s *auditService) ListAudit(ctx context.Context, req *rdmadv1.ListAuditRequ
 		res.NextPageToken = pageToken(strconv.FormatUint(entries[len(entries)-1].Sequence, 10), filters...)
 	}
 	return res, nil
-}
-
-// sequenceAfter is the sequence that a token names; 0 for the first page.
-func sequenceAfter(token string, filters ...string) (uint64, error) {
-	last, err := afterToken(token, filters...)
-	if err != nil || last == "" {
-		return 0, err
-	}
-	n, err := strconv.ParseUint(last, 10, 64)
-	if err != nil {
-		return 0, errPageToken()
-	}
-	return n, nil
 }
 
 func auditEntry(e *audit.Entry) *rdmadv1.AuditEntry {

@@ -120,7 +120,7 @@ func (s *fleetService) ApplyPolicy(ctx context.Context, req *rdmadv1.ApplyPolicy
 
 // ListHistory implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ListHistory(ctx context.Context, req *rdmadv1.ListHistoryRequest) (*rdmadv1.ListHistoryResponse, error) {
-	before, err := sequenceAfter(req.GetPageToken(), "fleet history")
+	before, err := sequenceAfter(req.GetPageToken(), 64, "fleet history")
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"cmp"
 	"encoding/base64"
+	"strconv"
 	"strings"
 )
 
@@ -26,6 +27,19 @@ func afterToken(token string, filters ...string) (last string, err error) {
 		return "", errPageToken()
 	}
 	return parts[len(filters)], nil
+}
+
+// sequenceAfter is the number that a token names, of some bits; 0 for the first page.
+func sequenceAfter(token string, bits int, filters ...string) (uint64, error) {
+	last, err := afterToken(token, filters...)
+	if err != nil || last == "" {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(last, 10, bits)
+	if err != nil {
+		return 0, errPageToken()
+	}
+	return n, nil
 }
 
 func errPageToken() error {

@@ -32,7 +32,7 @@ const defaultPage = 100
 
 // ListRevisions implements rdmadv1.SettingsServiceServer.
 func (s *settingsService) ListRevisions(_ context.Context, req *rdmadv1.ListRevisionsRequest) (*rdmadv1.ListRevisionsResponse, error) {
-	before, err := sequenceAfter(req.GetPageToken(), "revisions")
+	before, err := sequenceAfter(req.GetPageToken(), 32, "revisions")
 	if err != nil {
 		return nil, err
 	}
