@@ -10,7 +10,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// completeWait bounds how long a shell waits for rdmad when completing.
+// completeWait bounds how long a shell waits for rdmad when completing, unless --timeout was
+// typed.
 const completeWait = time.Second
 
 const completionHelp = `Print a script that completes commands, settings and connections. To load it:

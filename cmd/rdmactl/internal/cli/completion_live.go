@@ -19,7 +19,9 @@ func try[C, Q, R any](a *app, client func(grpc.ClientConnInterface) C,
 ) (res R) {
 	err := a.check()
 	if err == nil {
-		a.timeout = completeWait
+		if !a.global.Changed("timeout") {
+			a.timeout = completeWait
+		}
 		res, err = ask(context.Background(), a, client, method, req)
 	}
 	if err != nil {
