@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +29,16 @@ func (c checked) Run() int {
 }
 
 func TestMain(m *testing.M) {
-	testscript.Main(checked{m}, map[string]func(){"rdmactl": main})
+	testscript.Main(checked{m}, map[string]func(){"rdmactl": unhurried})
+}
+
+// unhurried is rdmactl that waits for answers as long as a busy machine takes, unless the
+// script says how long.
+func unhurried() {
+	if !slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout") }) {
+		os.Args = slices.Insert(os.Args, 1, "--timeout="+patience.String())
+	}
+	main()
 }
 
 type worldKey struct{}
