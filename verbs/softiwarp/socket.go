@@ -5,6 +5,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/verbs/bulk"
 )
 
 // socketWriter writes batches to a socket without waiting. It copies bytes that the socket
@@ -14,6 +16,7 @@ type socketWriter struct {
 	buffers  *buffers
 	left     *buffer // nil when nothing is left over
 	from, to int
+	bulk     bool  // the last batch was a large one
 	err      error // the socket has failed
 
 	iov                [][]byte
@@ -42,9 +45,15 @@ func (s *socketWriter) send(raw syscall.RawConn, b *batch) {
 		return
 	}
 	s.taken = 0
+	placed := bulk.Enter(b.total)
+	if !placed && !s.bulk { // not the end of something large
+		bulk.Small()
+	}
+	s.bulk = placed
 	if err := raw.Write(s.attempt); err != nil && s.err == nil {
 		s.err = err
 	}
+	bulk.Leave(placed)
 	s.iov = nil
 	if s.err == nil && s.taken < b.total {
 		s.left, s.from, s.to = b.keep(s.taken)
@@ -102,7 +111,9 @@ func (s *socketWriter) wait(raw syscall.RawConn) {
 // tryRest writes until nothing is left. It returns false when the socket is full.
 func (s *socketWriter) tryRest(fd uintptr) bool {
 	for s.from < s.to {
+		placed := bulk.Enter(s.to - s.from)
 		n, err := unix.Write(int(fd), s.left.mem[s.from:s.to])
+		bulk.Leave(placed)
 		switch {
 		case err == nil:
 			s.from += n
