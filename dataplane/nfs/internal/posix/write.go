@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/verbs/bulk"
 )
 
 // Sync says how much of a write is on stable storage when Write returns.
@@ -99,8 +101,8 @@ const wordBits = 8 * int(unsafe.Sizeof(uintptr(0)))
 // Read reads into b from offset on, until b is full or the file ends.
 func Read(fd int, b []byte, offset int64) (n int, err error) {
 	for n < len(b) {
-		m, err := unix.Pread(fd, b[n:], offset+int64(n))
-		if err == unix.EINTR {
+		m, err := read(fd, b[n:], offset+int64(n))
+		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
@@ -112,4 +114,23 @@ func Read(fd int, b []byte, offset int64) (n int, err error) {
 		n += m
 	}
 	return n, nil
+}
+
+// read makes one system call for b or, for much data that is not in the page cache, two. It
+// has a place (package bulk) only while it need not wait for a disk.
+func read(fd int, b []byte, offset int64) (int, error) {
+	if placed := bulk.Enter(len(b)); placed {
+		n, err := readCached(fd, b, offset)
+		bulk.Leave(placed)
+		if err == nil {
+			return n, nil
+		}
+	}
+	return unix.Pread(fd, b, offset)
+}
+
+// readCached reads what is in the page cache (preadv2(2), RWF_NOWAIT). It fails if that is
+// nothing, or if the file system cannot do it.
+func readCached(fd int, b []byte, offset int64) (int, error) {
+	return unix.Preadv2(fd, [][]byte{b}, offset, unix.RWF_NOWAIT)
 }
