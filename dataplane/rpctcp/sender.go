@@ -46,7 +46,7 @@ type Sender struct {
 	batch []Outgoing
 	vec   net.Buffers
 	whole net.Buffers // a record that arrives
-	left  net.Buffers // of vec; writing consumes it
+	to    bulkWriter
 }
 
 // NewSender writes to nc. The peer may be at most patience behind Floor. failed is called
@@ -173,7 +173,7 @@ func (s *Sender) write() error {
 
 // writeOut writes s.vec while the peer makes progress.
 func (s *Sender) writeOut() error {
-	s.left = s.vec
+	s.to.left = s.vec // writing consumes it
 	next, err := s.pace.goOn()
 	for {
 		if err == nil {
@@ -183,7 +183,7 @@ func (s *Sender) writeOut() error {
 			return err
 		}
 		var n int64
-		n, err = s.left.WriteTo(s.nc)
+		n, err = s.to.write(s.nc)
 		s.pace.moved += int(n)
 		if err == nil || !isDeadline(err) {
 			return err
