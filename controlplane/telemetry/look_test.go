@@ -80,6 +80,7 @@ func TestSamplersShareSamples(t *testing.T) {
 	looks := telemetry.NewLooks(p, start)
 	at := func(s *telemetry.Sampler, ms time.Duration) *telemetry.Sample {
 		p.Count("9", func(c *dataplane.ConnInfo) { c.Stats.Calls += 100 })
+		runtime.GC() // a look is shared as long as a sampler has it
 		return s.Sample(start.Add(ms * time.Millisecond))
 	}
 	a, b, late := telemetry.New(looks.All, start, cell), telemetry.New(looks.All, start, cell), telemetry.New(looks.All, start, cell)
@@ -112,6 +113,7 @@ func TestSamplersShareSamples(t *testing.T) {
 	if at(a, 5000) != at(begun, 5100) {
 		t.Error("one that has just begun does not share")
 	}
+	runtime.KeepAlive(a)
 }
 
 // TestEncodedOnce: a sample is encoded once for each form, and again after an error.
