@@ -86,14 +86,18 @@ func (a *answers) add(r remembered) {
 	a.last = slices.Delete(a.last, 0, n)
 }
 
-// undecoded is an answer as it came from the control plane.
-type undecoded []byte
+// answer is an answer as it came from the control plane.
+type answer struct {
+	of      protoreflect.MessageDescriptor
+	encoded []byte
+	answers *answers
+}
 
-// codec is gRPC's for protobuf, but leaves answers undecoded.
+// codec is gRPC's for protobuf, but leaves answers encoded.
 type codec struct{ encoding.CodecV2 }
 
 // Unmarshal implements encoding.CodecV2.
 func (codec) Unmarshal(data mem.BufferSlice, m any) error {
-	*m.(*undecoded) = data.Materialize()
+	m.(*answer).encoded = data.Materialize()
 	return nil
 }

@@ -73,9 +73,10 @@ func conn(ctx context.Context) *grpc.ClientConn {
 
 // method forwards one method.
 func (s *Server) method(m protoreflect.MethodDescriptor, path string) http.Handler {
-	f := forward{path, m.Output(), &s.answers}
+	f := forward{path, func() *answer { return &answer{of: m.Output(), answers: &s.answers} }}
 	options := []connect.HandlerOption{
-		connect.WithSchema(m), connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(compressed),
+		connect.WithCodec(jsonCodec{"json"}), connect.WithCodec(jsonCodec{"json; charset=utf-8"}), connect.WithCodec(protoCodec{}),
+		connect.WithSchema(m), connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(compressed),
 		connect.WithRequestInitializer(func(spec connect.Spec, msg any) error {
 			*msg.(*dynamicpb.Message) = *dynamicpb.NewMessage(spec.Schema.(protoreflect.MethodDescriptor).Input())
 			return nil
@@ -94,21 +95,16 @@ func (s *Server) method(m protoreflect.MethodDescriptor, path string) http.Handl
 
 // forward forwards the requests of a method.
 type forward struct {
-	path    string
-	output  protoreflect.MessageDescriptor
-	answers *answers
+	path   string
+	answer func() *answer // makes one to receive
 }
 
-// raw makes gRPC leave the answers of a call undecoded.
+// raw makes gRPC leave the answers of a call encoded.
 var raw = grpc.ForceCodecV2(codec{encoding.GetCodecV2(encodingproto.Name)})
 
 func (f *forward) call(ctx context.Context, req *dynamicpb.Message) (*answer, error) {
-	var res undecoded
-	if err := conn(ctx).Invoke(ctx, f.path, req, &res, raw); err != nil {
-		return nil, err
-	}
-	text, err := f.answers.json(f.output, res)
-	return &answer{text}, err
+	res := f.answer()
+	return res, conn(ctx).Invoke(ctx, f.path, req, res, raw)
 }
 
 // stream forwards a stream of answers. Only when the browser took one is the
@@ -136,18 +132,14 @@ func (f *forward) stream(ctx context.Context, req *dynamicpb.Message, to *connec
 		return err
 	}
 	for {
-		var res undecoded
-		switch err := from.RecvMsg(&res); {
+		res := f.answer()
+		switch err := from.RecvMsg(res); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		}
-		text, err := f.answers.json(f.output, res)
-		if err != nil {
-			return err
-		}
-		if err := to.Send(&answer{text}); err != nil {
+		if err := to.Send(res); err != nil {
 			return err
 		}
 	}
@@ -172,14 +164,11 @@ func toConnect(err error) error {
 	return out
 }
 
-// answer is an answer in JSON. Browsers may share it.
-type answer struct{ json []byte }
-
 // jsonCodec is JSON with the names that rdmactl prints, unset fields included.
-type jsonCodec struct{}
+type jsonCodec struct{ name string }
 
 // Name implements connect.Codec.
-func (jsonCodec) Name() string { return "json" }
+func (c jsonCodec) Name() string { return c.name }
 
 // Marshal implements connect.Codec.
 func (c jsonCodec) Marshal(m any) ([]byte, error) { return c.MarshalAppend(nil, m) }
@@ -187,10 +176,29 @@ func (c jsonCodec) Marshal(m any) ([]byte, error) { return c.MarshalAppend(nil, 
 // MarshalAppend is what connect calls in place of Marshal, to use its memory again. So it must be
 // a copy.
 func (jsonCodec) MarshalAppend(to []byte, m any) ([]byte, error) {
-	return append(to, m.(*answer).json...), nil
+	a := m.(*answer)
+	text, err := a.answers.json(a.of, a.encoded)
+	return append(to, text...), err
 }
 
 // Unmarshal implements connect.Codec. Unknown fields are errors.
 func (jsonCodec) Unmarshal(text []byte, m any) error {
 	return protojson.Unmarshal(text, m.(proto.Message))
 }
+
+// protoCodec is protobuf, for clients that are no browsers.
+type protoCodec struct{}
+
+// Name implements connect.Codec.
+func (protoCodec) Name() string { return "proto" }
+
+// Marshal implements connect.Codec.
+func (c protoCodec) Marshal(m any) ([]byte, error) { return c.MarshalAppend(nil, m) }
+
+// MarshalAppend is as that of jsonCodec.
+func (protoCodec) MarshalAppend(to []byte, m any) ([]byte, error) {
+	return append(to, m.(*answer).encoded...), nil
+}
+
+// Unmarshal implements connect.Codec.
+func (protoCodec) Unmarshal(b []byte, m any) error { return proto.Unmarshal(b, m.(proto.Message)) }

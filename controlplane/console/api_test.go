@@ -83,7 +83,12 @@ func (c *client) post(path, kind, body string, change ...func(*http.Request)) *h
 // ask makes a request that is no stream.
 func (c *client) ask(method, request string) (status int, text []byte) {
 	c.t.Helper()
-	res := c.post("/rdmad.v1."+method, "application/json", request)
+	return c.askAs("application/json", method, request)
+}
+
+func (c *client) askAs(kind, method, request string) (status int, text []byte) {
+	c.t.Helper()
+	res := c.post("/rdmad.v1."+method, kind, request)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -133,6 +138,13 @@ func TestAnswersOfTheAPI(t *testing.T) {
 			}
 			if !json.Valid(text) || !bytes.Contains(text, []byte(`"rpc_version"`)) || !bytes.Contains(text, []byte(`"sends_with_invalidate"`)) {
 				t.Errorf("%s", text)
+			}
+			if _, again := c.askAs("application/json; charset=utf-8", "ConnectionService/ListConnections", "{}"); !bytes.Equal(again, text) {
+				t.Errorf("with a character set %s", again)
+			}
+			status, text = c.askAs("application/proto", "ConnectionService/ListConnections", "")
+			if err := proto.Unmarshal(text, &got); err != nil || status != http.StatusOK || !proto.Equal(&got, want) {
+				t.Errorf("protobuf: %d %q, %v", status, text, err)
 			}
 			if status, text := c.ask("ConnectionService/GetConnection", `{"id": "none"}`); status != http.StatusNotFound || !bytes.Contains(text, []byte("not_found")) {
 				t.Errorf("%d %s", status, text)
