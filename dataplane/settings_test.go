@@ -265,7 +265,7 @@ func TestFactsAllocateNothing(t *testing.T) {
 		for range connections {
 			p.dial(addr, nil)
 		}
-		return testing.AllocsPerRun(10, func() {
+		one := func() {
 			n := 0
 			p.PreviewSettings(u, func(f *Fact) {
 				if f.Peer.Bound == 0 || f.Now != &larger {
@@ -276,9 +276,14 @@ func TestFactsAllocateNothing(t *testing.T) {
 			if n != len(p.Connections()) {
 				t.Errorf("%d facts", n)
 			}
-		})
+		}
+		least := testing.AllocsPerRun(1, one)
+		for range 20 { // other goroutines allocate too
+			least = min(least, testing.AllocsPerRun(1, one))
+		}
+		return least
 	}
-	if one, many := preview(1), preview(31); many > one+8 { // other goroutines allocate too
+	if one, many := preview(1), preview(31); many > one+8 {
 		t.Errorf("%v allocations for a connection, %v for 32", one, many)
 	}
 }
