@@ -34,34 +34,25 @@ func BenchmarkGateway(b *testing.B) {
 	gw.setUniqueID(b, "through")
 	through := newMountAt(b, gw.g, gw.e.at("4.2"), overRDMA, "/mnt/through")
 	through.stats(b) // fails unless it is over RDMA
-	for _, m := range []*mount{straight, through} {
+	names, mounts := []string{"straight", "rdmad"}, []*mount{straight, through}
+	for _, m := range mounts {
 		m.client(b, "mkdir "+string(m.via))
 	}
+	var works []string
 	for _, w := range workloads {
-		b.Run(w.name, func(b *testing.B) {
-			var ops [2]float64
-			var client [2]float64 // share of its processors' time that was not idle
-			var took, busy time.Duration
-			for range b.N {
-				before := readTicks(b, gw.g)
-				ops[0] += straight.fio(b, w.args)
-				between := readTicks(b, gw.g)
-				start, used := time.Now(), cpuTime(b, gw.r.process.Pid())
-				ops[1] += through.fio(b, w.args)
-				took, busy = took+time.Since(start), busy+cpuTime(b, gw.r.process.Pid())-used
-				client[0] += between.busySince(before)
-				client[1] += readTicks(b, gw.g).busySince(between)
-			}
-			n := float64(b.N)
-			b.ReportMetric(ops[1]/ops[0], "ratio")
-			b.ReportMetric(ops[0]/n, "straight-ops/s")
-			b.ReportMetric(ops[1]/n, "rdmad-ops/s")
-			b.ReportMetric(100*busy.Seconds()/took.Seconds(), "rdmad-cpu-%")
-			b.ReportMetric(100*client[0]/n, "straight-guest-%")
-			b.ReportMetric(100*client[1]/n, "rdmad-guest-%")
-			b.ReportMetric(0, "ns/op")
-		})
+		works = append(works, w.name)
 	}
+	compareSides(b, names, works, func(b *testing.B, side, work int) float64 {
+		guest, host, start := readTicks(b, gw.g), cpuTime(b, gw.r.process.Pid()), time.Now()
+		rate := mounts[side].fio(b, workloads[work].args)
+		took, used := time.Since(start), cpuTime(b, gw.r.process.Pid())-host
+		// Of the last round.
+		b.ReportMetric(100*readTicks(b, gw.g).busySince(guest), names[side]+"-guest-%")
+		if side == 1 {
+			b.ReportMetric(100*used.Seconds()/took.Seconds(), "rdmad-cpu-%")
+		}
+		return rate
+	})
 }
 
 // ticks is what a machine's processors had done, in clock ticks (proc(5), /proc/stat).
