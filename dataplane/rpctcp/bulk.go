@@ -54,16 +54,21 @@ func (w *bulkWriter) open(nc net.Conn) bool {
 	if w.raw != nil {
 		return true
 	}
+	w.raw, w.attempt = rawConn(nc), w.try
+	return w.raw != nil
+}
+
+// rawConn returns the descriptor of nc, or nil if it has none.
+func rawConn(nc net.Conn) syscall.RawConn {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
-		return false
+		return nil
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
-		return false
+		return nil
 	}
-	w.raw, w.attempt = raw, w.try
-	return true
+	return raw
 }
 
 // try makes one system call. It returns false when the socket is full.
