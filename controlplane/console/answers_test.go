@@ -37,7 +37,7 @@ func unknownField(size int) []byte {
 }
 
 // TestAnswersAreThoseOfTheirBytes: whatever is remembered, the JSON is that of the message's type
-// and bytes. What is remembered has its bounds, and is found.
+// and bytes. An answer that is remembered is found again, and the bounds hold.
 func TestAnswersAreThoseOfTheirBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a answers
