@@ -24,7 +24,6 @@ const (
 	headerTimeout  = 5 * time.Second
 	maxIdle        = 24 * time.Hour
 	maxHeader      = 16 << 10
-	maxScrapes     = 8                     // at once; others wait
 	keyGrace       = 10 * time.Millisecond // before a connection's place goes to another connection of its host
 )
 
@@ -46,7 +45,7 @@ type Server struct {
 // CheckWebConfig accepts. Serve runs it on a listener.
 func NewServer(reg *prometheus.Registry, health Health, scrapers *connlimit.Table, webConfig string, logger *slog.Logger) *Server {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", inTurn(promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", newTurns().handler(promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		ErrorLog:      errorLog(logger, slog.LevelError),
 		ErrorHandling: promhttp.ContinueOnError,
 
@@ -64,20 +63,6 @@ func NewServer(reg *prometheus.Registry, health Health, scrapers *connlimit.Tabl
 		ErrorLog:          errorLog(logger, slog.LevelDebug),
 		ConnState:         work,
 	}}
-}
-
-// inTurn answers at most maxScrapes requests at once. Others wait in the order in which
-// they came, so that hosts that scrape all the time do not keep others out.
-func inTurn(h http.Handler) http.Handler {
-	turns := make(chan struct{}, maxScrapes)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case turns <- struct{}{}:
-			defer func() { <-turns }()
-			h.ServeHTTP(w, r)
-		case <-r.Context().Done(): // the client is gone
-		}
-	})
 }
 
 // work counts a request as work in flight on its connection, from its first byte on.

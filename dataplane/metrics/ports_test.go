@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,43 +152,6 @@ func TestIdlestScraperGoes(t *testing.T) {
 		}
 		if err := <-served; err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// TestScrapesWait: scrapes beyond those that are answered at once wait, until they are
-// or their client is gone.
-func TestScrapesWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		goOn, served := make(chan struct{}), 0
-		h := inTurn(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			<-goOn
-			served++
-			w.WriteHeader(http.StatusOK)
-		}))
-		gone, leave := context.WithCancel(t.Context())
-		answers := make(chan *httptest.ResponseRecorder)
-		scrape := func(ctx context.Context) {
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
-			answers <- w
-		}
-		for range maxScrapes + 1 {
-			go scrape(t.Context())
-		}
-		synctest.Wait()
-		go scrape(gone)
-		synctest.Wait()
-		leave()
-		<-answers // nothing, as nobody is there
-		for range maxScrapes + 1 {
-			goOn <- struct{}{}
-			if w := <-answers; w.Code != http.StatusOK {
-				t.Errorf("status %d", w.Code)
-			}
-		}
-		if served != maxScrapes+1 {
-			t.Errorf("%d served", served)
 		}
 	})
 }
