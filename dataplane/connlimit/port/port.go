@@ -2,7 +2,7 @@
 //
 // A connection is idle unless its owner calls Begin and End around the work that it does
 // for the client. Evicted connections are closed. A connection without a place is closed
-// before anything is read from it.
+// before anything is read from it. Clients that send much are read slowly.
 package port
 
 import (
@@ -22,6 +22,7 @@ type Listener struct {
 	table *connlimit.Table
 	key   func(net.Conn) connlimit.Key
 	log   *slog.Logger
+	paces paces
 }
 
 // Listen returns a listener whose connections, of type *Conn, take places in table by their
@@ -30,7 +31,7 @@ func Listen(l net.Listener, table *connlimit.Table, key func(net.Conn) connlimit
 	if key == nil {
 		key = func(c net.Conn) connlimit.Key { return Key(c.RemoteAddr()) }
 	}
-	return &Listener{Listener: l, table: table, key: key, log: log}
+	return &Listener{Listener: l, table: table, key: key, log: log, paces: paces{byKey: make(map[connlimit.Key]*pace)}}
 }
 
 // Accept implements net.Listener. It closes a connection without a place and accepts the
@@ -41,7 +42,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &Conn{Conn: nc, log: l.log}
+		c := &Conn{Conn: nc, log: l.log, paces: &l.paces, done: make(chan struct{})}
 		if err := c.Enter(l.table, l.key(nc), connlimit.Ordinary); err != nil {
 			l.log.Warn("connection refused", "peer", nc.RemoteAddr().String(), "reason", err.Error())
 			nc.Close()
@@ -64,11 +65,16 @@ func Key(a net.Addr) connlimit.Key {
 // Conn is a connection that has a place. All methods may be called from any goroutine.
 type Conn struct {
 	net.Conn
-	log  *slog.Logger
-	work atomic.Int32
+	log   *slog.Logger
+	work  atomic.Int32
+	paces *paces
+	done  chan struct{} // closed by Close
 
 	mu     sync.Mutex
 	place  *connlimit.Place // nil without one
+	pace   *pace            // of its key
+	sent   int64            // bytes that the client sent
+	next   time.Time        // of a read, if the connection is paced
 	closed bool
 }
 
@@ -87,20 +93,13 @@ func (c *Conn) Enter(t *connlimit.Table, key connlimit.Key, class connlimit.Clas
 	if c.place != nil {
 		c.place.Leave()
 	}
-	if c.place = place; c.closed {
+	if c.closed {
 		place.Leave()
+		return nil
 	}
+	c.paces.leave(c.pace)
+	c.place, c.pace = place, c.paces.join(key)
 	return nil
-}
-
-// Leave gives up the connection's place.
-func (c *Conn) Leave() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.place != nil {
-		c.place.Leave()
-		c.place = nil
-	}
 }
 
 // Begin marks the start of work for the client. The connection keeps its place until the
@@ -130,8 +129,15 @@ func (c *Conn) Evict(e connlimit.Eviction) {
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return err
+	}
 	c.closed = true
-	c.mu.Unlock()
-	c.Leave()
+	close(c.done)
+	if c.place != nil {
+		c.place.Leave()
+		c.paces.leave(c.pace)
+	}
 	return err
 }
