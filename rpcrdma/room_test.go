@@ -32,3 +32,28 @@ func TestRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestRoomForNewcomers: a connection that the adaptive policy grants all credits leaves
+// memory for the first receives of new ones.
+func TestRoomForNewcomers(t *testing.T) {
+	adaptive := func(s *rpcrdma.Settings) { s.CreditsPolicy, s.CreditsMax = rpcrdma.CreditsAdaptive, 4000 }
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{memory: 8 << 20, settings: adaptive})
+	c, served := b.dial(func(s *rpcrdma.Settings) { s.CreditsMax = 4000 })
+	served.Aim(4000)
+	before := b.l.Room(&b.settings)
+	for n := range uint32(100) {
+		if err := echo(b.ctx, c, 1, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room := b.l.Room(&b.settings)
+	if room == 0 || room > before/4 {
+		t.Fatalf("room for %d new connections, %d before the first one was granted its credits", room, before)
+	}
+	for n := range uint32(room) {
+		c, _ := b.dial(nil)
+		if err := echo(b.ctx, c, 1, n); err != nil {
+			t.Fatalf("new connection %d of %d: %v", n, room, err)
+		}
+	}
+}

@@ -19,7 +19,7 @@ type receives struct {
 	bufs       []receive
 	free       []uint32 // indexes without a buffer
 	first      int      // receives that count as the connection's first
-	divided    bool     // the adaptive policy divides receives: all count as first
+	divided    bool     // the adaptive policy divides receives
 
 	below int  // receives that are smaller than size, posted or not
 	tells bool // grown must report when below becomes 0
@@ -44,8 +44,11 @@ const receiveID = 1 << 63
 func (r *receives) post(n int) (int, error) {
 	for i := range n {
 		use := regmem.Extra
-		if r.first < firstReceives || r.divided {
+		switch {
+		case r.first < firstReceives:
 			use = regmem.Receive
+		case r.divided:
+			use = regmem.Divided
 		}
 		b := r.pool.TryAlloc(r.start(r.size)+r.size, use)
 		if b == nil {

@@ -46,9 +46,16 @@ const (
 	// Extra is for further receives. They leave half of the memory for receives to new
 	// connections.
 	Extra
+	// Divided is for further receives of a connection whose number of receives is decided
+	// together with those of others. They leave a sixteenth of the memory for receives to
+	// new connections.
+	Divided
 
-	uses = 4
+	uses = 5
 )
+
+// newcomersPart is the part of the memory for receives that Divided leaves free.
+const newcomersPart = 16
 
 // The shares, in eighths of the limit.
 const (

@@ -125,7 +125,7 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 // lack reports a request that found no memory. When receives have their whole share, nobody
 // can give memory back for another one.
 func (p *Pool) lack(class int, use Use) {
-	if (use == Receive || use == Extra) && !p.allowed(class, use) {
+	if use.receives() && !p.allowed(class, use) {
 		return
 	}
 	p.scarce()
@@ -223,13 +223,20 @@ func (p *Pool) allowed(class int, use Use) bool {
 	switch use {
 	case Fetch:
 		return p.used[Fetch]+size <= p.share(fetchShare)
-	case Receive, Extra:
-		return p.receives()+size <= p.share(receiveShare) &&
-			(use != Extra || 2*(p.used[Extra]+size) <= p.share(receiveShare)) &&
+	case Receive, Extra, Divided:
+		most := p.share(receiveShare)
+		if use == Divided {
+			most -= most / newcomersPart
+		}
+		return p.receives()+size <= most &&
+			(use != Extra || 2*(p.used[Extra]+size) <= most) &&
 			(class < firstLarge || p.base+size <= p.share(baseShare))
 	}
 	return true
 }
+
+// receives reports whether the use is for receives.
+func (u Use) receives() bool { return u == Receive || u == Extra || u == Divided }
 
 // FreeForReceives returns how much more memory receives may take, in bytes.
 func (p *Pool) FreeForReceives() int64 {
@@ -239,7 +246,7 @@ func (p *Pool) FreeForReceives() int64 {
 }
 
 // receives returns the memory of all receives, in bytes.
-func (p *Pool) receives() int64 { return p.used[Receive] + p.used[Extra] }
+func (p *Pool) receives() int64 { return p.used[Receive] + p.used[Extra] + p.used[Divided] }
 
 func (p *Pool) share(eighths int64) int64 { return p.limit / 8 * eighths }
 
@@ -247,7 +254,7 @@ func (p *Pool) share(eighths int64) int64 { return p.limit / 8 * eighths }
 func (p *Pool) count(class int, use Use, sign int64) {
 	size := sign * int64(classSize(class))
 	p.used[use] += size
-	if (use == Receive || use == Extra) && class >= firstLarge {
+	if use.receives() && class >= firstLarge {
 		p.base += size
 		p.divide()
 	}
