@@ -110,7 +110,7 @@ func (c *conn) leave() {
 	d.mu.Lock()
 	d.conns.remove(c)
 	c.e.up--
-	addStats(&c.e.gone, &stats)
+	c.e.gone.Add(&stats)
 	d.mu.Unlock()
 	c.counted.Leave(time.Now())
 	c.place.Leave()

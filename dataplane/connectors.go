@@ -136,7 +136,7 @@ func (k *Connector) infoLocked() ConnectorInfo {
 	for _, c := range k.d.conns.all {
 		if c.e == &k.endpoint {
 			one := c.link.Stats()
-			addStats(&info.Totals, &one)
+			info.Totals.Add(&one)
 			info.Memory += c.memory().Registered
 		}
 	}
