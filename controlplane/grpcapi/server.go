@@ -41,6 +41,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
@@ -62,6 +63,7 @@ const (
 // Plane is what the data plane shows.
 type Plane interface {
 	Connections() []dataplane.ConnInfo
+	Totals() (connections int, sum rpcrdma.Stats)
 	Connection(id string) (dataplane.ConnInfo, error)
 	Clients() *clients.Table
 	Listeners() []dataplane.ListenerInfo

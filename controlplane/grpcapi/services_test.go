@@ -60,6 +60,32 @@ func TestGetConnection(t *testing.T) {
 	}
 }
 
+// undescribed is a plane that describes no connection.
+type undescribed struct {
+	*planetest.Plane
+	t *testing.T
+}
+
+func (u undescribed) Connections() []dataplane.ConnInfo {
+	u.t.Error("all connections are described")
+	return nil
+}
+
+func (u undescribed) Stats() []*dataplane.ListenerStats {
+	u.t.Error("the histograms of all listeners are copied")
+	return nil
+}
+
+// TestStatusDescribesNoConnection: consoles ask for it again and again.
+func TestStatusDescribesNoConnection(t *testing.T) {
+	plane := smallPlane()
+	b := start(t, plane, undescribed{plane, t}, 16)
+	st, err := rdmadv1.NewStatusServiceClient(b.client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
+	if err != nil || st.GetConnections() != 2 || st.GetCalls() != 3 || st.GetErrors() != 1 {
+		t.Errorf("%v, %v", st, err)
+	}
+}
+
 func TestListenersAndStatus(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
 	listeners, err := rdmadv1.NewListenerServiceClient(b.client).ListListeners(t.Context(), &rdmadv1.ListListenersRequest{})

@@ -21,15 +21,18 @@ type statusService struct {
 // GetStatus implements rdmadv1.StatusServiceServer.
 func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusRequest) (*rdmadv1.GetStatusResponse, error) {
 	id := auth.FromContext(ctx)
+	connections, totals := s.cfg.Plane.Totals()
 	res := &rdmadv1.GetStatusResponse{
 		Version:       s.cfg.Version,
 		Started:       timestamp(s.cfg.Started),
 		UptimeSeconds: time.Since(s.cfg.Started).Seconds(),
 		Revision:      s.cfg.Store.Revision(),
 		Listeners:     uint32(len(s.cfg.Plane.Listeners())),
-		Connections:   uint32(len(s.cfg.Plane.Connections())),
+		Connections:   uint32(connections),
 		Actor:         id.Name,
 		Role:          rdmadv1.Role(id.Role),
+		Calls:         float64(totals.Calls),
+		Errors:        float64(totals.Errors),
 	}
 	if p := s.cfg.Store.Pending(); p != nil {
 		res.UnconfirmedRevision, res.ConfirmDeadline = p.Revision, timestamp(p.Deadline)
@@ -44,12 +47,6 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 			Limit: uint32(d.Limit), Open: uint32(descriptors.Open()), Own: uint32(d.Own), Control: uint32(d.Control), Metrics: uint32(d.Metrics),
 			Files: uint32(d.Files), Tcp: uint32(d.TCP), Rdma: uint32(d.RDMA), Problems: d.Unreachable,
 		}
-	}
-	for _, l := range s.cfg.Plane.Stats() {
-		res.Calls, res.Errors = res.Calls+float64(l.Totals.Calls), res.Errors+float64(l.Totals.Errors)
-	}
-	for _, c := range s.cfg.Plane.Connectors() {
-		res.Calls, res.Errors = res.Calls+float64(c.Totals.Calls), res.Errors+float64(c.Totals.Errors)
 	}
 	s.addHealth(res)
 	return res, nil

@@ -264,6 +264,19 @@ func (p *Plane) Connections() []dataplane.ConnInfo {
 	return out
 }
 
+// Totals implements grpcapi.Plane.
+func (p *Plane) Totals() (connections int, sum rpcrdma.Stats) {
+	for _, l := range p.Stats() {
+		sum.Add(&l.Totals)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.connects {
+		sum.Add(&p.connects[i].Totals)
+	}
+	return len(p.conns), sum
+}
+
 // Connection implements grpcapi.Plane.
 func (p *Plane) Connection(id string) (dataplane.ConnInfo, error) {
 	p.mu.Lock()

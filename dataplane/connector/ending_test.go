@@ -379,3 +379,21 @@ func TestLyingTarget(t *testing.T) {
 		r.log.Await(t, "call answered with SYSTEM_ERR", "procedure=6")
 	})
 }
+
+// TestTotals: those of the data plane have the calls of connectors, ended connections included.
+func TestTotals(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{})
+	c := r.dial(rpctcp.ClientConfig{})
+	if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+		t.Fatal(err)
+	}
+	// The connector's connection, and the target's.
+	if connections, sum := r.d.Totals(); connections != 2 || sum.Calls != 2 {
+		t.Errorf("%d connections, %+v", connections, sum)
+	}
+	c.Close()
+	r.until(func() bool { connections, _ := r.d.Totals(); return connections == 0 })
+	if _, sum := r.d.Totals(); sum.Calls != 2 {
+		t.Errorf("afterwards %+v", sum)
+	}
+}
