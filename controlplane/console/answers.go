@@ -16,13 +16,16 @@ import (
 // Bounds of what answers remembers.
 const (
 	leastRemembered = 4 << 10 // bytes of an encoded answer; less is soon encoded again
-	mostAnswers     = 8
 	mostRemembered  = 8 << 20 // bytes of all, encoded and as JSON
 )
 
 // answers makes JSON of encoded answers. It remembers the last large ones, because browsers at the
-// same view get the same samples.
+// same view get the same samples and lists.
 type answers struct {
+	// making is held while JSON of a large answer is made: browsers that want the same one wait
+	// for it, and the data path keeps the other processors.
+	making sync.Mutex
+
 	mu   sync.Mutex
 	last []remembered // oldest first
 	size int          // bytes
@@ -39,6 +42,8 @@ func (r *remembered) size() int { return len(r.encoded) + len(r.json) }
 func (a *answers) json(of protoreflect.MessageDescriptor, encoded []byte) ([]byte, error) {
 	large := len(encoded) >= leastRemembered
 	if large {
+		a.making.Lock()
+		defer a.making.Unlock()
 		if text := a.find(of.FullName(), encoded); text != nil {
 			return text, nil
 		}
@@ -73,14 +78,14 @@ func (a *answers) find(of protoreflect.FullName, encoded []byte) []byte {
 	return nil
 }
 
-// add remembers an answer, and forgets the oldest ones if they are too many.
+// add remembers an answer, and forgets the oldest ones if all are too large.
 func (a *answers) add(r remembered) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last = append(a.last, r)
 	a.size += r.size()
 	n := 0
-	for ; len(a.last)-n > mostAnswers || a.size > mostRemembered; n++ {
+	for ; a.size > mostRemembered; n++ {
 		a.size -= a.last[n].size()
 	}
 	a.last = slices.Delete(a.last, 0, n)

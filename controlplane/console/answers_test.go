@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -66,7 +67,7 @@ func TestAnswersAreThoseOfTheirBytes(t *testing.T) {
 			for i := range a.last {
 				sum += a.last[i].size()
 			}
-			if len(a.last) > mostAnswers || sum > mostRemembered || sum != a.size {
+			if sum > mostRemembered || sum != a.size {
 				t.Fatalf("%d answers of %d bytes, counted %d", len(a.last), sum, a.size)
 			}
 		}
@@ -87,5 +88,39 @@ func TestAnswerThatIsTooLarge(t *testing.T) {
 	}
 	if _, err := a.json(of, []byte(strings.Repeat("\xff", leastRemembered))); err == nil || len(a.last) != 0 {
 		t.Errorf("garbage: %v", err)
+	}
+}
+
+// TestAnswerIsMadeOnce: browsers that want JSON of the same answer at the same moment wait for one.
+func TestAnswerIsMadeOnce(t *testing.T) {
+	const browsers = 16
+	var m rdmadv1.ListConnectionsResponse
+	for i := range 2000 {
+		m.Connections = append(m.Connections, &rdmadv1.Connection{Id: fmt.Sprint(i), Peer: "192.0.2.9:1001"})
+	}
+	encoded, err := proto.Marshal(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a answers
+	var texts [browsers][]byte
+	var asking sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range browsers {
+		asking.Go(func() {
+			own := bytes.Clone(encoded)
+			<-begin
+			var err error
+			if texts[i], err = a.json(m.ProtoReflect().Descriptor(), own); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(begin)
+	asking.Wait()
+	for i, text := range texts {
+		if len(text) == 0 || &text[0] != &texts[0][0] {
+			t.Fatalf("browser %d got JSON of its own", i)
+		}
 	}
 }
