@@ -84,7 +84,7 @@ func views(id string) []struct {
 			[]string{"StatusService/GetStatus", "StatusService/ListConditions", "ListenerService/ListListeners", "ListenerService/ListServices", "ConnectorService/ListConnectors"}},
 		{map[string]string{
 			"TelemetryService/WatchTelemetry":    `{"read_mask": "` + totals + `,connections", "busy_only": true, "interval": "2s"}`,
-			"ConnectionService/WatchConnections": `{"read_mask": "id,listener,peer,rpcVersion,state,callsInProgress,creditsGranted,errors,extensions"}`,
+			"ConnectionService/WatchConnections": `{"read_mask": "id,listener,peer,rpcVersion,state,callsInProgress,creditsGranted,errors,extensions", "batches": true}`,
 		}, 0, nil},
 		{map[string]string{"TelemetryService/WatchTelemetry": `{"read_mask": "` + totals + `,connections", "connection_ids": ["` + id + `"]}`}, time.Second,
 			[]string{"ConnectionService/GetConnection"}},

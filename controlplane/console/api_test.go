@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,7 +33,7 @@ type client struct {
 
 // served runs a control plane with a console and some connections.
 func served(t testing.TB, connections int) *page {
-	p := &page{t: t}
+	p := &page{t: t, rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}} // benchmarks make many requests
 	p.serve(auth.Admin, "127.0.0.1:0")
 	t.Cleanup(func() { p.stop() })
 	for i := range connections {
@@ -247,6 +248,70 @@ func BenchmarkStreams(b *testing.B) {
 	b.ReportMetric(float64((spent()-before).Microseconds())/float64(b.N), "cpu-us/op")
 	for _, s := range streams {
 		s.Close()
+	}
+}
+
+// listed reads the list of connections that a stream begins with. It returns the number of
+// messages.
+func listed(stream io.Reader, connections int) (messages int, err error) {
+	var head [5]byte
+	var text []byte
+	for n := 0; n < connections; messages++ {
+		if _, err := io.ReadFull(stream, head[:]); err != nil {
+			return messages, err
+		}
+		text = slices.Grow(text[:0], int(binary.BigEndian.Uint32(head[1:])))[:binary.BigEndian.Uint32(head[1:])]
+		if _, err := io.ReadFull(stream, text); err != nil {
+			return messages, err
+		}
+		n += bytes.Count(text, []byte(`"rpc_version"`))
+	}
+	return messages, nil
+}
+
+// TestListComesInFewMessages: that of the page, in batches.
+func TestListComesInFewMessages(t *testing.T) {
+	const connections = 500
+	p := served(t, connections)
+	c := p.session()
+	for request, want := range map[string]int{`{}`: connections + 2, `{"batches": true}`: 4} {
+		s := c.watch("ConnectionService/WatchConnections", request)
+		defer s.Close()
+		if n, err := listed(s, connections+2); err != nil || n != want {
+			t.Errorf("%s: %d messages, want %d, %v", request, n, want, err)
+		}
+	}
+}
+
+// BenchmarkOpening opens the view of all connections in 17 browsers at once. An operation is the
+// opening by one of them, until it has read the list.
+func BenchmarkOpening(b *testing.B) {
+	const connections, browsers = 500, 17
+	const fields = `"read_mask": "id,listener,peer,rpcVersion,state,callsInProgress,creditsGranted,errors,extensions"`
+	p := served(b, connections)
+	var sessions []*client
+	for range 8 { // one client has no more
+		sessions = append(sessions, p.session())
+	}
+	for _, request := range []string{"{" + fields + "}", "{" + fields + `, "batches": true}`} {
+		b.Run(fmt.Sprintf("batches=%v", strings.Contains(request, "batches")), func(b *testing.B) {
+			b.ReportAllocs()
+			before := spent()
+			for n := 0; n < b.N; n += browsers {
+				var opening sync.WaitGroup
+				for i := range min(browsers, b.N-n) {
+					opening.Go(func() {
+						s := sessions[i%len(sessions)].watch("ConnectionService/WatchConnections", request)
+						defer s.Close()
+						if _, err := listed(s, connections+2); err != nil {
+							b.Error(err)
+						}
+					})
+				}
+				opening.Wait()
+			}
+			b.ReportMetric(float64((spent()-before).Microseconds())/float64(b.N), "cpu-us/op")
+		})
 	}
 }
 

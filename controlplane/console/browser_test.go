@@ -37,6 +37,7 @@ type page struct {
 	console string      // its address
 	tls     *auth.Files // of the console, or nil
 	rules   []auth.Rule
+	rate    auth.Rate // of each client; zero for the default
 	// refusals are parts of what the browser says when it refuses an attack.
 	refusals []string
 	stop     func() // ends the control plane
@@ -54,7 +55,7 @@ func (p *page) serve(role auth.Role, console string) {
 	}
 	c, err := controlplane.New(p.t.Context(), controlplane.Config{
 		Dataplane: plane, Manager: planetest.NewManager(p.plane), Listen: "127.0.0.1:0", Version: "v1.2.3",
-		Console: controlplane.Console{Listen: console, TLS: p.tls}, Access: controlplane.Access{Rules: auth.Rules{Default: &role, Rules: p.rules}},
+		Console: controlplane.Console{Listen: console, TLS: p.tls}, Access: controlplane.Access{Rate: p.rate, Rules: auth.Rules{Default: &role, Rules: p.rules}},
 		Fleet: p.fleet,
 	})
 	if err != nil {

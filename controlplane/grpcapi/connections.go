@@ -19,8 +19,9 @@ import (
 // connectionService implements rdmad.v1.ConnectionService.
 type connectionService struct {
 	rdmadv1.UnimplementedConnectionServiceServer
-	plane Plane
-	hub   *watch.Hub
+	plane    Plane
+	hub      *watch.Hub
+	listings listings
 }
 
 // ListConnections implements rdmadv1.ConnectionServiceServer.

@@ -28,9 +28,17 @@ func (s *connectionService) WatchConnections(req *rdmadv1.WatchConnectionsReques
 	if err := stream.SendHeader(nil); err != nil {
 		return err
 	}
+	v := &view{stream: stream, listener: req.GetListener(), mask: fields, known: make(map[string]bool)}
 	// Listed after the watcher is there: nothing falls between.
+	if req.GetBatches() {
+		l, err := s.listings.get(s.plane, s.hub, w, v)
+		if err != nil {
+			return err
+		}
+		v.listed, v.batches = l.ids, l.batches
+		return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error { return v.sendBatches(w) })
+	}
 	all := s.plane.Connections()
-	v := &view{stream: stream, listener: req.GetListener(), mask: fields, known: make(map[string]bool, len(all))}
 	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error { return v.send(all, w) })
 }
 
@@ -39,7 +47,20 @@ type view struct {
 	stream   connectionStream
 	listener string // whose connections it wants; "" for all
 	mask     mask
-	known    map[string]bool // connections that it believes up
+	// Connections that it believes up: known says it, or else listed, which other views share.
+	known, listed map[string]bool
+	batches       []encoded // of the list, to be sent
+}
+
+// sendBatches is send for a list in batches.
+func (v *view) sendBatches(w *watch.Watcher) error {
+	for _, b := range v.batches {
+		if err := v.stream.SendMsg(b); err != nil {
+			return err
+		}
+	}
+	v.batches = nil // the stream may last for hours
+	return v.follow(w)
 }
 
 // send sends the client all connections, then events until the stream or the
@@ -55,6 +76,11 @@ func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
 			return err
 		}
 	}
+	return v.follow(w)
+}
+
+// follow sends events.
+func (v *view) follow(w *watch.Watcher) error {
 	for {
 		select {
 		case e := <-w.Events():
@@ -71,19 +97,30 @@ func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
 
 func (v *view) wants(c *dataplane.ConnInfo) bool { return v.listener == "" || v.listener == c.Listener }
 
+// believes says whether the client believes that a connection is up.
+func (v *view) believes(id string) bool {
+	if up, ok := v.known[id]; ok {
+		return up
+	}
+	return v.listed[id]
+}
+
 // event sends an event that is new to the client. The list may already have had
 // it, and the event of a change may come before its connection is up or after
 // it ended.
 func (v *view) event(e *dataplane.Event) error {
 	id := e.Conn.ID
 	switch {
-	case e.Type == dataplane.ConnUp && !v.known[id] && v.wants(&e.Conn):
+	case e.Type == dataplane.ConnUp && !v.believes(id) && v.wants(&e.Conn):
 		v.known[id] = true
 		return v.put(rdmadv1.WatchConnectionsResponse_UP, e.Time, &e.Conn, "")
-	case e.Type == dataplane.ConnChanged && v.known[id]:
+	case e.Type == dataplane.ConnChanged && v.believes(id):
 		return v.put(rdmadv1.WatchConnectionsResponse_CHANGED, e.Time, &e.Conn, "")
-	case e.Type == dataplane.ConnDown && v.known[id]:
+	case e.Type == dataplane.ConnDown && v.believes(id):
 		delete(v.known, id)
+		if v.listed[id] {
+			v.known[id] = false
+		}
 		return v.put(rdmadv1.WatchConnectionsResponse_DOWN, e.Time, &e.Conn, e.Reason)
 	}
 	return nil

@@ -12,6 +12,7 @@ type Queues[E any] struct {
 	mu   sync.Mutex
 	open map[*Queue[E]]struct{}
 	over bool
+	past uint64 // see Past
 }
 
 // NewQueues makes at most so many queues of a length.
@@ -29,7 +30,10 @@ func (q *Queues[E]) Watch() (*Queue[E], error) {
 	case len(q.open) >= q.most:
 		return nil, ErrTooMany
 	}
-	w := &Queue[E]{of: q, events: make(chan E, q.length), done: make(chan struct{})}
+	if len(q.open) == 0 {
+		q.past++
+	}
+	w := &Queue[E]{of: q, past: q.past, events: make(chan E, q.length), done: make(chan struct{})}
 	q.open[w] = struct{}{}
 	if q.wanted != nil {
 		q.wanted(true)
@@ -37,10 +41,20 @@ func (q *Queues[E]) Watch() (*Queue[E], error) {
 	return w, nil
 }
 
+// Past counts what a watcher that comes later does not get: values, and times without a watcher,
+// in which values may be lost. A watcher whose own Past is not larger misses nothing of what
+// happened since this call.
+func (q *Queues[E]) Past() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.past
+}
+
 // Spread hands e to the watchers and drops those without room.
 func (q *Queues[E]) Spread(e E) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.past++
 	for w := range q.open {
 		select {
 		case w.events <- e:
@@ -81,6 +95,7 @@ func (q *Queues[E]) dropLocked(w *Queue[E], err error) {
 // Queue is that of one watcher.
 type Queue[E any] struct {
 	of     *Queues[E]
+	past   uint64
 	events chan E
 	done   chan struct{}
 	err    error // set before done is closed
@@ -90,6 +105,9 @@ type Queue[E any] struct {
 // not to be changed. The channel is never closed; Done says when nothing
 // more comes.
 func (w *Queue[E]) Events() <-chan E { return w.events }
+
+// Past is that of the queues when the watcher came.
+func (w *Queue[E]) Past() uint64 { return w.past }
 
 // Done is closed when the watcher was dropped or closed. What is still
 // queued then is not worth delivering.

@@ -134,15 +134,17 @@ export function connections({ query }) {
     found[current].row.querySelector("a").focus({ preventScroll: true });
   }
 
-  // event is one of the stream: a connection that is up, new, changed or gone.
-  function event({ type, connection: c }) {
-    if (type === "DOWN") all.delete(c.id);
-    else {
-      const r = all.get(c.id) ?? { ...idle, line: new Line() };
-      Object.assign(r, c, { text: `${c.id} ${c.listener} ${c.peer} ${c.state} ${c.extensions.join(" ")}`.toLowerCase() });
-      all.set(c.id, r);
-    }
+  // event is one of the stream: connections that are up, or one that is new, changed or gone.
+  function event({ type, connection, connections }) {
+    if (type === "DOWN") all.delete(connection.id);
+    else for (const c of type === "EXISTING" ? connections : [connection]) put(c);
     soon();
+  }
+
+  function put(c) {
+    const r = all.get(c.id) ?? { ...idle, line: new Line() };
+    Object.assign(r, c, { text: `${c.id} ${c.listener} ${c.peer} ${c.state} ${c.extensions.join(" ")}`.toLowerCase() });
+    all.set(c.id, r);
   }
 
   // soon sorts after a while: thousands of events may come at once.
@@ -153,7 +155,7 @@ export function connections({ query }) {
   return {
     telemetry: { interval: "2s", read_mask: "time,seconds,total,listeners,serviceTimeUsP50,serviceTimeUsP99,connections", busy_only: true },
     streams: [{
-      method: "ConnectionService/WatchConnections", request: { read_mask: mask },
+      method: "ConnectionService/WatchConnections", request: { read_mask: mask, batches: true },
       began: () => { all.clear(); soon(); }, message: event,
     }],
     load: async () => null,

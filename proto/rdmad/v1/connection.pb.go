@@ -1727,7 +1727,11 @@ type WatchConnectionsRequest struct {
 	// Fields of Connection to send; empty for all.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,1,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	// Only connections of this listener.
-	Listener      string `protobuf:"bytes,2,opt,name=listener,proto3" json:"listener,omitempty"`
+	Listener string `protobuf:"bytes,2,opt,name=listener,proto3" json:"listener,omitempty"`
+	// The connections that are up when the stream begins come in few messages,
+	// in the field connections. Streams that begin within a second may share
+	// this list, which then is at most 1 s old.
+	Batches       bool `protobuf:"varint,3,opt,name=batches,proto3" json:"batches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1776,6 +1780,13 @@ func (x *WatchConnectionsRequest) GetListener() string {
 	return ""
 }
 
+func (x *WatchConnectionsRequest) GetBatches() bool {
+	if x != nil {
+		return x.Batches
+	}
+	return false
+}
+
 // WatchConnectionsResponse is one event of the stream.
 type WatchConnectionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1786,7 +1797,10 @@ type WatchConnectionsResponse struct {
 	// State of the connection at that time.
 	Connection *Connection `protobuf:"bytes,3,opt,name=connection,proto3" json:"connection,omitempty"`
 	// Reason why the connection ended.
-	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// In place of the field connection in events of the type EXISTING, if the
+	// request asks for batches.
+	Connections   []*Connection `protobuf:"bytes,5,rep,name=connections,proto3" json:"connections,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1847,6 +1861,13 @@ func (x *WatchConnectionsResponse) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *WatchConnectionsResponse) GetConnections() []*Connection {
+	if x != nil {
+		return x.Connections
+	}
+	return nil
 }
 
 // DrainConnectionRequest names one connection.
@@ -2186,17 +2207,19 @@ const file_rdmad_v1_connection_proto_rawDesc = "" +
 	"\tSizeCount\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x01R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x01R\x02to\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x01R\x05count\"w\n" +
+	"\x05count\x18\x03 \x01(\x01R\x05count\"\x91\x01\n" +
 	"\x17WatchConnectionsRequest\x127\n" +
 	"\tread_mask\x18\x01 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12#\n" +
-	"\blistener\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\blistener\"\xa0\x02\n" +
+	"\blistener\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\blistener\x12\x18\n" +
+	"\abatches\x18\x03 \x01(\bR\abatches\"\xd8\x02\n" +
 	"\x18WatchConnectionsResponse\x12;\n" +
 	"\x04type\x18\x01 \x01(\x0e2'.rdmad.v1.WatchConnectionsResponse.TypeR\x04type\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x124\n" +
 	"\n" +
 	"connection\x18\x03 \x01(\v2\x14.rdmad.v1.ConnectionR\n" +
 	"connection\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"I\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x126\n" +
+	"\vconnections\x18\x05 \x03(\v2\x14.rdmad.v1.ConnectionR\vconnections\"I\n" +
 	"\x04Type\x12\x14\n" +
 	"\x10TYPE_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bEXISTING\x10\x01\x12\x06\n" +
@@ -2286,24 +2309,25 @@ var file_rdmad_v1_connection_proto_depIdxs = []int32{
 	1,  // 20: rdmad.v1.WatchConnectionsResponse.type:type_name -> rdmad.v1.WatchConnectionsResponse.Type
 	23, // 21: rdmad.v1.WatchConnectionsResponse.time:type_name -> google.protobuf.Timestamp
 	2,  // 22: rdmad.v1.WatchConnectionsResponse.connection:type_name -> rdmad.v1.Connection
-	25, // 23: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
-	3,  // 24: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
-	8,  // 25: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
-	17, // 26: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
-	6,  // 27: rdmad.v1.ConnectionService.ListClients:input_type -> rdmad.v1.ListClientsRequest
-	19, // 28: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
-	21, // 29: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
-	4,  // 30: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
-	9,  // 31: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
-	18, // 32: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
-	7,  // 33: rdmad.v1.ConnectionService.ListClients:output_type -> rdmad.v1.ListClientsResponse
-	20, // 34: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
-	22, // 35: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
-	30, // [30:36] is the sub-list for method output_type
-	24, // [24:30] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	2,  // 23: rdmad.v1.WatchConnectionsResponse.connections:type_name -> rdmad.v1.Connection
+	25, // 24: rdmad.v1.DrainConnectionRequest.deadline:type_name -> google.protobuf.Duration
+	3,  // 25: rdmad.v1.ConnectionService.ListConnections:input_type -> rdmad.v1.ListConnectionsRequest
+	8,  // 26: rdmad.v1.ConnectionService.GetConnection:input_type -> rdmad.v1.GetConnectionRequest
+	17, // 27: rdmad.v1.ConnectionService.WatchConnections:input_type -> rdmad.v1.WatchConnectionsRequest
+	6,  // 28: rdmad.v1.ConnectionService.ListClients:input_type -> rdmad.v1.ListClientsRequest
+	19, // 29: rdmad.v1.ConnectionService.DrainConnection:input_type -> rdmad.v1.DrainConnectionRequest
+	21, // 30: rdmad.v1.ConnectionService.CloseConnection:input_type -> rdmad.v1.CloseConnectionRequest
+	4,  // 31: rdmad.v1.ConnectionService.ListConnections:output_type -> rdmad.v1.ListConnectionsResponse
+	9,  // 32: rdmad.v1.ConnectionService.GetConnection:output_type -> rdmad.v1.GetConnectionResponse
+	18, // 33: rdmad.v1.ConnectionService.WatchConnections:output_type -> rdmad.v1.WatchConnectionsResponse
+	7,  // 34: rdmad.v1.ConnectionService.ListClients:output_type -> rdmad.v1.ListClientsResponse
+	20, // 35: rdmad.v1.ConnectionService.DrainConnection:output_type -> rdmad.v1.DrainConnectionResponse
+	22, // 36: rdmad.v1.ConnectionService.CloseConnection:output_type -> rdmad.v1.CloseConnectionResponse
+	31, // [31:37] is the sub-list for method output_type
+	25, // [25:31] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connection_proto_init() }
