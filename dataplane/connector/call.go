@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/slow"
@@ -15,9 +16,6 @@ import (
 
 // keepStream is the largest storage of a stream, in bytes, that is kept for the next call.
 const keepStream = 64 << 10
-
-// zeros is roundup padding.
-var zeros [xdr.Unit]byte
 
 // call is a client's call in flight. It is reused when its reply is written.
 type call struct {
@@ -40,16 +38,9 @@ type call struct {
 	find  []func([]byte) int
 
 	// The reply: its record mark, its message, and the results that stand apart from it.
-	mark   [oncrpc.RecordMarkSize]byte
-	reply  []byte
-	pieces []piece
-}
-
-// piece is a result that stands apart from the reply: n bytes in mem. With their roundup,
-// they belong at off of the message.
-type piece struct {
-	off, n int
-	mem    []byte
+	mark  [oncrpc.RecordMarkSize]byte
+	reply []byte
+	items []oncrpc.ReplyItem
 }
 
 // reserve takes n bytes of the budgets of the client and of the connector.
@@ -190,46 +181,24 @@ func lost(err error) bool {
 func (cl *call) answer(err error) {
 	cl.freeLong()
 	cl.rpc.Reply = oncrpc.AppendError(cl.rpc.Reply[:0], cl.hdr.XID, err)
-	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
+	cl.reply, cl.items = cl.rpc.Reply, cl.items[:0]
 }
 
 // answerWith makes a reply with results.
 func (cl *call) answerWith(results []byte) {
 	cl.freeLong()
 	cl.rpc.Reply = append(oncrpc.AppendAcceptedReply(cl.rpc.Reply[:0], cl.hdr.XID), results...)
-	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
+	cl.reply, cl.items = cl.rpc.Reply, cl.items[:0]
 }
 
 // size returns the length of the reply in bytes, without its record mark.
-func (cl *call) size() int {
-	n := len(cl.reply)
-	for i := range cl.pieces {
-		n += xdr.Padded(cl.pieces[i].n)
-	}
-	return n
-}
+func (cl *call) size() int { return rpctcp.Size(cl.reply, cl.items) }
 
 // AppendTo implements rpctcp.Outgoing. Results are written directly from the memory in which
 // the target placed them.
 func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
 	cl.times.Pass(slow.Posted)
-	oncrpc.AppendRecordMark(cl.mark[:0], cl.size(), true)
-	vec = append(vec, cl.mark[:])
-	at := 0
-	for _, p := range cl.pieces {
-		if p.off > at {
-			vec = append(vec, cl.reply[at:p.off])
-			at = p.off
-		}
-		vec = append(vec, p.mem[:p.n])
-		if pad := xdr.Pad(p.n); pad > 0 {
-			vec = append(vec, zeros[:pad])
-		}
-	}
-	if at < len(cl.reply) {
-		vec = append(vec, cl.reply[at:])
-	}
-	return vec
+	return rpctcp.AppendReply(vec, &cl.mark, cl.reply, cl.items)
 }
 
 // Sent implements rpctcp.Outgoing.
@@ -253,8 +222,8 @@ func (cl *call) end() {
 	}
 	cl.rpc.Results = cl.rpc.Results[:0]
 	cl.freeLong()
-	clear(cl.pieces)
-	cl.reply, cl.pieces = nil, cl.pieces[:0]
+	clear(cl.items)
+	cl.reply, cl.items = nil, cl.items[:0]
 	if cap(cl.stream) > keepStream {
 		cl.stream = nil
 	}

@@ -13,7 +13,7 @@ var errMisplaced = errors.New("the reply lacks a result that came by RDMA Write,
 // compose finds where in the reply the results that stand apart belong. It also lowers the
 // limits that the target announces to what can be carried.
 func (cl *call) compose() error {
-	cl.reply, cl.pieces = cl.rpc.Reply, cl.pieces[:0]
+	cl.reply, cl.items = cl.rpc.Reply, cl.items[:0]
 	if cl.rpc.Long != nil {
 		cl.reply = cl.rpc.Long.Bytes()[:cl.rpc.LongLen]
 	}
@@ -41,7 +41,7 @@ func (cl *call) compose() error {
 			if r.Apart < n || r.Apart > xdr.Padded(n) {
 				return errMisplaced
 			}
-			cl.pieces = append(cl.pieces, piece{off: body + at + xdr.Unit, n: n, mem: r.Buf.Bytes()})
+			cl.items = append(cl.items, oncrpc.ReplyItem{Pos: body + at + xdr.Unit, Buf: r.Buf, Len: n})
 		}
 		cl.apart = append(cl.apart, r.Apart)
 	}

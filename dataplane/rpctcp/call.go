@@ -6,15 +6,11 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/slow"
-	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // keepStream is the usual size of a reply's stream, in bytes. Every call in flight is
 // charged for it. Larger storage is not kept for the next call.
 const keepStream = 64 << 10
-
-// zeros are roundup bytes.
-var zeros [xdr.Unit]byte
 
 // call is a call in flight on a connection. It is reused once its reply is sent.
 type call struct {
@@ -94,38 +90,12 @@ func (cl *call) drop() {
 }
 
 // size returns the length of the reply without its mark, in bytes.
-func (cl *call) size() int {
-	n := len(cl.reply.Stream)
-	for i := range cl.reply.Items {
-		n += xdr.Padded(cl.reply.Items[i].Len)
-	}
-	return n
-}
+func (cl *call) size() int { return Size(cl.reply.Stream, cl.reply.Items) }
 
-// AppendTo implements Outgoing. It appends the items, without a copy, between the pieces of
-// the stream.
+// AppendTo implements Outgoing.
 func (cl *call) AppendTo(vec net.Buffers) net.Buffers {
 	cl.times.Pass(slow.Posted)
-	oncrpc.AppendRecordMark(cl.mark[:0], cl.size(), true)
-	vec = append(vec, cl.mark[:])
-	at := 0
-	for i := range cl.reply.Items {
-		item := &cl.reply.Items[i]
-		if item.Pos > at {
-			vec = append(vec, cl.reply.Stream[at:item.Pos])
-			at = item.Pos
-		}
-		if item.Len > 0 {
-			vec = append(vec, item.Buf.Bytes()[:item.Len])
-		}
-		if pad := xdr.Pad(item.Len); pad > 0 {
-			vec = append(vec, zeros[:pad])
-		}
-	}
-	if at < len(cl.reply.Stream) {
-		vec = append(vec, cl.reply.Stream[at:])
-	}
-	return vec
+	return AppendReply(vec, &cl.mark, cl.reply.Stream, cl.reply.Items)
 }
 
 // Sent implements Outgoing.
