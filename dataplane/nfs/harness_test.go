@@ -226,6 +226,14 @@ func decoded[T any](c *client, r *bytes.Reader, read func(io.Reader) (T, int64, 
 	return v
 }
 
+// answer makes a call. Its results are nil unless the status is OK.
+func answer[OK any, R interface{ GetStatus() nfsv3.Nfsstat3 }](c *client, proc uint32, args io.WriterTo, read func(io.Reader) (R, int64, error)) (ok OK, status nfsv3.Nfsstat3) {
+	c.x.t.Helper()
+	res := decoded(c, c.nfs(proc, args), read)
+	ok, _ = any(res).(OK)
+	return ok, res.GetStatus()
+}
+
 func fhOf(b []byte) nfsv3.NfsFh3 { return nfsv3.NfsFh3{Data: b} }
 
 // mnt gets the handle of the export's root.
@@ -269,26 +277,20 @@ func handleOf(h nfsv3.PostOpFh3) []byte {
 
 func (c *client) getattr(h []byte) (*nfsv3.Fattr3, nfsv3.Nfsstat3) {
 	c.x.t.Helper()
-	r := c.nfs(1, &nfsv3.Getattr3args{Object: fhOf(h)})
-	switch res := decoded(c, r, nfsv3.ReadGetattr3res).(type) {
-	case *nfsv3.Getattr3res_NFS3_OK:
-		return &res.Resok.ObjAttributes, nfsv3.NFS3_OK
-	case *nfsv3.Getattr3res_default:
-		return nil, res.Status
+	ok, status := answer[*nfsv3.Getattr3res_NFS3_OK](c, 1, &nfsv3.Getattr3args{Object: fhOf(h)}, nfsv3.ReadGetattr3res)
+	if ok == nil {
+		return nil, status
 	}
-	panic("unreachable")
+	return &ok.Resok.ObjAttributes, status
 }
 
 func (c *client) lookup(dir []byte, name string) ([]byte, nfsv3.Nfsstat3) {
 	c.x.t.Helper()
-	r := c.nfs(3, &nfsv3.Lookup3args{What: nfsv3.Diropargs3{Dir: fhOf(dir), Name: name}})
-	switch res := decoded(c, r, nfsv3.ReadLookup3res).(type) {
-	case *nfsv3.Lookup3res_NFS3_OK:
-		return res.Resok.Object.Data, nfsv3.NFS3_OK
-	case *nfsv3.Lookup3res_default:
-		return nil, res.Status
+	ok, status := answer[*nfsv3.Lookup3res_NFS3_OK](c, 3, &nfsv3.Lookup3args{What: nfsv3.Diropargs3{Dir: fhOf(dir), Name: name}}, nfsv3.ReadLookup3res)
+	if ok == nil {
+		return nil, status
 	}
-	panic("unreachable")
+	return ok.Resok.Object.Data, status
 }
 
 func noChange() nfsv3.Sattr3 {
@@ -304,14 +306,11 @@ func withMode(mode uint32) nfsv3.Sattr3 {
 
 func (c *client) create(dir []byte, name string, how nfsv3.Createhow3) ([]byte, nfsv3.Nfsstat3) {
 	c.x.t.Helper()
-	r := c.nfs(8, &nfsv3.Create3args{Where: nfsv3.Diropargs3{Dir: fhOf(dir), Name: name}, How: how})
-	switch res := decoded(c, r, nfsv3.ReadCreate3res).(type) {
-	case *nfsv3.Create3res_NFS3_OK:
-		return handleOf(res.Resok.Obj), nfsv3.NFS3_OK
-	case *nfsv3.Create3res_default:
-		return nil, res.Status
+	ok, status := answer[*nfsv3.Create3res_NFS3_OK](c, 8, &nfsv3.Create3args{Where: nfsv3.Diropargs3{Dir: fhOf(dir), Name: name}, How: how}, nfsv3.ReadCreate3res)
+	if ok == nil {
+		return nil, status
 	}
-	panic("unreachable")
+	return handleOf(ok.Resok.Obj), status
 }
 
 func (c *client) mkfile(dir []byte, name string) []byte {
@@ -325,26 +324,20 @@ func (c *client) mkfile(dir []byte, name string) []byte {
 
 func (c *client) write(h []byte, offset uint64, data []byte, how nfsv3.StableHow) (*nfsv3.Write3resok, nfsv3.Nfsstat3) {
 	c.x.t.Helper()
-	r := c.nfs(7, &nfsv3.Write3args{File: fhOf(h), Offset: offset, Count: uint32(len(data)), Stable: how, Data: data})
-	switch res := decoded(c, r, nfsv3.ReadWrite3res).(type) {
-	case *nfsv3.Write3res_NFS3_OK:
-		return &res.Resok, nfsv3.NFS3_OK
-	case *nfsv3.Write3res_default:
-		return nil, res.Status
+	ok, status := answer[*nfsv3.Write3res_NFS3_OK](c, 7, &nfsv3.Write3args{File: fhOf(h), Offset: offset, Count: uint32(len(data)), Stable: how, Data: data}, nfsv3.ReadWrite3res)
+	if ok == nil {
+		return nil, status
 	}
-	panic("unreachable")
+	return &ok.Resok, status
 }
 
 func (c *client) read(h []byte, offset uint64, count uint32) (*nfsv3.Read3resok, nfsv3.Nfsstat3) {
 	c.x.t.Helper()
-	r := c.nfs(6, &nfsv3.Read3args{File: fhOf(h), Offset: offset, Count: count})
-	switch res := decoded(c, r, nfsv3.ReadRead3res).(type) {
-	case *nfsv3.Read3res_NFS3_OK:
-		return &res.Resok, nfsv3.NFS3_OK
-	case *nfsv3.Read3res_default:
-		return nil, res.Status
+	ok, status := answer[*nfsv3.Read3res_NFS3_OK](c, 6, &nfsv3.Read3args{File: fhOf(h), Offset: offset, Count: count}, nfsv3.ReadRead3res)
+	if ok == nil {
+		return nil, status
 	}
-	panic("unreachable")
+	return &ok.Resok, status
 }
 
 // isRoot: the tests run as root, as CI's container does.
