@@ -98,7 +98,7 @@ var reserved = []struct {
 	{"verbs/loopback", []string{"verbs/verbstest"}},
 	{"verbs/verbstest", nil},
 	{"dataplane/nfs", []string{"cmd/rdmad"}},
-	{"dataplane/nfstest", nil},
+	{"dataplane/nfstest", []string{"cmd/rdmad/demo"}},
 	{"dataplane/echo", []string{"cmd/rdmad"}},
 	{"dataplane/forward", []string{"cmd/rdmad", "dataplane/metrics"}},
 	{"proto", []string{"controlplane", "cmd/rdmactl"}},

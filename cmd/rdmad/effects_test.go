@@ -10,10 +10,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
 // operator is a client of a rdmad's control plane.
@@ -165,30 +164,24 @@ func (r *rig) dialWith(address string, change func(*rpcrdma.Settings), reconnect
 
 // reading is an NFS client with a file of one block.
 type reading struct {
-	*nfsclient.Client
+	nfstest.Files
 	t    *testing.T
-	file nfsclient.Handle
-	buf  oncrpc.Buffer
+	file []byte
 	want []byte
 }
 
 func newReading(t *testing.T, c *rpcrdma.Client, size int) *reading {
 	t.Helper()
-	r := &reading{Client: nfsclient.New(c, 0, 0), t: t, want: block(7)[:size]}
+	r := &reading{Files: nfstest.FilesOver(c, 0, 0), t: t, want: block(7)[:size]}
 	root, err := r.Mount(t.Context(), "/export")
 	if err == nil {
 		r.file, err = r.Create(t.Context(), root, "file")
 	}
 	if err == nil {
-		r.buf, err = c.Alloc(t.Context(), blockSize+3)
+		err = r.Write(t.Context(), r.file, 0, r.want, nfstest.FileSync)
 	}
 	if err != nil {
 		t.Fatal(err)
-	}
-	t.Cleanup(r.buf.Release)
-	copy(r.buf.Bytes(), r.want)
-	if n, err := r.Write(t.Context(), r.file, 0, r.buf, size, nfsclient.FileSync); n != size {
-		t.Fatalf("wrote %d bytes, %v", n, err)
 	}
 	return r
 }
@@ -196,10 +189,9 @@ func newReading(t *testing.T, c *rpcrdma.Client, size int) *reading {
 // read reads the file and checks it.
 func (r *reading) read() {
 	r.t.Helper()
-	clear(r.buf.Bytes())
-	n, _, err := r.Read(r.t.Context(), r.file, 0, r.buf, blockSize)
-	if err != nil || !bytes.Equal(r.buf.Bytes()[:n], r.want) {
-		r.t.Fatalf("read %d bytes, %v", n, err)
+	got, err := r.Read(r.t.Context(), r.file, 0, blockSize)
+	if err != nil || !bytes.Equal(got.Data, r.want) {
+		r.t.Fatalf("read %d bytes, %v", len(got.Data), err)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
 	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -21,12 +21,12 @@ import (
 
 // Statuses of MOUNT and NFS.
 const (
-	errNoEnt   = nfsclient.StatusError(2)
-	errAccess  = nfsclient.StatusError(13)
-	errROFS    = nfsclient.StatusError(30)
-	errDQuot   = nfsclient.StatusError(69)
-	errStale   = nfsclient.StatusError(70)
-	errJukebox = nfsclient.StatusError(10008)
+	errNoEnt   = nfstest.StatusError(2)
+	errAccess  = nfstest.StatusError(13)
+	errROFS    = nfstest.StatusError(30)
+	errDQuot   = nfstest.StatusError(69)
+	errStale   = nfstest.StatusError(70)
+	errJukebox = nfstest.StatusError(10008)
 )
 
 // relay forwards TCP connections to an address, from another local address. It returns its
@@ -61,7 +61,7 @@ func relay(t *testing.T, from, to string) string {
 }
 
 // nfsClient is an NFS client over RDMA, whose address is from.
-func (p *patient) nfsClient(provider rdmacm.Provider, from string, uid uint32) *nfsclient.Client {
+func (p *patient) nfsClient(provider rdmacm.Provider, from string, uid uint32) nfstest.Files {
 	p.t.Helper()
 	to := p.manager.Listeners.List()[0].Live.Address.String()
 	if from != "127.0.0.1" {
@@ -72,7 +72,7 @@ func (p *patient) nfsClient(provider rdmacm.Provider, from string, uid uint32) *
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { rpc.Close() })
-	return nfsclient.New(rpc, uid, uid)
+	return nfstest.FilesOver(rpc, uid, uid)
 }
 
 func (p *patient) want(what string, got, want error) {
@@ -114,7 +114,7 @@ listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: da
 	p.expect("data:"+filepath.Join(dir, "archive"), conditions.ExportServed)
 	ctx := t.Context()
 	one, two := p.nfsClient(provider, "127.0.0.1", 0), p.nfsClient(provider, "127.0.0.2", 0)
-	for _, c := range []*nfsclient.Client{one, two} {
+	for _, c := range []nfstest.Files{one, two} {
 		h, err := c.Mount(ctx, filepath.Join(dir, "home"))
 		p.want("mount of home", err, nil)
 		_, err = c.Create(ctx, h, "file")
@@ -126,7 +126,7 @@ listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: da
 	p.want("mount of archive", err, nil)
 	below, err := two.Mount(ctx, filepath.Join(dir, "archive/2026"))
 	p.want("mount below archive", err, nil)
-	for _, h := range []nfsclient.Handle{archive, below} {
+	for _, h := range [][]byte{archive, below} {
 		_, err = one.Create(ctx, h, "file")
 		p.want("create in archive by 127.0.0.1", err, errROFS)
 		_, err = two.Create(ctx, h, "file")

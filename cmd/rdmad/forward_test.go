@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -40,7 +40,7 @@ func TestForwardAtRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := r.dial(p, "up")
-	client := nfsclient.New(c, 0, 0)
+	client := nfstest.FilesOver(c, 0, 0)
 	root, err := client.Mount(t.Context(), "/export")
 	if err != nil {
 		t.Fatal(err)

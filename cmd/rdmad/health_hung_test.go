@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
 	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/nfstest/hungfs"
 )
 
@@ -65,7 +65,7 @@ listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: bo
 		p.must(err)
 		before := p.threads()
 
-		var all []*nfsclient.Client
+		var all []nfstest.Files
 		for range clients {
 			c := p.nfsClient(provider, "127.0.0.1", 0)
 			p.must(c.Getattr(t.Context(), fine)) // its reply grants credits
@@ -107,7 +107,7 @@ listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: bo
 }
 
 // goesOn uses an export.
-func (p *patient) goesOn(c *nfsclient.Client, root nfsclient.Handle) {
+func (p *patient) goesOn(c nfstest.Files, root []byte) {
 	p.t.Helper()
 	_, err := c.Create(p.t.Context(), root, "while the other one hangs")
 	p.must(err)

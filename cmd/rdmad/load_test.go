@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
@@ -186,16 +186,11 @@ func TestKilledAndRestarted(t *testing.T) {
 	r.configure(address)
 	r.start()
 	c := r.dial(address)
-	again := nfsclient.New(c, 0, 0)
-	buf, err := c.Alloc(t.Context(), blockSize+3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer buf.Release()
+	again := nfstest.FilesOver(c, 0, 0)
 	for i := range first {
-		n, _, err := again.Read(t.Context(), w.file, uint64(i)*blockSize, buf, blockSize)
-		if err != nil || n != blockSize || !bytes.Equal(buf.Bytes()[:n], block(i)) {
-			t.Fatalf("block %d by the handle from before: %d bytes, %v", i, n, err)
+		got, err := again.Read(t.Context(), w.file, uint64(i)*blockSize, blockSize)
+		if err != nil || !bytes.Equal(got.Data, block(i)) {
+			t.Fatalf("block %d by the handle from before: %d bytes, %v", i, len(got.Data), err)
 		}
 	}
 }

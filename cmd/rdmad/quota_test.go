@@ -32,18 +32,7 @@ listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: fu
 		file, err := c.Create(t.Context(), root, hungfs.Name)
 		p.must(err)
 		for stable := range uint32(3) { // UNSTABLE, DATA_SYNC, FILE_SYNC
-			n, err := c.Write(t.Context(), file, 0, memory("data"), 4, stable)
-			p.want("write over the quota", err, errDQuot)
-			if n != 0 {
-				t.Errorf("%d bytes were written", n)
-			}
+			p.want("write over the quota", c.Write(t.Context(), file, 0, []byte("data"), stable), errDQuot)
 		}
 	})
 }
-
-// memory is a buffer of a call.
-type memory []byte
-
-func (m memory) Bytes() []byte { return m }
-
-func (m memory) Release() {}

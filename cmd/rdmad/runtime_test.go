@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
@@ -118,7 +118,7 @@ func (r *running) useDisk(p rdmacm.Provider, name string) (*rpcrdma.Client, net.
 	r.t.Helper()
 	ctx := r.t.Context()
 	rpc := r.dial(p, "disk")
-	c := nfsclient.New(rpc, 0, 0)
+	c := nfstest.FilesOver(rpc, 0, 0)
 	root, err := c.Mount(ctx, "/export")
 	if err != nil {
 		r.t.Fatal(err)
@@ -260,7 +260,7 @@ func TestAdditionsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	rpc := r.dial(p, "disk")
-	root, err := nfsclient.New(rpc, 0, 0).Mount(t.Context(), "/export")
+	root, err := nfstest.FilesOver(rpc, 0, 0).Mount(t.Context(), "/export")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestAdditionsComeBack(t *testing.T) {
 	if after.Live.Address != before.Live.Address || after.Live.Limits.Connections != 3 || len(after.Live.Access.Deny) != 1 || after.Origin != manager.FromOperator {
 		t.Errorf("came back as %+v", after)
 	}
-	if _, err := nfsclient.New(r.dial(p, "disk"), 0, 0).Create(t.Context(), root, "late"); err != nil {
+	if _, err := nfstest.FilesOver(r.dial(p, "disk"), 0, 0).Create(t.Context(), root, "late"); err != nil {
 		t.Errorf("a handle from before: %v", err)
 	}
 }

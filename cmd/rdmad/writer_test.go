@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 )
 
 const blockSize = 8192
@@ -25,7 +25,7 @@ func block(i int) []byte {
 // connection ends.
 type writer struct {
 	r    *rig
-	file nfsclient.Handle
+	file []byte
 	done chan struct{}
 
 	mu           sync.Mutex
@@ -36,8 +36,7 @@ type writer struct {
 
 func (r *rig) writer(p *process) *writer {
 	r.t.Helper()
-	rpc := r.dial(p.addresses["nfs"])
-	c := nfsclient.New(rpc, 0, 0)
+	c := nfstest.FilesOver(r.dial(p.addresses["nfs"]), 0, 0)
 	root, err := c.Mount(r.t.Context(), "/export")
 	if err != nil {
 		r.t.Fatal(err)
@@ -47,25 +46,19 @@ func (r *rig) writer(p *process) *writer {
 	if w.file, err = c.Create(r.t.Context(), root, "blocks"); err != nil {
 		r.t.Fatal(err)
 	}
-	buf, err := rpc.Alloc(r.t.Context(), blockSize)
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	go func() {
 		defer close(w.done)
-		defer buf.Release()
 		for i := 0; ; i++ {
-			copy(buf.Bytes(), block(i))
-			n, err := c.Write(r.t.Context(), w.file, uint64(i)*blockSize, buf, blockSize, nfsclient.FileSync)
+			err := c.Write(r.t.Context(), w.file, uint64(i)*blockSize, block(i), nfstest.FileSync)
 			w.mu.Lock()
-			if err == nil && n == blockSize {
+			if err == nil {
 				w.acknowledged++
 			} else {
 				w.ended = true
 			}
 			w.more.Broadcast()
 			w.mu.Unlock()
-			if err != nil || n != blockSize {
+			if err != nil {
 				return
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
-	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
@@ -22,9 +22,8 @@ func TestNoAllocation(t *testing.T) {
 	if err := e.write(file, 0, make([]byte, size)); err != nil {
 		t.Fatal(err)
 	}
-	read := xdr.AppendUint32(xdr.AppendUint64(xdr.AppendOpaque(nil, file), 0), size)
-	write := xdr.AppendUint64(xdr.AppendOpaque(nil, file), 0)
-	write = xdr.AppendOpaque(xdr.AppendUint32(xdr.AppendUint32(write, size), 0), make([]byte, size))
+	read := nfstest.ReadArgs(file, 0, size)
+	write := append(nfstest.WriteArgs(file, 0, size, nfstest.Unstable), make([]byte, size)...)
 	for name, c := range map[string]struct {
 		proc    uint32
 		args    []byte

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
-	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // benchSize is what a READ or WRITE moves, in bytes.
@@ -32,7 +32,7 @@ func BenchmarkRead(b *testing.B) {
 	for _, depth := range []int{1, 8} {
 		b.Run(fmt.Sprintf("size=1MiB/depth=%d", depth), func(b *testing.B) {
 			compare(b, depth, 64, benchSize, procRead, func(file []byte) []byte {
-				return xdr.AppendUint32(xdr.AppendUint64(xdr.AppendOpaque(nil, file), 0), benchSize)
+				return nfstest.ReadArgs(file, 0, benchSize)
 			})
 		})
 	}
@@ -43,8 +43,7 @@ func BenchmarkWrite(b *testing.B) {
 	for _, depth := range []int{1, 8} {
 		b.Run(fmt.Sprintf("size=1MiB/depth=%d", depth), func(b *testing.B) {
 			compare(b, depth, 64, benchSize, procWrite, func(file []byte) []byte {
-				args := xdr.AppendUint64(xdr.AppendOpaque(nil, file), 0)
-				return xdr.AppendOpaque(xdr.AppendUint32(xdr.AppendUint32(args, benchSize), 0), make([]byte, benchSize))
+				return append(nfstest.WriteArgs(file, 0, benchSize, nfstest.Unstable), make([]byte, benchSize)...)
 			})
 		})
 	}

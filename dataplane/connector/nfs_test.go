@@ -2,7 +2,6 @@ package connector
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -23,11 +23,9 @@ import (
 
 // Procedures of NFS version 3 (RFC 1813 §3.3).
 const (
-	procLookup   = 3
 	procReadlink = 5
-	procRead     = 6
-	procWrite    = 7
-	procCreate   = 8
+	procRead     = nfstest.ProcRead
+	procWrite    = nfstest.ProcWrite
 	procSymlink  = 10
 	procReaddir  = 16
 )
@@ -36,6 +34,7 @@ const (
 // connector.
 type export struct {
 	*rig
+	nfstest.Files
 	dir     string
 	handler oncrpc.Handler
 	cred    oncrpc.Auth
@@ -57,73 +56,41 @@ func newExportWith(t testing.TB, p rdmacm.Provider, cfg Config) *export {
 	}
 	t.Cleanup(func() { server.Close() })
 	e.rig = newRig(t, p, server, cfg)
-	sys := oncrpc.AuthSys{MachineName: []byte("test"), UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
-	e.handler, e.cred = server, oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
+	e.handler, e.cred = server, nfstest.User(uint32(os.Getuid()), uint32(os.Getgid()))
 	e.client = e.dial(rpctcp.ClientConfig{MaxCalls: 64, Cred: e.cred})
-	d := e.call(nfs.MountProgram, 1, xdr.AppendString(nil, "/"))
-	e.root = d.Opaque(64)
+	e.Files = nfstest.Files{Carrier: nfstest.TCP{Client: e.client, Auth: e.cred}}
+	if e.root, err = e.Mount(t.Context(), "/"); err != nil {
+		t.Fatal(err)
+	}
 	return e
 }
 
 // call makes a call that must succeed, and gives what comes after its status.
-func (e *export) call(program, proc uint32, args []byte) *xdr.Decoder {
+func (e *export) call(proc uint32, args []byte) *xdr.Decoder {
 	e.t.Helper()
-	d, err := e.try(program, proc, args)
+	d, err := e.Do(e.t.Context(), proc, &nfstest.Call{Args: args})
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	return d
+	return &d
 }
-
-func (e *export) try(program, proc uint32, args []byte) (*xdr.Decoder, error) {
-	results, err := e.client.Call(context.Background(), program, 3, proc, args, nil)
-	if err != nil {
-		return nil, err
-	}
-	d := xdr.NewDecoder(results)
-	if s := d.Uint32(); s != 0 {
-		return nil, fmt.Errorf("procedure %d: status %d", proc, s)
-	}
-	return &d, d.Err()
-}
-
-// attributes skips a post_op_attr.
-func attributes(d *xdr.Decoder) {
-	if d.Bool() {
-		d.Fixed(84)
-	}
-}
-
-// noAttributes is a sattr3 that sets nothing.
-func noAttributes(b []byte) []byte { return append(b, make([]byte, 24)...) }
 
 func (e *export) create(name string) []byte {
 	e.t.Helper()
-	args := xdr.AppendString(xdr.AppendOpaque(nil, e.root), name)
-	d := e.call(nfs.Program, procCreate, noAttributes(xdr.AppendUint32(args, 0)))
-	if !d.Bool() {
-		e.t.Fatal("no handle")
-	}
-	return d.Opaque(64)
-}
-
-func (e *export) write(handle []byte, offset int, data []byte) error {
-	args := xdr.AppendUint64(xdr.AppendOpaque(nil, handle), uint64(offset))
-	args = xdr.AppendUint32(xdr.AppendUint32(args, uint32(len(data))), 0)
-	_, err := e.try(nfs.Program, procWrite, xdr.AppendOpaque(args, data))
-	return err
-}
-
-func (e *export) read(handle []byte, offset, n int) ([]byte, error) {
-	args := xdr.AppendUint64(xdr.AppendOpaque(nil, handle), uint64(offset))
-	d, err := e.try(nfs.Program, procRead, xdr.AppendUint32(args, uint32(n)))
+	h, err := e.Create(e.t.Context(), e.root, name)
 	if err != nil {
-		return nil, err
+		e.t.Fatal(err)
 	}
-	attributes(d)
-	d.Uint32()
-	d.Bool()
-	return d.Opaque(n), d.Err()
+	return h
+}
+
+func (e *export) write(handle []byte, offset uint64, data []byte) error {
+	return e.Write(e.t.Context(), handle, offset, data, nfstest.Unstable)
+}
+
+func (e *export) read(handle []byte, offset uint64, n int) ([]byte, error) {
+	got, err := e.Read(e.t.Context(), handle, offset, n)
+	return got.Data, err
 }
 
 // stats are the connector's RDMA connection's counters.
@@ -191,13 +158,13 @@ func TestLinks(t *testing.T) {
 		e := newExport(t, p)
 		for _, n := range []int{1, 100, 1023, 1024, 4000} {
 			target := bytes.Repeat([]byte{'x'}, n)
-			args := xdr.AppendString(xdr.AppendOpaque(nil, e.root), fmt.Sprint("link", n))
-			d := e.call(nfs.Program, procSymlink, xdr.AppendOpaque(noAttributes(args), target))
+			args := nfstest.NameArgs(e.root, fmt.Sprint("link", n))
+			d := e.call(procSymlink, xdr.AppendOpaque(append(args, make([]byte, 24)...), target))
 			if !d.Bool() {
 				t.Fatal("no handle")
 			}
-			d = e.call(nfs.Program, procReadlink, xdr.AppendOpaque(nil, d.Opaque(64)))
-			attributes(d)
+			d = e.call(procReadlink, xdr.AppendOpaque(nil, d.Opaque(64)))
+			nfstest.SkipAttributes(d)
 			if got := d.Opaque(5000); !bytes.Equal(got, target) || d.Err() != nil {
 				t.Errorf("target of %d bytes: %d, %v", n, len(got), d.Err())
 			}
@@ -220,8 +187,8 @@ func TestDirectory(t *testing.T) {
 		cookie, verf := uint64(0), uint64(0)
 		for eof := false; !eof; {
 			args := xdr.AppendUint64(xdr.AppendUint64(xdr.AppendOpaque(nil, e.root), cookie), verf)
-			d := e.call(nfs.Program, procReaddir, xdr.AppendUint32(args, 64<<10))
-			attributes(d)
+			d := e.call(procReaddir, xdr.AppendUint32(args, 64<<10))
+			nfstest.SkipAttributes(d)
 			verf = d.Uint64()
 			for d.Bool() {
 				d.Uint64()
@@ -270,15 +237,14 @@ func TestFragments(t *testing.T) {
 	h := e.create("file")
 	data := make([]byte, 5001)
 	echo.Fill(data)
-	args := xdr.AppendUint64(xdr.AppendOpaque(nil, h), 0)
-	args = xdr.AppendUint32(xdr.AppendUint32(args, uint32(len(data))), 0)
+	args := xdr.AppendFixed(nfstest.WriteArgs(h, 0, len(data), nfstest.Unstable), data)
 	nc, records := e.raw()
 	for _, size := range []int{1, 3, 100, 1000, 1024, 4096, 5000} {
 		msg := oncrpc.AppendCall(nil, &oncrpc.Call{
 			XID: uint32(size), Program: nfs.Program, Version: nfs.Version, Procedure: procWrite,
 			Cred: e.cred,
 		})
-		msg = append(msg, xdr.AppendOpaque(args, data)...)
+		msg = append(msg, args...)
 		if size == 1 {
 			size = len(msg)/4000 + 1 // fragments are counted
 		}
@@ -311,8 +277,8 @@ func TestFragments(t *testing.T) {
 // and whatever else its reply has.
 func TestStatus(t *testing.T) {
 	e := newExport(t, newLoopback(t))
-	if _, err := e.try(nfs.Program, procLookup, xdr.AppendString(xdr.AppendOpaque(nil, e.root), "nothing")); err == nil {
-		t.Error("found")
+	if _, err := e.Lookup(t.Context(), e.root, "nothing"); !errors.Is(err, nfstest.StatusError(2)) {
+		t.Errorf("found: %v", err)
 	}
 	_, err := e.client.Call(t.Context(), nfs.Program, 3, procRead, []byte{0, 0, 0, 1}, nil)
 	if a, ok := errors.AsType[*oncrpc.AcceptError](err); !ok || a.Stat != oncrpc.GarbageArgs {

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
-	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // TestScarceMemory: clients that together want more memory than there is wait for each other,
@@ -16,9 +16,8 @@ func TestScarceMemory(t *testing.T) {
 	h := e.create("file")
 	const size = 700_000
 	data := make([]byte, size)
-	write := xdr.AppendUint64(xdr.AppendOpaque(nil, h), 0)
-	write = xdr.AppendOpaque(xdr.AppendUint32(xdr.AppendUint32(write, size), 0), data)
-	read := xdr.AppendUint32(xdr.AppendUint64(xdr.AppendOpaque(nil, h), 0), size)
+	write := append(nfstest.WriteArgs(h, 0, size, nfstest.Unstable), data...)
+	read := nfstest.ReadArgs(h, 0, size)
 	if err := e.write(h, 0, data); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -32,97 +32,54 @@ func nfsUpstream(t testing.TB) (address, dir string) {
 
 // nfsClient makes NFSv3 calls, as the user who runs the test.
 type nfsClient struct {
-	*rpcrdma.Client
+	nfstest.Files
 	t    testing.TB
-	cred oncrpc.Auth
 	root []byte
 }
 
 func newNFSClient(t testing.TB, c *rpcrdma.Client) *nfsClient {
 	t.Helper()
-	sys := oncrpc.AuthSys{MachineName: []byte("test"), UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
-	n := &nfsClient{Client: c, t: t, cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}}
-	d := n.call(&rpcrdma.Call{Program: nfs.MountProgram, Version: 3, Procedure: 1, Args: xdr.AppendString(nil, "/"), MaxReply: 512})
-	n.root = d.Opaque(64)
+	n := &nfsClient{Files: nfstest.FilesOver(c, uint32(os.Getuid()), uint32(os.Getgid())), t: t}
+	var err error
+	if n.root, err = n.Mount(t.Context(), "/"); err != nil {
+		t.Fatal(err)
+	}
 	return n
 }
 
-// call makes a call whose status is to be 0, and gives what follows it.
-func (n *nfsClient) call(c *rpcrdma.Call) xdr.Decoder {
+func (n *nfsClient) must(err error) {
 	n.t.Helper()
-	if c.Program == 0 {
-		c.Program, c.Version = nfs.Program, nfs.Version
-	}
-	c.Cred = n.cred
-	if err := n.Call(n.t.Context(), c); err != nil {
+	if err != nil {
 		n.t.Error(err)
-		return xdr.NewDecoder(make([]byte, 1<<10))
 	}
-	d := xdr.NewDecoder(c.Reply)
-	if s := d.Uint32(); s != 0 {
-		n.t.Errorf("procedure %d: status %d", c.Procedure, s)
-	}
-	return d
 }
 
 func (n *nfsClient) lookup(name string) []byte {
 	n.t.Helper()
-	d := n.call(&rpcrdma.Call{Procedure: 3, Args: xdr.AppendString(xdr.AppendOpaque(nil, n.root), name), MaxReply: 512})
-	return bytes.Clone(d.Opaque(64))
+	h, err := n.Lookup(n.t.Context(), n.root, name)
+	n.must(err)
+	return h
 }
 
-// read reads up to n bytes, which come placed or not.
+// read reads up to count bytes, which come placed or not.
 func (n *nfsClient) read(h []byte, off uint64, count int) (data []byte, placed bool) {
 	n.t.Helper()
-	buf, err := n.Alloc(n.t.Context(), count+3)
-	if err != nil {
-		n.t.Error(err)
-		return nil, false
-	}
-	defer buf.Release()
-	args := xdr.AppendUint32(xdr.AppendUint64(xdr.AppendOpaque(nil, h), off), uint32(count))
-	c := &rpcrdma.Call{Procedure: 6, Args: args, MaxReply: 256, Results: []rpcrdma.Result{{Buf: buf, Max: count}}}
-	d := n.call(c)
-	if d.Bool() {
-		d.Fixed(84)
-	}
-	d.Uint32()
-	d.Bool()
-	size := d.Length(count)
-	if c.Results[0].Apart > 0 {
-		return bytes.Clone(buf.Bytes()[:size]), true
-	}
-	return bytes.Clone(d.Fixed(size)), false
+	got, err := n.Read(n.t.Context(), h, off, count)
+	n.must(err)
+	return got.Data, got.Placed
 }
 
 // write writes data through a read chunk when it is long enough for one.
 func (n *nfsClient) write(h []byte, off uint64, data []byte) {
 	n.t.Helper()
-	buf, err := n.Alloc(n.t.Context(), len(data)+3)
-	if err != nil {
-		n.t.Error(err)
-		return
-	}
-	defer buf.Release()
-	copy(buf.Bytes(), data)
-	args := xdr.AppendUint64(xdr.AppendOpaque(nil, h), off)
-	for _, v := range []int{len(data), 0, len(data)} {
-		args = xdr.AppendUint32(args, uint32(v))
-	}
-	n.call(&rpcrdma.Call{Procedure: 7, Args: args, Items: []oncrpc.ReplyItem{{Pos: len(args), Buf: buf, Len: len(data)}}, MaxReply: 512})
+	n.must(n.Write(n.t.Context(), h, off, data, nfstest.Unstable))
 }
 
 func (n *nfsClient) create(name string) []byte {
 	n.t.Helper()
-	args := xdr.AppendString(xdr.AppendOpaque(nil, n.root), name)
-	args = xdr.AppendUint32(args, 0)
-	args = xdr.AppendUint32(xdr.AppendBool(args, true), 0o644)
-	for range 5 {
-		args = xdr.AppendUint32(args, 0)
-	}
-	d := n.call(&rpcrdma.Call{Procedure: 8, Args: args, MaxReply: 512})
-	d.Bool()
-	return bytes.Clone(d.Opaque(64))
+	h, err := n.Create(n.t.Context(), n.root, name)
+	n.must(err)
+	return h
 }
 
 func random(n int) []byte {
@@ -173,10 +130,11 @@ func TestLongReply(t *testing.T) {
 		n := newNFSClient(t, newRig(t, p, address).dial())
 		const size = 128 << 10
 		args := xdr.AppendUint64(xdr.AppendUint64(xdr.AppendOpaque(nil, n.root), 0), 0)
-		c := &rpcrdma.Call{Procedure: 16, Args: xdr.AppendUint32(args, size), MaxReply: size}
-		n.call(c)
-		if got := bytes.Count(c.Reply, []byte("a file with a long name")); got != 700 {
-			t.Errorf("%d of 700 names in %d bytes", got, len(c.Reply))
+		list, err := n.Call(t.Context(), &nfstest.Call{
+			Program: nfs.Program, Version: nfs.Version, Procedure: 16, Args: xdr.AppendUint32(args, size), MaxReply: size,
+		})
+		if got := bytes.Count(list, []byte("a file with a long name")); err != nil || got != 700 {
+			t.Errorf("%d of 700 names in %d bytes, %v", got, len(list), err)
 		}
 	})
 }

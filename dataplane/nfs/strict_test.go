@@ -14,7 +14,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
@@ -22,8 +21,7 @@ import (
 // strictly runs a test with a client that takes the server at its word, over
 // RDMA and over TCP.
 func strictly(t *testing.T, f func(t *testing.T, dir string, c *nfstest.Client3)) {
-	sys := oncrpc.AuthSys{MachineName: []byte("strict"), UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
-	cred := oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
+	cred := nfstest.User(uint32(os.Getuid()), uint32(os.Getgid()))
 	serve := func(t *testing.T) (dir string, s *nfs.Server) {
 		dir = t.TempDir()
 		s, err := nfs.New(nfs.Config{Export: nfs.Export{Path: dir}, StateDir: t.TempDir(), AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})

@@ -155,9 +155,7 @@ func (a *assembler) read3() {
 	if len(a.apart) == 0 || status != 0 {
 		return
 	}
-	if a.d.Bool() {
-		a.d.Fixed(84)
-	}
+	SkipAttributes(&a.d)
 	a.d.Uint32()
 	a.d.Bool()
 	a.data()

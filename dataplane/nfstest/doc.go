@@ -1,7 +1,8 @@
 // Package nfstest is NFS for tests that take a server at its word: a client
 // that uses every limit which a server announces to the byte, and a server that
 // announces more than anybody between it and a client carries. Both are made of
-// go-xdr's types, and share nothing with rdmad's bindings.
+// go-xdr's types, and share nothing with rdmad's bindings. Files is a plain client
+// of files, for tests of other things and for the demonstration.
 package nfstest
 
 import "encoding/binary"

@@ -13,8 +13,6 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-const nfsProgram = 100003
-
 // Boast is the most of everything that a Server says it takes and gives.
 const Boast = 64 << 20
 
@@ -45,7 +43,7 @@ func (s *Server) LargestRead() int {
 func (s *Server) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	out := &results{ctx: ctx, reply: reply}
 	switch args := bytes.NewReader(whole(&call.Args)); {
-	case call.Program != nfsProgram:
+	case call.Program != Program:
 		return &oncrpc.AcceptError{Stat: oncrpc.ProgUnavail}
 	case call.Procedure == 0:
 		return nil

@@ -13,10 +13,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-const (
-	mountProgram = 100005
-	headRoom     = 512 // what a reply may have beside data or entries, in bytes
-)
+const headRoom = 512 // what a reply may have beside data or entries, in bytes
 
 // Client3 is a client of NFSv3 that uses what FSINFO tells to the byte.
 type Client3 struct {
@@ -27,7 +24,7 @@ type Client3 struct {
 
 // call makes a call and gives its results.
 func (c *Client3) call(proc uint32, args io.WriterTo, call *Call) ([]byte, error) {
-	call.Program, call.Version, call.Procedure = nfsProgram, 3, proc
+	call.Program, call.Version, call.Procedure = Program, Version3, proc
 	call.Args = encode(args)
 	for i := range call.Items { // a WRITE's data
 		call.Items[i].Pos = len(call.Args) - xdr.Padded(call.Items[i].Len)
@@ -58,13 +55,10 @@ func ask[OK any, R interface{ GetStatus() nfsv3.Nfsstat3 }](c *Client3, proc uin
 // Mount mounts an export of a server that has MOUNT on the same connection.
 func (c *Client3) Mount(path string) {
 	c.T.Helper()
-	results, err := c.Call(context.Background(), &Call{
-		Program: mountProgram, Version: 3, Procedure: 1, Args: xdr.AppendString(nil, path), MaxReply: headRoom})
-	d := xdr.NewDecoder(results)
-	if status := d.Uint32(); err != nil || status != 0 {
-		c.T.Fatalf("mount: %v, status %d", err, status)
+	var err error
+	if c.Root, err = (Files{c.Carrier}).Mount(context.Background(), path); err != nil {
+		c.T.Fatal(err)
 	}
-	c.Root = bytes.Clone(d.Opaque(64))
 }
 
 // Info is what FSINFO tells.

@@ -2,6 +2,7 @@ package nfstest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 
@@ -91,12 +92,11 @@ func (c *Client3) Link(file []byte, name string) {
 // Good says whether a handle belongs to an existing object.
 func (c *Client3) Good(handle []byte) bool {
 	c.T.Helper()
-	results, err := c.call(1, &nfsv3.Getattr3args{Object: nfsv3.NfsFh3{Data: handle}}, &Call{MaxReply: headRoom})
-	if err != nil {
-		c.T.Errorf("GETATTR: %v", err)
+	err := Files{c.Carrier}.Getattr(context.Background(), handle)
+	if err != nil && !errors.As(err, new(StatusError)) {
+		c.T.Error(err)
 	}
-	d := xdr.NewDecoder(results)
-	return err == nil && d.Uint32() == 0 && d.Err() == nil
+	return err == nil
 }
 
 // WriteBytes writes data and returns the write verifier. With stable it asks for

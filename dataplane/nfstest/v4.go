@@ -57,7 +57,7 @@ func encode(w io.WriterTo) []byte {
 
 // compound makes a COMPOUND of operations. The data of WRITEs may travel apart.
 func (c *Client) compound(ops ...nfsv4.NfsArgop4) (*nfsv4.Compound4res, *Call, error) {
-	call := &Call{Program: nfsProgram, Version: 4, Procedure: 1, MaxReply: 1024 + 16*len(ops)}
+	call := &Call{Program: Program, Version: 4, Procedure: 1, MaxReply: 1024 + 16*len(ops)}
 	call.Args = encode(&nfsv4.Compound4args{Minorversion: c.Minor, Argarray: ops})
 	end := (&nfsv4.Compound4args{}).GetEncodedSizeBytes()
 	for _, op := range ops {

@@ -17,7 +17,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/interop/child"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
@@ -87,7 +86,7 @@ func dialRDMA(b *testing.B, address string) (nfstest.Carrier, null) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { c.Close() })
-	return nfstest.RDMA{Client: c, Auth: auth()}, func() error {
+	return nfstest.RDMA{Client: c, Auth: nfstest.User(0, 0)}, func() error {
 		return c.Call(context.Background(), &rpcrdma.Call{Program: nfsProgram, Version: 3})
 	}
 }
@@ -97,16 +96,10 @@ func dialTCP(b *testing.B, address string) (nfstest.Carrier, null) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := rpctcp.NewClient(conn, rpctcp.ClientConfig{Cred: auth()})
+	c := rpctcp.NewClient(conn, rpctcp.ClientConfig{Cred: nfstest.User(0, 0)})
 	b.Cleanup(func() { c.Close() })
-	return nfstest.TCP{Client: c, Auth: auth()}, func() error {
+	return nfstest.TCP{Client: c, Auth: nfstest.User(0, 0)}, func() error {
 		_, err := c.Call(context.Background(), nfsProgram, 3, 0, nil, nil)
 		return err
 	}
-}
-
-// auth is the credential of all calls: root's.
-func auth() oncrpc.Auth {
-	sys := oncrpc.AuthSys{MachineName: []byte("costs")}
-	return oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
 }

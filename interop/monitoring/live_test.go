@@ -24,7 +24,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/interop/child"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
@@ -204,7 +203,7 @@ func load(t *testing.T, d *daemon, rdmactl string) (work func()) {
 		t.Fatal(err)
 	}
 	t.Cleanup(bench.Kill)
-	auth := oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: (&oncrpc.AuthSys{}).Append(nil)}
+	auth := nfstest.User(0, 0)
 	provider, err := softiwarp.New(softiwarp.Config{})
 	if err != nil {
 		t.Fatal(err)

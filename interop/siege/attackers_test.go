@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/iwarp"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 )
 
 // TestNames checks that Find knows each attack, and that each port has enough of
@@ -41,11 +42,11 @@ func TestNames(t *testing.T) {
 // TestForge checks that most guesses differ from the handles that they are made of,
 // and that none is longer than a handle may be.
 func TestForge(t *testing.T) {
-	root, file := bytes.Repeat([]byte{1}, 40), bytes.Repeat([]byte{2}, maxHandle)
+	root, file := bytes.Repeat([]byte{1}, 40), bytes.Repeat([]byte{2}, nfstest.MaxHandle)
 	same := 0
 	for range 1000 {
 		h := forge(root, file)
-		if len(h) > maxHandle {
+		if len(h) > nfstest.MaxHandle {
 			t.Fatalf("a handle of %d bytes", len(h))
 		}
 		if bytes.Equal(h, root) || bytes.Equal(h, file) {

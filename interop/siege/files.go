@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 )
 
 var fileAttacks = []Attack{
@@ -74,27 +76,27 @@ func (f *field) walk(ctx context.Context) {
 		return
 	}
 	defer rpc.Close()
-	root, err := c.mount(ctx)
+	root, err := c.Mount(ctx, export)
 	opened := sync.OnceFunc(func() { f.opened.Add(1) })
 	known := map[string][]byte{}
 	for err == nil && ctx.Err() == nil {
-		if dir, e := c.lookup(ctx, root, "race"); e == nil {
+		if dir, e := c.Lookup(ctx, root, "race"); e == nil {
 			known["dir"] = dir
-			if file, e := c.lookup(ctx, dir, raceFile); e == nil {
+			if file, e := c.Lookup(ctx, dir, raceFile); e == nil {
 				known["file"] = file
 			}
 		}
 		for _, h := range known {
-			data, e := c.read(ctx, h, 0, 4096)
+			got, e := c.Read(ctx, h, 0, 4096)
 			if e != nil && !isStatus(e) {
 				err = e
 			}
-			switch string(data) {
+			switch string(got.Data) {
 			case inside:
 				opened()
 				f.ready()
 			case outside:
-				f.breach("read %q", data)
+				f.breach("read %q", got.Data)
 			}
 			f.calls.Add(1)
 		}
@@ -113,14 +115,14 @@ func handleForger(ctx context.Context, f *field) error {
 			return err
 		}
 		defer rpc.Close()
-		root, file, err := c.find(ctx, largeFile)
+		root, file, err := c.Find(ctx, export, largeFile)
 		if err != nil {
 			return err
 		}
 		s.up()
 		for ctx.Err() == nil {
 			h := forge(root, file)
-			err := c.getattr(ctx, h)
+			err := c.Getattr(ctx, h)
 			if err == nil && !bytes.Equal(h, root) && !bytes.Equal(h, file) {
 				f.breach("handle %x was good", h)
 			}
@@ -148,7 +150,7 @@ func forge(a, b []byte) []byte {
 	case 2:
 		h = h[:rand.IntN(len(h))]
 	case 3:
-		h = append(h, byte(rand.IntN(256)))[:min(len(h)+1, maxHandle)]
+		h = append(h, byte(rand.IntN(256)))[:min(len(h)+1, nfstest.MaxHandle)]
 	default:
 		for i := range h {
 			h[i] = byte(rand.IntN(256))
@@ -168,9 +170,9 @@ func deletedExport(ctx context.Context, f *field) error {
 		defer rpc.Close()
 		s.up()
 		for ctx.Err() == nil {
-			root, err := c.mount(ctx)
+			root, err := c.Mount(ctx, export)
 			if err == nil {
-				if e := c.getattr(ctx, root); e != nil {
+				if e := c.Getattr(ctx, root); e != nil {
 					f.breach("a deleted export was mounted, and its root is %v", e)
 					return fmt.Errorf("root: %w", fs.ErrNotExist)
 				}

@@ -65,7 +65,7 @@ type kept struct {
 	is   *innocents
 	name string // of the file
 	rpc  *rpcrdma.Client
-	client
+	nfstest.Files
 	file []byte
 }
 
@@ -89,8 +89,8 @@ func (k *kept) open(ctx context.Context) (err error) {
 		k.rpc = nil
 		return err
 	}
-	k.client = client{nfstest.RDMA{Client: k.rpc, Auth: rootAuth()}}
-	_, k.file, err = k.find(ctx, k.name)
+	k.Files = nfstest.FilesOver(k.rpc, 0, 0)
+	_, k.file, err = k.Find(ctx, export, k.name)
 	return err
 }
 
@@ -105,17 +105,17 @@ func (k *kept) close() {
 func (is *innocents) reader() *innocent {
 	k := &kept{is: is, name: readFile}
 	return &innocent{name: "reader", every: 5 * time.Millisecond, least: 30, close: k.close, do: func(ctx context.Context) error {
-		return k.use(ctx, func() error { return k.readAnywhere(ctx, k.file) })
+		return k.use(ctx, func() error { return readAnywhere(ctx, k.Files, k.file) })
 	}}
 }
 
 // readAnywhere reads 4 KiB at a random offset of a file that holds
 // nfstest.Data.
-func (c client) readAnywhere(ctx context.Context, file []byte) error {
+func readAnywhere(ctx context.Context, c nfstest.Files, file []byte) error {
 	at := uint64(rand.IntN(bulk - readSize))
-	got, err := c.read(ctx, file, at, readSize)
-	if err == nil && !bytes.Equal(got, nfstest.Data(at, readSize)) {
-		err = fmt.Errorf("READ at %d: wrong data, %d bytes", at, len(got))
+	got, err := c.Read(ctx, file, at, readSize)
+	if err == nil && !bytes.Equal(got.Data, nfstest.Data(at, readSize)) {
+		err = fmt.Errorf("READ at %d: wrong data, %d bytes", at, len(got.Data))
 	}
 	return err
 }
@@ -128,11 +128,11 @@ func (is *innocents) writer() *innocent {
 		return k.use(ctx, func() error {
 			n++
 			data, at := nfstest.Data(n*writeSize, writeSize), n%16*writeSize
-			if err := k.write(ctx, k.file, at, data); err != nil {
+			if err := k.Write(ctx, k.file, at, data, nfstest.Unstable); err != nil {
 				return err
 			}
-			got, err := k.read(ctx, k.file, at, writeSize)
-			if err == nil && !bytes.Equal(got, data) {
+			got, err := k.Read(ctx, k.file, at, writeSize)
+			if err == nil && !bytes.Equal(got.Data, data) {
 				err = fmt.Errorf("what was written at %d is not what is read", at)
 			}
 			return err
@@ -144,7 +144,7 @@ func (is *innocents) writer() *innocent {
 // TCP.
 func (is *innocents) onTCP() *innocent {
 	n := 0
-	var c client
+	var c nfstest.Files
 	var rpc *rpctcp.Client
 	var file []byte
 	closing := func() {
@@ -156,13 +156,13 @@ func (is *innocents) onTCP() *innocent {
 	return &innocent{name: "tcp", every: 10 * time.Millisecond, least: 20, close: closing, do: func(ctx context.Context) (err error) {
 		if rpc == nil {
 			if c, rpc, err = dialTCP(context.WithoutCancel(ctx), here, is.target.TCP); err == nil {
-				_, file, err = c.find(ctx, readFile)
+				_, file, err = c.Find(ctx, export, readFile)
 			}
 		}
 		if n++; err == nil && n%2 == 0 {
-			err = c.getattr(ctx, file)
+			err = c.Getattr(ctx, file)
 		} else if err == nil {
-			err = c.readAnywhere(ctx, file)
+			err = readAnywhere(ctx, c, file)
 		}
 		if err != nil {
 			closing()
@@ -180,7 +180,7 @@ func (is *innocents) mounter() *innocent {
 			return err
 		}
 		defer rpc.Close()
-		_, err = c.mount(ctx)
+		_, err = c.Mount(ctx, export)
 		return err
 	}}
 }
@@ -193,7 +193,7 @@ func (is *innocents) connector() *innocent {
 			return err
 		}
 		defer c.Close()
-		return c.Call(ctx, &rpcrdma.Call{Program: nfsProgram, Version: version3, Cred: rootAuth()})
+		return c.Call(ctx, &rpcrdma.Call{Program: nfstest.Program, Version: nfstest.Version3, Cred: rootAuth})
 	}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
@@ -66,7 +67,7 @@ const inFlight = 64
 
 // askFor asks for 1 MiB of the large file.
 func askFor(conn *net.TCPConn, s *slot, xid uint32) error {
-	_, err := conn.Write(record(xid, procRead, readArgs(s.file, 0, bulk)))
+	_, err := conn.Write(record(xid, nfstest.ProcRead, nfstest.ReadArgs(s.file, 0, bulk)))
 	s.calls.Add(1)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/rdmad/rdmad/cmd/rdmad/internal/nfsclient"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 )
 
 // Sizes of the file and of one READ or WRITE.
@@ -27,7 +27,7 @@ func (d *demo) nfs(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
-	c := nfsclient.New(s.Client, uint32(os.Getuid()), uint32(os.Getgid()))
+	c := nfstest.FilesOver(s.Client, uint32(os.Getuid()), uint32(os.Getgid()))
 	root, err := c.Mount(ctx, "/export")
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (d *demo) nfs(ctx context.Context) error {
 	}
 	content := make([]byte, fileSize)
 	rand.Read(content)
-	if err := d.writeFile(ctx, s, c, file, content); err != nil {
+	if err := d.writeFile(ctx, c, file, content); err != nil {
 		return err
 	}
 	onDisk, err := os.ReadFile(filepath.Join(d.dir, "export", "hello"))
@@ -49,26 +49,18 @@ func (d *demo) nfs(ctx context.Context) error {
 		return fmt.Errorf("the file in the export differs from what was written")
 	}
 	d.say("in the export: %d bytes, sha256 %x", len(onDisk), sha256.Sum256(onDisk))
-	if err := d.readFile(ctx, s, c, file, content); err != nil {
+	if err := d.readFile(ctx, c, file, content); err != nil {
 		return err
 	}
 	return c.Remove(ctx, root, "hello")
 }
 
-func (d *demo) writeFile(ctx context.Context, s *session, c *nfsclient.Client, file nfsclient.Handle, content []byte) error {
-	buf, err := s.Alloc(ctx, ioSize)
-	if err != nil {
-		return err
-	}
-	defer buf.Release()
+func (d *demo) writeFile(ctx context.Context, c nfstest.Files, file []byte, content []byte) error {
 	began := time.Now()
-	for at := 0; at < len(content); {
-		n := copy(buf.Bytes()[:ioSize], content[at:])
-		n, err := c.Write(ctx, file, uint64(at), buf, n, nfsclient.Unstable)
-		if err != nil {
+	for at := 0; at < len(content); at += ioSize {
+		if err := c.Write(ctx, file, uint64(at), content[at:at+ioSize], nfstest.Unstable); err != nil {
 			return err
 		}
-		at += n
 	}
 	if err := c.Commit(ctx, file); err != nil {
 		return err
@@ -77,19 +69,15 @@ func (d *demo) writeFile(ctx context.Context, s *session, c *nfsclient.Client, f
 	return nil
 }
 
-func (d *demo) readFile(ctx context.Context, s *session, c *nfsclient.Client, file nfsclient.Handle, want []byte) error {
-	buf, err := s.Alloc(ctx, ioSize+3)
-	if err != nil {
-		return err
-	}
-	defer buf.Release()
+func (d *demo) readFile(ctx context.Context, c nfstest.Files, file []byte, want []byte) error {
 	began := time.Now()
 	for at := 0; at < len(want); {
-		n, eof, err := c.Read(ctx, file, uint64(at), buf, ioSize)
+		got, err := c.Read(ctx, file, uint64(at), ioSize)
 		if err != nil {
 			return err
 		}
-		if n == 0 || !bytes.Equal(buf.Bytes()[:n], want[at:at+n]) || eof != (at+n == len(want)) {
+		n := len(got.Data)
+		if n == 0 || !bytes.Equal(got.Data, want[at:at+n]) || got.EOF != (at+n == len(want)) {
 			return fmt.Errorf("read back at %d: %d bytes that differ", at, n)
 		}
 		at += n

@@ -1,4 +1,4 @@
-package nfsclient
+package nfstest
 
 import (
 	"bytes"
@@ -38,27 +38,22 @@ func TestFileThereAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rpc.Close()
-	c := New(rpc, uint32(os.Getuid()), uint32(os.Getgid()))
+	c := FilesOver(rpc, uint32(os.Getuid()), uint32(os.Getgid()))
 	root, err := c.Mount(t.Context(), "/export")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, size := range []int{0, 1, 3, 100, 4096, 70001, 1 << 20} {
-		buf, err := rpc.Alloc(t.Context(), size+3)
-		if err != nil {
-			t.Fatal(err)
-		}
 		want := make([]byte, size)
 		for i := range want {
 			want[i] = byte(i*7 + size)
 		}
-		copy(buf.Bytes(), want)
 		h, err := c.Create(t.Context(), root, "file")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := c.Write(t.Context(), h, 0, buf, size, FileSync); err != nil || n != size {
-			t.Errorf("%d of %d bytes written: %v", n, size, err)
+		if err := c.Write(t.Context(), h, 0, want, FileSync); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
 		}
 		if err := c.Commit(t.Context(), h); err != nil {
 			t.Error(err)
@@ -66,16 +61,14 @@ func TestFileThereAndBack(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%d bytes on disk, %d written: %v", len(got), size, err)
 		}
-		clear(buf.Bytes())
-		n, eof, err := c.Read(t.Context(), h, 0, buf, size)
-		if err != nil || n != size || !eof || !bytes.Equal(buf.Bytes()[:n], want) {
-			t.Errorf("%d of %d bytes read, end %t: %v", n, size, eof, err)
+		got, err := c.Read(t.Context(), h, 0, size)
+		if err != nil || !got.EOF || !bytes.Equal(got.Data, want) || got.Placed != (size >= 4096) {
+			t.Errorf("%d of %d bytes read, end %t, placed %t: %v", len(got.Data), size, got.EOF, got.Placed, err)
 		}
-		buf.Release()
 		if err := c.Remove(t.Context(), root, "file"); err != nil {
 			t.Error(err)
 		}
-		if _, _, err := c.Read(t.Context(), h, 0, buf, 0); !errors.Is(err, StatusError(70)) {
+		if _, err := c.Read(t.Context(), h, 0, 0); !errors.Is(err, StatusError(70)) {
 			t.Errorf("reading what was removed: %v", err) // NFS3ERR_STALE
 		}
 	}
