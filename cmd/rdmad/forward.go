@@ -9,9 +9,9 @@ import (
 )
 
 func openForward(s *service) error {
-	limit := s.memory()
-	s.unpooled.SetLimit(limit.Forward())
-	f := forward.New(forward.Config{Forward: *s.spec.Forward, Logger: s.log, Unpooled: s.unpooled})
+	limit := s.of.memory()
+	s.of.unpooled.SetLimit(limit.Forward())
+	f := forward.New(forward.Config{Forward: *s.spec.Forward, Logger: s.log, Unpooled: s.of.unpooled})
 	s.Handler = f
 	s.mu.Lock()
 	defer s.mu.Unlock()

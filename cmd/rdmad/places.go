@@ -153,14 +153,9 @@ func (p *places) limit(l *spec.Limits) {
 	p.use(b)
 }
 
-// divide divides the descriptors for the current limits, with l in place of the port limits.
-// The caller holds mu.
-func (p *places) divide(l *port.OwnLimits) (descriptors.Budget, error) {
-	return p.divideFor(p.needs, l)
-}
-
-func (p *places) divideFor(n needs, l *port.OwnLimits) (descriptors.Budget, error) {
-	return descriptors.Divide(p.budget.Limit, wanted(n, p.data.Limits(), p.data.TCPLimits(), l))
+// divideFor divides the descriptors for the current limits. The caller holds mu.
+func (p *places) divideFor(n needs) (descriptors.Budget, error) {
+	return descriptors.Divide(p.budget.Limit, wanted(n, p.data.Limits(), p.data.TCPLimits(), &p.limits))
 }
 
 // mayServe returns an error if there are too few descriptors for this number of listeners,
@@ -168,7 +163,7 @@ func (p *places) divideFor(n needs, l *port.OwnLimits) (descriptors.Budget, erro
 func (p *places) mayServe(served int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, err := p.divideFor(needs{served, p.needs.perConnection}, &p.limits)
+	_, err := p.divideFor(needs{served, p.needs.perConnection})
 	return err
 }
 
@@ -181,7 +176,7 @@ func (p *places) serve(served int) {
 	if n == p.needs {
 		return
 	}
-	b, err := p.divideFor(n, &p.limits)
+	b, err := p.divideFor(n)
 	if err != nil { // an earlier start had more descriptors
 		p.log.Warn("descriptors are not divided anew", "error", err)
 		return
@@ -194,7 +189,7 @@ func (p *places) serve(served int) {
 func (p *places) divided() descriptors.Budget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if b, err := p.divide(&p.limits); err == nil {
+	if b, err := p.divideFor(p.needs); err == nil {
 		p.budget.Unreachable = b.Unreachable
 	}
 	return p.budget

@@ -29,19 +29,12 @@ import (
 // manager.Service.
 type service struct {
 	oncrpc.Handler // set by Open
+	of             *services
 	spec           spec.Service
 	log            *slog.Logger
 	tcpOn          net.Listener // nil without TCP
 	open           func(s *service) error
-	places         *connlimit.Table
-	clients        *clients.Table
-	slow           func(service string) func(client netip.AddrPort) slow.Calls // of calls over TCP
-	failed         func(error)                                                 // called when serving over TCP ends unexpectedly
-	started        func(*service)
-	closed         func(*service) // called at the end
 	calls          *procedures.Table
-	memory         func() procmem.Limit
-	unpooled       *budget.Budget // shared by all forward services
 
 	nfs     *nfs.Server // nil for other services, and before Open
 	serving sync.WaitGroup
@@ -62,8 +55,10 @@ func (s *service) Open() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit := s.memory()
-	s.tcp = rpctcp.NewServer(rpctcp.Config{Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Parent: s.places, Clients: s.clients, SlowCalls: s.slow(s.spec.Name)})
+	limit := s.of.memory()
+	s.tcp = rpctcp.NewServer(rpctcp.Config{
+		Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Parent: s.of.places, Clients: s.of.clients, SlowCalls: s.of.slow(s.spec.Name),
+	})
 	return nil
 }
 
@@ -75,7 +70,7 @@ func (s *service) server() *rpctcp.Server {
 
 // Start implements manager.Service.
 func (s *service) Start() {
-	s.started(s)
+	s.of.add(s)
 	tcp := s.server()
 	if tcp == nil {
 		return
@@ -83,7 +78,7 @@ func (s *service) Start() {
 	s.log.Info("listening", "what", "service", "address", s.tcpOn.Addr().String())
 	s.serving.Go(func() {
 		if err := tcp.Serve(s.tcpOn); err != nil {
-			s.failed(fmt.Errorf("%s on TCP: %w", s.spec.Name, err))
+			s.of.failed(fmt.Errorf("%s on TCP: %w", s.spec.Name, err))
 		}
 	})
 }
@@ -127,7 +122,7 @@ func (s *service) Close() error {
 		s.tcpOn.Close()
 	}
 	s.serving.Wait()
-	s.closed(s)
+	s.of.remove(s)
 	if s.nfs != nil {
 		return s.nfs.Close()
 	}
@@ -138,7 +133,7 @@ func (s *service) Close() error {
 type services struct {
 	log    *slog.Logger
 	state  func(name string) string // folder of a service's state; used by Open
-	failed func(error)
+	failed func(error)              // called when serving over TCP ends unexpectedly
 	memory func() procmem.Limit
 	// unpooled bounds the memory of forward services for results without registered memory.
 	unpooled *budget.Budget
@@ -168,7 +163,7 @@ func (s *services) kinds() map[string]manager.Maker {
 
 // make makes a service and binds its address.
 func (s *services) make(ctx context.Context, spec *spec.Service, tcp string, open func(*service) error) (manager.Service, error) {
-	sv := &service{spec: *spec, log: s.log.With("service", spec.Name), open: open, places: s.places, clients: s.clients, slow: s.slow, failed: s.failed, started: s.add, closed: s.remove, memory: s.memory, unpooled: s.unpooled}
+	sv := &service{of: s, spec: *spec, log: s.log.With("service", spec.Name), open: open}
 	if tcp != "" {
 		l, err := tcpaddr.Listen(ctx, tcp)
 		if err != nil {
