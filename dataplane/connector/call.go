@@ -139,9 +139,9 @@ func (cl *call) callCost() int64 {
 	return need + footprint(min(message-largest+minBuffer, rpcrdma.MaxMessage))
 }
 
-// serve makes the call and writes the reply. If the connection to the target has ended, there
+// Serve makes the call and writes the reply. If the connection to the target has ended, there
 // is no reply, and the client repeats the call on its next connection.
-func (cl *call) serve() {
+func (cl *call) Serve() {
 	s := cl.s
 	began := time.Now()
 	err := s.rdma.Call(s.ctx, &cl.rpc)

@@ -44,16 +44,14 @@ type session struct {
 	reading reading // belongs to the reader
 	out     *rpctcp.Sender
 
-	slow    slow.Calls
-	limits  *ulb.Limits    // the limits that client and target announce to each other
-	gate    *budget.Budget // limits calls in flight
-	budget  *budget.Budget // limits bytes of calls
-	share   *fair.Share    // share of the memory for the calls of all clients
-	lease   atomic.Int64   // time of the last NFSv4 call, in Unix nanoseconds
-	jobs    chan *call
-	workers int // belongs to the reader
-	working sync.WaitGroup
-	calls   sync.WaitGroup // in flight
+	slow   slow.Calls
+	limits *ulb.Limits    // the limits that client and target announce to each other
+	gate   *budget.Budget // limits calls in flight
+	budget *budget.Budget // limits bytes of calls
+	share  *fair.Share    // share of the memory for the calls of all clients
+	lease  atomic.Int64   // time of the last NFSv4 call, in Unix nanoseconds
+	crew   rpctcp.Crew[*call]
+	calls  sync.WaitGroup // in flight
 
 	reset, unanswered atomic.Bool // the client has reset its connection; a call was not answered
 
@@ -71,7 +69,7 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 		c: c, nc: nc, client: address(nc.RemoteAddr()), seat: seat, done: make(chan struct{}),
 		gate: budget.New(1), budget: budget.New(c.cfg.ClientMemory / 2),
 		settings: seat.Settings(), slow: seat.SlowCalls(),
-		jobs: make(chan *call), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
+		crew: rpctcp.NewCrew[*call](), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
 	}
 	s.limits = nfs.LimitsOf(rpcrdma.MaxMessage, s.backLimits)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -125,8 +123,7 @@ func (s *session) run() {
 	})
 	s.calls.Wait()
 	patience.Stop()
-	close(s.jobs)
-	s.working.Wait()
+	s.crew.Dismiss()
 	close(stop)
 	watching.Wait()
 	s.end(nil)
@@ -257,29 +254,4 @@ func (s *session) recycle(cl *call) {
 	s.idle = append(s.idle, cl)
 	s.mu.Unlock()
 	s.calls.Done()
-}
-
-// dispatch gives a call to a worker. It starts a worker when all are busy. There are never
-// more workers than calls may be in flight.
-func (s *session) dispatch(cl *call) {
-	select {
-	case s.jobs <- cl:
-		return
-	default:
-	}
-	if s.workers < s.c.cfg.MaxCalls {
-		s.workers++
-		s.working.Add(1)
-		go s.work(cl)
-		return
-	}
-	s.jobs <- cl
-}
-
-// work makes cl and then further calls as they come.
-func (s *session) work(cl *call) {
-	defer s.working.Done()
-	for ok := true; ok; cl, ok = <-s.jobs {
-		cl.serve()
-	}
 }

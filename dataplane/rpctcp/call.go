@@ -69,6 +69,12 @@ func (cl *call) run() time.Duration {
 	return took
 }
 
+// Serve runs the handler and sends the reply. See Crew.
+func (cl *call) Serve() {
+	cl.run()
+	cl.send()
+}
+
 // send frees the call's memory and sends the reply.
 func (cl *call) send() {
 	cl.forget()

@@ -103,6 +103,6 @@ func (c *leader) Lease() *lease.Lease { return &c.lead.Lease }
 // worker.
 func (c *leader) Expired() {
 	c.lead.tire()
-	c.working.Add(1)
+	c.crew.working.Add(1)
 	go (*serverConn)(c).serve()
 }

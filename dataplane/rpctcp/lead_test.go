@@ -73,8 +73,8 @@ func (l *leadTest) call(xid uint32) {
 func (l *leadTest) wantWorkers(n int) {
 	l.t.Helper()
 	synctest.Wait()
-	if l.conn.workers != n {
-		l.t.Errorf("%d workers, not %d", l.conn.workers, n)
+	if l.conn.crew.size != n {
+		l.t.Errorf("%d workers, not %d", l.conn.crew.size, n)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestLeaderServes(t *testing.T) {
 		if sum := l.next(t) + l.next(t); sum != 2001 {
 			t.Errorf("XIDs with the sum %d", sum)
 		}
-		if synctest.Wait(); l.conn.workers == 0 {
+		if synctest.Wait(); l.conn.crew.size == 0 {
 			t.Error("no worker for two calls at once")
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,9 +35,7 @@ type serverConn struct {
 
 	slots    chan *call   // calls that are not in flight
 	inFlight atomic.Int32 // calls from when they were read until their replies are sent
-	jobs     chan *call   // for the workers
-	workers  int          // only for the leader
-	working  sync.WaitGroup
+	crew     Crew[*call]  // the workers, and former leaders
 	lead     lead
 
 	torn       bool        // the reader ended within a record
@@ -65,7 +62,7 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 	c.out.Watch(c.owed, s.relief.Relieve)
 	c.slow = s.slowCalls(c.peer)
 	c.lead.unread = func() bool { return arrived(nc) }
-	c.jobs = make(chan *call)
+	c.crew = NewCrew[*call]()
 	c.slots = make(chan *call, s.cfg.MaxCalls)
 	for range s.cfg.MaxCalls {
 		c.slots <- nil // made when first used
@@ -85,7 +82,7 @@ func (c *serverConn) discard() {
 func (c *serverConn) serve() {
 	err := c.readCalls()
 	if errors.Is(err, errLostLead) {
-		c.working.Done()
+		c.crew.working.Done()
 		return
 	}
 	s := c.server
@@ -93,13 +90,12 @@ func (c *serverConn) serve() {
 	if err != nil && !c.intake.Stopped() {
 		c.cut(err) // no answer can reach the peer
 	}
-	close(c.jobs)
 	for range s.cfg.MaxCalls { // the last replies are sent
 		if cl := <-c.slots; cl != nil {
 			cl.forget()
 		}
 	}
-	c.working.Wait()
+	c.crew.Dismiss()
 	c.cancel(io.EOF)
 	c.nc.Close()
 	c.leave()
@@ -220,32 +216,12 @@ func (c *serverConn) readCall(cl *call) (valid bool, err error) {
 	return true, cl.reserve()
 }
 
-// dispatch serves a call, or gives it to a worker and starts one if all are busy. It returns
-// false if the goroutine lost the lead.
+// dispatch serves a call, or gives it to a worker. It returns false if the goroutine lost the
+// lead.
 func (c *serverConn) dispatch(cl *call) bool {
 	if c.mayServe() {
 		return c.lend(cl)
 	}
-	select {
-	case c.jobs <- cl:
-		return true
-	default:
-	}
-	if c.workers < cap(c.slots) {
-		c.workers++
-		c.working.Add(1)
-		go c.work(cl)
-		return true
-	}
-	c.jobs <- cl
+	c.crew.Give(cl, cap(c.slots))
 	return true
-}
-
-// work serves cl and then further calls.
-func (c *serverConn) work(cl *call) {
-	defer c.working.Done()
-	for ok := true; ok; cl, ok = <-c.jobs {
-		cl.run()
-		cl.send()
-	}
 }
