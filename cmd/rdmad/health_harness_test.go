@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,6 +19,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -74,15 +73,13 @@ func admit(t *testing.T, dir, text string) *patient {
 // credentials returns the credentials for the control plane: without TLS, or with the files
 // that authorize made.
 func (p *patient) credentials() credentials.TransportCredentials {
-	pool := x509.NewCertPool()
-	text, err := os.ReadFile(filepath.Join(p.dir, "ca.pem"))
-	if err != nil {
+	ca := filepath.Join(p.dir, "ca.pem")
+	if _, err := os.Stat(ca); err != nil {
 		return insecure.NewCredentials()
 	}
-	pool.AppendCertsFromPEM(text)
-	pair, err := tls.LoadX509KeyPair(filepath.Join(p.dir, "client.pem"), filepath.Join(p.dir, "client.key"))
+	c, err := authtest.Client(ca, filepath.Join(p.dir, "client.pem"), filepath.Join(p.dir, "client.key"))
 	p.must(err)
-	return credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13})
+	return credentials.NewTLS(c)
 }
 
 func (p *patient) parse(text string) *config.Config {

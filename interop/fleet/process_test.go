@@ -3,8 +3,6 @@ package fleet
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -18,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/store"
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -62,7 +61,7 @@ func playNode(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
-	secure, err := loadTLS(c.CA, c.Cert, c.Key)
+	secure, err := authtest.Client(c.CA, c.Cert, c.Key)
 	if err != nil {
 		return err
 	}
@@ -81,20 +80,6 @@ func playNode(text string) error {
 	defer stop()
 	n.run(ctx)
 	return nil
-}
-
-func loadTLS(ca, cert, key string) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(ca)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(text)
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
 }
 
 // recorded has a node's history written.

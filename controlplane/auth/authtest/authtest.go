@@ -57,6 +57,24 @@ func write(dir, name string, pair tls.Certificate) error {
 		os.WriteFile(filepath.Join(dir, name+".key"), key, 0o600))
 }
 
+// Client returns the configuration of a client that has a certificate with its key, and trusts
+// a CA. The arguments are names of files.
+func Client(ca, cert, key string) (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, errors.New(ca + " has no certificate")
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
+}
+
 // NewAuthority makes the certificate and the key of a certificate authority.
 func NewAuthority(name string) (tls.Certificate, error) {
 	return Sign(&x509.Certificate{

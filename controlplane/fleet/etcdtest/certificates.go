@@ -2,8 +2,6 @@ package etcdtest
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -36,17 +34,7 @@ func (ca *CA) Client(user string) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, err
-	}
-	own, err := os.ReadFile(ca.File)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(own)
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
+	return authtest.Client(ca.File, cert, key)
 }
 
 // flags are those of members.
