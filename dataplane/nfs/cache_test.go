@@ -144,9 +144,7 @@ func TestForgetGone(t *testing.T) {
 		if (again != nil) != tc.stays {
 			t.Errorf("%s: in the cache: %v", tc.name, again != nil)
 		}
-		if again != nil {
-			again.release()
-		}
+		again.release()
 		if tc.used {
 			o.release()
 		}

@@ -69,9 +69,9 @@ func (o *object) adopt() {
 
 func (o *object) isDir() bool { return o.typ == unix.S_IFDIR }
 
-// release releases a reference.
+// release releases a reference. Without an object it does nothing.
 func (o *object) release() {
-	if o.refs.Add(-1) == 0 {
+	if o != nil && o.refs.Add(-1) == 0 {
 		o.close()
 	}
 }

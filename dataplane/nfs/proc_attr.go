@@ -50,9 +50,7 @@ func (r *request) setattr() error {
 	}
 	r.begin(err)
 	r.appendWCC(&c)
-	if o != nil {
-		o.release()
-	}
+	o.release()
 	return nil
 }
 
@@ -94,9 +92,7 @@ func (r *request) access() error {
 	} else {
 		r.appendAttrOf(o)
 	}
-	if o != nil {
-		o.release()
-	}
+	o.release()
 	return nil
 }
 

@@ -84,9 +84,7 @@ func (l *dirList) run(handle []byte, cookie, verifier uint64, count uint32) erro
 		r.begin(err)
 		r.appendAttrOf(dir)
 	}
-	if dir != nil {
-		dir.release()
-	}
+	dir.release()
 	return nil
 }
 

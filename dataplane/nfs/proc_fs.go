@@ -27,9 +27,7 @@ func (r *request) ofObject(add func(dst []byte, fs *unix.Statfs_t) []byte) error
 	if ok {
 		r.reply.Stream = add(r.reply.Stream, &fs)
 	}
-	if o != nil {
-		o.release()
-	}
+	o.release()
 	return nil
 }
 

@@ -31,9 +31,7 @@ func (r *request) read() error {
 	} else {
 		r.appendAttrOf(o)
 	}
-	if o != nil {
-		o.release()
-	}
+	o.release()
 	return nil
 }
 
@@ -167,9 +165,7 @@ func (r *request) write() error {
 		dst = xdr.AppendUint32(dst, uint32(how))
 		r.reply.Stream = xdr.AppendUint64(dst, verifier)
 	}
-	if o != nil {
-		o.release()
-	}
+	o.release()
 	return nil
 }
 
@@ -257,9 +253,7 @@ func (r *request) commit() error {
 	if ok {
 		r.reply.Stream = xdr.AppendUint64(r.reply.Stream, r.srv.verifier.load())
 	}
-	if o != nil {
-		o.release()
-	}
+	o.release()
 	return nil
 }
 

@@ -23,9 +23,7 @@ func (r *request) lookup() error {
 		o.release()
 	}
 	r.appendAttrOf(dir)
-	if dir != nil {
-		dir.release()
-	}
+	dir.release()
 	return nil
 }
 
@@ -135,9 +133,7 @@ func (r *request) readlink() error {
 	}
 	ok := r.begin(err)
 	r.appendAttrOf(o)
-	if o != nil {
-		o.release()
-	}
+	o.release()
 	if !ok {
 		return nil
 	}

@@ -36,12 +36,8 @@ func (r *request) making(handle, name []byte, make func(dir *object) (*object, e
 		r.appendPostOp(&r.st)
 	}
 	r.appendWCC(&c)
-	if o != nil {
-		o.release()
-	}
-	if dir != nil {
-		dir.release()
-	}
+	o.release()
+	dir.release()
 	return nil
 }
 

@@ -31,9 +31,7 @@ func (r *request) removing(flags int) error {
 	}
 	r.begin(err)
 	r.appendWCC(&c)
-	if dir != nil {
-		dir.release()
-	}
+	dir.release()
 	return nil
 }
 
@@ -126,11 +124,8 @@ func (r *request) rename() error {
 		r.appendWCC(&c)
 		r.appendWCC(&d)
 	}
-	for _, o := range [...]*object{from, to} {
-		if o != nil {
-			o.release()
-		}
-	}
+	from.release()
+	to.release()
 	return nil
 }
 
@@ -200,11 +195,8 @@ func (r *request) link() error {
 	r.begin(err)
 	r.appendAttrOf(o)
 	r.appendWCC(&c)
-	for _, o := range [...]*object{o, dir} {
-		if o != nil {
-			o.release()
-		}
-	}
+	o.release()
+	dir.release()
 	return nil
 }
 
