@@ -76,23 +76,33 @@ type mark struct {
 }
 
 // bytes implements receiver.
-func (s *stream) bytes(b []byte) {
-	for len(b) > 0 {
-		n := len(b)
-		if s.markers {
-			phase := int(s.at % markerInterval)
-			if phase < markerSize {
-				n = min(n, markerSize-phase)
-				s.mark(b[:n], phase)
-				s.at += uint64(n)
-				b = b[n:]
-				continue
+func (s *stream) bytes(b []byte) { s.pass(b, len(b)) }
+
+// missing implements receiver.
+func (s *stream) missing(n int) { s.pass(nil, n) }
+
+// pass divides n bytes into markers and the bytes between them: b, or missing bytes if b is
+// nil. A search takes missing bytes as a whole, because it finds nothing across them.
+func (s *stream) pass(b []byte, n int) {
+	for n > 0 {
+		part, m, phase := b, n, markerSize
+		if s.markers && (b != nil || !s.searching) {
+			if phase = int(s.at % markerInterval); phase < markerSize {
+				m = min(n, markerSize-phase)
+			} else {
+				m = min(n, markerInterval-phase)
 			}
-			n = min(n, markerInterval-phase)
 		}
-		s.at += uint64(n)
-		s.take(b[:n], n)
-		b = b[n:]
+		if b != nil {
+			part, b = b[:m], b[m:]
+		}
+		s.at += uint64(m)
+		n -= m
+		if phase < markerSize {
+			s.mark(part, phase)
+		} else {
+			s.take(part, m)
+		}
 	}
 }
 
@@ -106,33 +116,6 @@ func (s *stream) mark(b []byte, phase int) {
 	}
 	m := &s.marks[len(s.marks)-1]
 	m.n += copy(m.word[phase:], b)
-}
-
-// missing implements receiver.
-func (s *stream) missing(n int) {
-	if !s.markers {
-		s.at += uint64(n)
-		s.take(nil, n)
-		return
-	}
-	for n > 0 && !s.searching {
-		phase := int(s.at % markerInterval)
-		if phase < markerSize {
-			m := min(n, markerSize-phase)
-			s.mark(nil, phase)
-			s.at += uint64(m)
-			n -= m
-			continue
-		}
-		m := min(n, markerInterval-phase)
-		s.at += uint64(m)
-		s.take(nil, m)
-		n -= m
-	}
-	if n > 0 {
-		s.at += uint64(n)
-		s.take(nil, n)
-	}
 }
 
 // take takes n bytes without markers: b, or missing bytes if b is nil. It stops
