@@ -418,7 +418,7 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 		p.uncount()
 		return nil, err
 	}
-	return &Buffer{pool: p, mr: mr, mem: mem, taken: true}, nil
+	return &Buffer{slab: &slab{pool: p, class: alone, size: len(mem), mem: mem, mr: mr}, taken: true}, nil
 }
 
 // Single is Register for n bytes that the buffer owns. It ignores the process's memory
@@ -433,16 +433,13 @@ func (p *Pool) Single(n int) (*Buffer, error) {
 		region.Free()
 		return nil, err
 	}
-	b.alone = region
+	b.slab.owned = region
 	return b, nil
 }
 
 func (p *Pool) unregister(b *Buffer) {
-	if err := b.mr.Close(); err != nil {
+	if err := b.slab.close(); err != nil {
 		panic("regmem: unregister a single buffer: " + err.Error())
-	}
-	if b.alone != nil {
-		b.alone.Free()
 	}
 	p.uncount()
 }
