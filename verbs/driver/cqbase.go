@@ -18,6 +18,7 @@ type User interface {
 // attached is a user and the number of its two queues that complete here.
 type attached struct {
 	User
+	num    uint32
 	queues int
 }
 
@@ -30,7 +31,8 @@ type CQBase struct {
 
 	dev    *Device
 	mu     sync.Mutex
-	users  map[uint32]attached // by number
+	first  attached            // one of the users, or none: most queues have no other
+	users  map[uint32]attached // the others, by number
 	notify func()              // see ReqNotify; or nil
 	closed bool
 }
@@ -48,14 +50,46 @@ func (c *CQBase) base() *CQBase { return c }
 func (c *CQBase) ClosedLocked() bool { return c.closed }
 
 // UserLocked returns the queue pair with a number, or nil if it does not complete here.
-func (c *CQBase) UserLocked(num uint32) User { return c.users[num].User }
+func (c *CQBase) UserLocked(num uint32) User { return c.userLocked(num).User }
+
+func (c *CQBase) userLocked(num uint32) attached {
+	if u := c.first; u.User != nil && u.num == num {
+		return u
+	}
+	return c.users[num]
+}
+
+// setLocked changes or adds a user. Without queues, it is removed.
+func (c *CQBase) setLocked(u attached) {
+	switch {
+	case c.first.User != nil && c.first.num == u.num, c.first.User == nil && c.users[u.num].User == nil:
+		if c.first = u; u.queues == 0 {
+			c.first = attached{}
+		}
+	case u.queues == 0:
+		delete(c.users, u.num)
+	default:
+		if c.users == nil {
+			c.users = make(map[uint32]attached)
+		}
+		c.users[u.num] = u
+	}
+}
+
+// countLocked returns the number of users.
+func (c *CQBase) countLocked() int {
+	if c.first.User != nil {
+		return 1 + len(c.users)
+	}
+	return len(c.users)
+}
 
 // Only says whether a queue pair is the only one that completes here, with both of its
 // queues.
 func (c *CQBase) Only(num uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.users) == 1 && c.users[num].queues == 2
+	return c.countLocked() == 1 && c.userLocked(num).queues == 2
 }
 
 // attach counts q as a user, once for each of its queues.
@@ -65,7 +99,7 @@ func (c *CQBase) attach(q User) error {
 	if c.closed {
 		return verbs.ErrClosed
 	}
-	c.users[q.Num()] = attached{q, c.users[q.Num()].queues + 1}
+	c.setLocked(attached{q, q.Num(), c.userLocked(q.Num()).queues + 1})
 	return nil
 }
 
@@ -73,17 +107,18 @@ func (c *CQBase) attach(q User) error {
 func (c *CQBase) detach(qp uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if u := c.users[qp]; u.queues > 1 {
-		c.users[qp] = attached{u.User, u.queues - 1}
-	} else {
-		delete(c.users, qp)
-	}
+	u := c.userLocked(qp)
+	u.num, u.queues = qp, max(u.queues-1, 0)
+	c.setLocked(u)
 	c.Queue.Drop(qp)
 }
 
 // OverflowLocked fails all users, in other goroutines, because the caller may hold the lock
 // of one of them.
 func (c *CQBase) OverflowLocked() {
+	if q := c.first.User; q != nil {
+		go q.Overflow()
+	}
 	for _, q := range c.users {
 		go q.Overflow()
 	}
@@ -113,8 +148,8 @@ func (c *CQBase) Shut() (first bool, err error) {
 	switch {
 	case c.closed:
 		return false, nil
-	case len(c.users) > 0:
-		return false, fmt.Errorf("completion queue of %d queue pairs: %w", len(c.users), verbs.ErrBusy)
+	case c.countLocked() > 0:
+		return false, fmt.Errorf("completion queue of %d queue pairs: %w", c.countLocked(), verbs.ErrBusy)
 	}
 	c.closed, c.notify = true, nil
 	return true, nil

@@ -81,7 +81,7 @@ func (d *Device) CreateCQBase(c *CQBase, depth int) error {
 	if depth < 1 || depth > d.Attrs.MaxCQE {
 		return fmt.Errorf("completion queue of %d: %w", depth, verbs.ErrInvalid)
 	}
-	c.dev, c.Depth, c.users = d, depth, make(map[uint32]attached)
+	c.dev, c.Depth = d, depth
 	return d.create(CQs)
 }
 

@@ -205,6 +205,7 @@ func (id *ID[Q]) done(to IDState, err error) {
 	var none Q
 	id.mu.Lock()
 	id.cancel()
+	id.cancel = nil // it holds the contexts of the call
 	if id.state != IDClosed {
 		id.state = to
 	}
