@@ -26,26 +26,25 @@ const (
 // that peers may write to: it is copied, so that the checksum matches the bytes sent.
 // Otherwise one peer could make another peer's connection fail.
 type batch struct {
-	crc      bool
 	buffers  *buffers
 	scratch  *buffer
 	used     int // bytes of scratch in use
 	runStart int // start of the copied bytes that are not yet in vector
 	total    int // bytes of the whole batch, headers and trailers included
 
+	crc bool
 	// The checksum of the FPDU being built. It covers the FPDU up to scratch[summed].
 	sum    uint32
 	summed int
 
-	vector [][]byte
-	store  [maxVector][]byte
+	vector [][]byte // in scratch.vector
 
 	// Regions that vector refers to.
 	pins  [maxPins]*region
 	npins int
 }
 
-func (b *batch) init(s *buffers) { b.buffers, b.vector = s, b.store[:0] }
+func (b *batch) init(s *buffers) { b.buffers = s }
 
 // room reports whether an FPDU with the given header and payload lengths, in bytes,
 // fits. inPlace means that the payload is not copied.
@@ -64,6 +63,7 @@ func (b *batch) vectorRoom() bool {
 func (b *batch) begin(h *ddp.Header, n int) {
 	if b.scratch == nil {
 		b.scratch = b.buffers.get(bufferSize)
+		b.vector = b.scratch.vector[:0]
 	}
 	b.sum, b.summed = 0, b.used
 	out := b.scratch.mem[b.used:b.used]
@@ -140,7 +140,7 @@ func (b *batch) reset() {
 		b.pins[i] = nil
 	}
 	clear(b.vector)
-	b.vector = b.store[:0]
+	b.vector = nil
 	b.used, b.runStart, b.total, b.npins = 0, 0, 0, 0
 	if b.scratch != nil {
 		b.scratch.put()

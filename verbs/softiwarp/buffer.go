@@ -20,7 +20,8 @@ const keptBuffers = 8
 type buffer struct {
 	mem    []byte
 	class  *bufferClass
-	region *offheap.Region // nil when mem is on the Go heap
+	region *offheap.Region   // nil when mem is on the Go heap
+	vector [maxVector][]byte // of the batch that is being made in it
 }
 
 // bufferClass holds the unused buffers of one size.

@@ -127,12 +127,18 @@ func (c *completionQueue) Close() error {
 	return err
 }
 
-// ReqNotify implements verbs.Notifier. The receiving goroutine calls f.
+// ReqNotify implements verbs.Notifier. The receiving goroutine calls f. The consumer rests
+// meanwhile, so an empty send queue gives up its storage.
 func (c *completionQueue) ReqNotify(f func()) bool {
 	if !c.CQ.ReqNotify(f) {
 		return false
 	}
+	c.Lock()
+	c.done = nil // no goroutine is in Wait
+	c.forgetLocked()
+	c.Unlock()
 	if q := c.driver.Load(); q != nil {
+		q.rest()
 		q.background()
 	}
 	return true

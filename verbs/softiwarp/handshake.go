@@ -21,7 +21,7 @@ var (
 
 // readFrame reads exactly one MPA frame from conn.
 func readFrame(conn *net.TCPConn, kind mpa.Kind) (mpa.Frame, error) {
-	b := make([]byte, mpa.FrameHeaderSize, mpa.FrameHeaderSize+mpa.MaxPrivateData)
+	b := make([]byte, mpa.FrameHeaderSize)
 	if _, err := io.ReadFull(conn, b); err != nil {
 		return mpa.Frame{}, fmt.Errorf("MPA header: %w", err)
 	}
@@ -29,7 +29,7 @@ func readFrame(conn *net.TCPConn, kind mpa.Kind) (mpa.Frame, error) {
 	if err != nil {
 		return mpa.Frame{}, err
 	}
-	b = b[:size]
+	b = append(make([]byte, 0, size), b...)[:size]
 	if _, err := io.ReadFull(conn, b[mpa.FrameHeaderSize:]); err != nil {
 		return mpa.Frame{}, fmt.Errorf("MPA private data: %w", err)
 	}

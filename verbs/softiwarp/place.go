@@ -114,7 +114,7 @@ func (r *receiver) placeSend(s *segment) bool {
 	case r.inSend && s.op != r.op:
 		return r.refuse(rdmap.UnexpectedOpcode, s)
 	case !r.inSend:
-		r.entry = r.q.rq.front()
+		r.entry, r.pieces = r.q.rq.front()
 		if r.entry == nil {
 			return r.refuse(rdmap.UntaggedNoBuffer, s)
 		}
@@ -135,7 +135,7 @@ func (r *receiver) placeSend(s *segment) bool {
 func (r *receiver) scatter(p []byte) {
 	r.got += len(p)
 	for len(p) > 0 {
-		dst := r.entry.pieces[r.piece].b
+		dst := r.pieces[r.piece].b
 		n := copy(dst[r.pieceOff:], p)
 		p = p[n:]
 		r.pieceOff += n
@@ -158,7 +158,7 @@ func (r *receiver) completeSend(s *segment) bool {
 		wc.Invalidated, wc.WithInvalidate = s.ULP2, true
 	}
 	r.sendMSN++
-	r.inSend, r.entry = false, nil
+	r.inSend, r.entry, r.pieces = false, nil, nil
 	r.got, r.piece, r.pieceOff = 0, 0, 0
 	r.q.rq.pop()
 	if r.q.recvCQ.PushQuietly(&wc) {

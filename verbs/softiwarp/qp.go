@@ -25,24 +25,25 @@ type queuePair struct {
 	closed   atomic.Bool
 	dying    atomic.Bool   // the queue pair has failed; the reader may not have noticed yet
 	answered atomic.Bool   // the peer has sent an FPDU
+	sinkBase uint32        // the sink STag of a Read is sinkBase plus its MSN
 	done     chan struct{} // closed when finished is true
 	winMu    sync.Mutex
 	windows  *memWindow // windows bound on this queue pair
-	sinkBase uint32     // the sink STag of a Read is sinkBase plus its MSN
 
 	rq recvQueue
 
 	// The lock guards the following fields, up to the connection.
 
-	// finished means that the end is complete: all requests have been flushed, and
-	// nothing accesses their memory any more.
-	finished bool
 	sq       sendQueue
 	inbound  readQueue
 	txBusy   bool // a goroutine owns transmission
 	txErr    error
-	hold     bool      // passive side before the peer's first FPDU: must not send
-	rxActive bool      // receiving has begun and not ended
+	hold     bool // passive side before the peer's first FPDU: must not send
+	rxActive bool // receiving has begun and not ended
+	// finished means that the end is complete: all requests have been flushed, and
+	// nothing accesses their memory any more.
+	finished bool
+	crc      bool      // of the connection
 	readTill time.Time // deadline of reading; zero if none
 	// The request to which a failure is attributed.
 	failed       bool
@@ -55,7 +56,6 @@ type queuePair struct {
 	// The connection; these fields are constant once it is established.
 	conn     *net.TCPConn
 	raw      syscall.RawConn
-	crc      bool
 	ird, ord int
 	maxULPDU int
 
@@ -109,6 +109,15 @@ func (q *queuePair) Close() error {
 	q.recvCQ.driver.CompareAndSwap(q, nil)
 	q.Free()
 	return nil
+}
+
+// rest frees what only a queue pair in use needs.
+func (q *queuePair) rest() {
+	q.Lock()
+	defer q.Unlock()
+	if !q.txBusy {
+		q.sq.shrink()
+	}
 }
 
 func (q *queuePair) addWindow(w *memWindow) {

@@ -40,7 +40,8 @@ type receiver struct {
 	inSend   bool
 	op       rdmap.Opcode
 	entry    *recvEntry
-	got      int // bytes of it so far
+	pieces   []piece // of entry
+	got      int     // bytes of it so far
 	piece    int
 	pieceOff int
 

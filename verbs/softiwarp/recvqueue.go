@@ -16,7 +16,7 @@ type piece struct {
 // recvEntry is a posted Receive.
 type recvEntry struct {
 	id       uint64
-	pieces   []piece
+	n        int // pieces
 	capacity int // bytes of all pieces
 }
 
@@ -26,6 +26,7 @@ type recvEntry struct {
 type recvQueue struct {
 	mu      sync.Mutex
 	ring    []recvEntry
+	store   []piece // sge of them for each entry
 	head    int
 	count   int
 	depth   int  // MaxRecvWR
@@ -33,27 +34,39 @@ type recvQueue struct {
 	flushed bool // the queue pair has failed: Receives complete when they are posted
 }
 
-// ringStart is the number of entries with which a growing ring starts.
-const ringStart = 16
+// A ring grows by a quarter, and by at least ringStep entries: most consumers post ten
+// Receives, then a few more at a time.
+const (
+	ringStart = 10
+	ringStep  = 8
+)
 
 func (r *recvQueue) init(depth, sge int) { r.depth, r.sge = depth, sge }
 
-// grow doubles the ring. An entry that the reader uses stays unchanged in the old ring.
+// grow enlarges the ring. An entry that the reader uses stays unchanged in the old ring.
 func (r *recvQueue) grow() {
-	ring := make([]recvEntry, min(max(2*len(r.ring), ringStart), r.depth))
-	n := copy(ring, r.ring[r.head:])
-	n += copy(ring[n:], r.ring[:r.head])
-	store := make([]piece, (len(ring)-n)*r.sge)
-	for i := range ring[n:] {
-		ring[n+i].pieces = store[i*r.sge : i*r.sge : (i+1)*r.sge]
+	more := ringStart
+	if n := len(r.ring); n > 0 {
+		more = max(n/4, ringStep)
 	}
-	r.ring, r.head = ring, 0
+	ring := make([]recvEntry, min(len(r.ring)+more, r.depth))
+	n := copy(ring, r.ring[r.head:])
+	copy(ring[n:], r.ring[:r.head])
+	store := make([]piece, len(ring)*r.sge)
+	n = copy(store, r.store[r.head*r.sge:])
+	copy(store[n:], r.store[:r.head*r.sge])
+	r.ring, r.store, r.head = ring, store, 0
 }
 
-// next returns the slot for the next entry, or nil when the queue is full.
-func (r *recvQueue) next() *recvEntry {
+// at returns the pieces of the entry in a slot of the ring.
+func (r *recvQueue) at(slot int) []piece {
+	return r.store[slot*r.sge : slot*r.sge+r.ring[slot].n : (slot+1)*r.sge]
+}
+
+// next returns the slot for the next entry, or -1 when the queue is full.
+func (r *recvQueue) next() int {
 	if r.count == r.depth {
-		return nil
+		return -1
 	}
 	if r.count == len(r.ring) {
 		r.grow()
@@ -62,17 +75,17 @@ func (r *recvQueue) next() *recvEntry {
 	if i >= len(r.ring) {
 		i -= len(r.ring)
 	}
-	return &r.ring[i]
+	return i
 }
 
-// front returns the oldest entry, or nil when there is none.
-func (r *recvQueue) front() *recvEntry {
+// front returns the oldest entry and its pieces, or nil when there is none.
+func (r *recvQueue) front() (*recvEntry, []piece) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.count == 0 {
-		return nil
+		return nil, nil
 	}
-	return &r.ring[r.head]
+	return &r.ring[r.head], r.at(r.head)
 }
 
 // pop removes the oldest entry and ends the use of its regions.
@@ -83,7 +96,9 @@ func (r *recvQueue) pop() {
 }
 
 func (r *recvQueue) popLocked() {
-	releasePieces(&r.ring[r.head].pieces)
+	pieces := r.at(r.head)
+	releasePieces(&pieces)
+	r.ring[r.head].n = 0
 	if r.head++; r.head == len(r.ring) {
 		r.head = 0
 	}
@@ -116,18 +131,19 @@ func (q *queuePair) postRecvLocked(wr *verbs.RecvWR) error {
 	if q.closed.Load() {
 		return verbs.ErrClosed
 	}
-	e := q.rq.next()
-	if e == nil {
+	slot := q.rq.next()
+	if slot < 0 {
 		return verbs.ErrQueueFull
 	}
 	if len(wr.SGL) > q.Attr.MaxRecvSGE {
 		return driver.ErrSGECount
 	}
-	capacity, err := q.takePieces(&e.pieces, wr.SGL, verbs.AccessLocalWrite)
+	pieces := q.rq.at(slot)
+	capacity, err := q.takePieces(&pieces, wr.SGL, verbs.AccessLocalWrite)
 	if err != nil {
 		return err
 	}
-	e.id, e.capacity = wr.ID, capacity
+	q.rq.ring[slot] = recvEntry{id: wr.ID, n: len(pieces), capacity: capacity}
 	q.rq.count++
 	if q.rq.flushed {
 		q.rq.popLocked()

@@ -33,13 +33,14 @@ type sendEntry struct {
 //
 // The ring has slots for the whole depth. Entries are allocated only for the largest number
 // of requests that were queued at one time, because most connections never come near the
-// depth. Entries never move.
+// depth. Entries never move. While the consumer rests, an empty queue has neither ring nor
+// entries.
 type sendQueue struct {
-	ring  []*sendEntry // the slots of [free, tail) are not nil
+	ring  []*sendEntry // the slots of [free, tail) are not nil; nil without requests, see shrink
 	spare []*sendEntry // unused entries; the last one is reused first
-	mask  uint32
-	depth uint32 // MaxSendWR
-	sge   int    // MaxSendSGE
+	mask  uint32       // of the ring
+	depth uint32       // MaxSendWR
+	sge   int          // MaxSendSGE
 
 	free, head, tx, tail uint32
 	limit                uint32 // the position where a draining queue ends
@@ -55,16 +56,26 @@ func (s *sendQueue) init(depth, sge int) {
 	for size < depth {
 		size *= 2
 	}
-	s.ring = make([]*sendEntry, size)
 	s.mask = uint32(size - 1)
 	s.depth = uint32(depth)
 	s.sge = sge
+}
+
+// shrink frees the storage of an empty queue. The caller holds the lock, and no goroutine
+// owns transmission.
+func (s *sendQueue) shrink() {
+	if s.free == s.tail {
+		s.ring, s.spare, s.reads = nil, nil, nil
+	}
 }
 
 func (s *sendQueue) at(pos uint32) *sendEntry { return s.ring[pos&s.mask] }
 
 // next returns the entry at the tail.
 func (s *sendQueue) next() *sendEntry {
+	if s.ring == nil {
+		s.ring = make([]*sendEntry, s.mask+1)
+	}
 	at := &s.ring[s.tail&s.mask]
 	if *at == nil { // a refused request leaves its entry here
 		if last := len(s.spare) - 1; last >= 0 {
