@@ -35,7 +35,7 @@ type caller struct {
 	peerSend uint32
 	opened   bool          // by the upper layer
 	ready    bool          // opened, and there are receives
-	readied  chan struct{} // closed when ready
+	readied  chan struct{} // closed when ready; nil while no call has waited for that
 	waiting  int           // calls that wait for ready
 	busy     int           // other calls
 }
@@ -43,7 +43,6 @@ type caller struct {
 func (v *caller) init(cfg *ResponderConfig) {
 	v.settings, v.peerSend = *cfg.Settings, cfg.PeerSend
 	v.config.FirstXID = cfg.FirstXID
-	v.readied = make(chan struct{})
 }
 
 // OpenBackchannel reports that the client is ready for calls, which the upper layer knows.
@@ -79,7 +78,9 @@ func (r *Responder) prepareCalls() {
 	}
 	r.inbound.Replies(q.core)
 	v.ready = true
-	close(v.readied)
+	if v.readied != nil {
+		close(v.readied)
+	}
 }
 
 func (r *Responder) newCaller() *Requester {
@@ -161,9 +162,13 @@ func (r *Responder) enter(ctx context.Context) error {
 			return nil
 		}
 		v.waiting++
+		if v.readied == nil {
+			v.readied = make(chan struct{})
+		}
+		readied := v.readied
 		r.mu.Unlock()
 		select {
-		case <-v.readied:
+		case <-readied:
 		case <-ctx.Done():
 		case <-r.ctx.Done():
 		}
