@@ -93,6 +93,7 @@ func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
 		return err
 	}
 	c.tell(req)
+	log := c.logger()
 	c.evicting.Wait() // the evicted connections still hold the memory
 	if _, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler: &c.handler,
@@ -105,8 +106,8 @@ func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
 		Settings: c.atConnect,
 		Queued:   l.calls.queued,
 		Early:    c.early(),
-		Slow:     c.slowCalls(c.peer),
-		Logger:   l.d.log.With("conn", c.key.ID, "listener", l.name),
+		Slow:     c.slowCalls(c.peer, log),
+		Logger:   log,
 		Tap:      c.traced(req),
 	}); err != nil {
 		c.l.receivers.leave(c.receiver, time.Now())

@@ -258,7 +258,7 @@ func (s *Seat) Took(d time.Duration) { s.c.handler.spent.Add(int64(d)) }
 func (s *Seat) Abandon() { s.c.place.Leave() }
 
 // SlowCalls returns what finds, keeps and logs the slow calls of the client.
-func (s *Seat) SlowCalls() rpcrdma.SlowCalls { return s.c.slowCalls(s.c.client) }
+func (s *Seat) SlowCalls() rpcrdma.SlowCalls { return s.c.slowCalls(s.c.client, s.c.logger()) }
 
 // Tap returns the tap through which watchers observe the connection.
 func (s *Seat) Tap() *rpcrdma.Tap { return s.tap }

@@ -76,10 +76,14 @@ func (d *Dataplane) SlowCalls() SlowCalls {
 	return out
 }
 
+// logger returns a log whose lines name the connection.
+func (c *conn) logger() *slog.Logger {
+	return c.e.d.log.With("conn", c.key.ID, "listener", c.key.Listener)
+}
+
 // slowCalls returns what finds, keeps, counts and logs the slow calls of a connection.
-func (c *conn) slowCalls(client netip.AddrPort) rpcrdma.SlowCalls {
+func (c *conn) slowCalls(client netip.AddrPort, log *slog.Logger) rpcrdma.SlowCalls {
 	d := c.e.d
-	log := d.log.With("conn", c.key.ID, "listener", c.key.Listener)
 	return rpcrdma.SlowCalls{Limit: &d.slow.limit, Report: func(s rpcrdma.SlowCall) {
 		c.e.slow.Add(1)
 		d.keepSlow(log, SlowCall{c.key, client, c.e.service, s})
