@@ -87,6 +87,7 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 	d.start()
 	d.running.Go(func() { d.notify.Watch(ctx, d.works) })
 	d.running.Go(func() { d.health.report(ctx, d.notify.Status) })
+	d.running.Go(func() { d.memory.Rest(ctx) })
 	stopReloading := d.reload(c, load, drain, hangup)
 	err = d.wait(ctx)
 	stopReloading()

@@ -8,6 +8,9 @@
 // The garbage collector works harder near that limit. Whenever the amount of mapped
 // memory changes, the Go runtime's limit changes with it.
 //
+// A process that was busy and comes to rest collects its garbage, and gives the memory back
+// to the kernel (Process.Rest).
+//
 // A control group may allow less than the operator asks for. Then the control
 // group's limit counts.
 package procmem
