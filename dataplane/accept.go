@@ -47,11 +47,12 @@ func (l *Listener) take(req *rpcrdma.Request) {
 	l.running.Add(1)
 	l.d.running.Add(1)
 	go func() {
+		defer c.settle()
 		err := l.handshake(req, c)
 		l.LeaveHandshake()
 		l.accepting.Done()
 		if err != nil {
-			l.refuse(req, err)
+			l.refuse(req, c.refusal(err))
 			if _, ok := errors.AsType[*RefusedError](err); ok { // not answered yet
 				_ = req.Reject(l.ctx) // the peer may be gone
 			}
@@ -80,13 +81,14 @@ func (l *Listener) admit(req *rpcrdma.Request) (*conn, error) {
 		return c, nil
 	}
 	c.place.Leave()
+	c.settle()
 	return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
 }
 
 // handshake brings a connection up and puts it into the registry. If the error is a
 // *RefusedError, the request has no answer yet.
 func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
-	ctx, cancel := context.WithTimeout(l.ctx, l.d.cfg.HandshakeTimeout)
+	ctx, cancel := context.WithTimeout(c.connecting, l.d.cfg.HandshakeTimeout)
 	defer cancel()
 	if err := c.openSession(ctx); err != nil {
 		c.place.Leave()

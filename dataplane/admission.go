@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"time"
@@ -77,6 +78,8 @@ func (l *Listener) placed(peer netip.AddrPort, addr netip.Addr, room int) (*conn
 	if err := c.enter(addr, room); err != nil {
 		return nil, err
 	}
+	c.connecting, c.giveUp = context.WithCancel(l.ctx)
+	c.settled = make(chan struct{})
 	c.numberLocked()
 	return c, nil
 }

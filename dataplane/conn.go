@@ -49,6 +49,11 @@ type conn struct {
 	counted  *clients.Conn  // among the clients, from register to leave
 	evicting sync.WaitGroup // connections that it evicts
 	lost     string         // why it lost its place before it came up, or ""
+	// connecting ends when the connection loses its place before it is up, by giveUp.
+	// settled is closed when the handshake is over. Connections of connectors have neither.
+	connecting context.Context
+	giveUp     context.CancelFunc
+	settled    chan struct{}
 	draining atomic.Bool
 	cut      atomic.Bool   // the drain took too long
 	gone     chan struct{} // closed when it is out of the registry

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
@@ -35,16 +36,37 @@ func (c *conn) Evict(e connlimit.Eviction) {
 	})
 }
 
-// lose ends a connection that lost its place, once the connection is up.
+// lose ends a connection that lost its place, and waits until it has given its memory back.
+// A handshake in progress ends early.
 func (c *conn) lose(reason string) {
 	d := c.e.d
 	d.mu.Lock()
 	up := d.conns.byID[c.key.ID] == c
 	if !up {
-		c.lost = reason // register checks it, if the connection comes up
+		c.lost = reason // take checks it, if the connection comes up
 	}
 	d.mu.Unlock()
 	if up {
 		c.end(reason)
+		return
 	}
+	c.giveUp()
+	<-c.settled
+}
+
+// settle records that the handshake is over, and that a connection that lost its place
+// meanwhile has ended.
+func (c *conn) settle() {
+	c.giveUp()
+	close(c.settled)
+}
+
+// refusal adds to the error of a handshake that the connection lost its place.
+func (c *conn) refusal(err error) error {
+	c.e.d.mu.Lock()
+	defer c.e.d.mu.Unlock()
+	if c.lost == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, c.lost)
 }

@@ -1,12 +1,17 @@
 package dataplane
 
 import (
+	"context"
+	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -181,4 +186,56 @@ func TestOnePeerLeavesRoomForOthers(t *testing.T) {
 	if l.ConnectionsPerPeer <= 0 || l.ConnectionsPerPeer > l.Connections/8 {
 		t.Errorf("%d of %d connections may be one peer's", l.ConnectionsPerPeer, l.Connections)
 	}
+}
+
+// slowOpener is a service whose connections of one host take until their context ends.
+type slowOpener struct {
+	opener
+	slow    netip.Addr
+	waiting chan struct{} // gets one for each of them
+	over    atomic.Int32  // those that ended
+}
+
+func (o *slowOpener) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Handler, error) {
+	if peer.Addr() != o.slow {
+		return o.opener.OpenConn(ctx, peer)
+	}
+	o.waiting <- struct{}{}
+	<-ctx.Done()
+	o.over.Add(1)
+	return nil, ctx.Err()
+}
+
+// TestHandshakeEndsForNewcomer: a newcomer that takes the place of a connection in its
+// handshake comes up once that handshake has ended, which is at once.
+func TestHandshakeEndsForNewcomer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane(t, Config{HandshakeTimeout: time.Hour})
+		o := &slowOpener{slow: netip.MustParseAddr("192.0.2.66"), waiting: make(chan struct{})}
+		info, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.judged, Address: "127.0.0.1:0", Service: "slow", Handler: o, Limits: Limits{Connections: 2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Start()
+		addr, slow := info.Address.String(), p.host("192.0.2.66")
+		var dials sync.WaitGroup
+		ctx, leave := context.WithCancel(t.Context())
+		for range 2 {
+			dials.Go(func() {
+				if c, err := rpcrdma.Dial(ctx, slow, addr, rpcrdma.DialConfig{}); err == nil {
+					c.Close()
+					t.Error("a slow connection came up")
+				}
+			})
+			<-o.waiting
+		}
+		time.Sleep(connlimit.FairGrace)
+		start := time.Now()
+		p.connect(p.host("192.0.2.1"), addr)
+		if n := o.over.Load(); n != 1 || !time.Now().Equal(start) {
+			t.Errorf("the newcomer came up after %v, and %d handshakes ended", time.Since(start), n)
+		}
+		leave()
+		dials.Wait()
+	})
 }
