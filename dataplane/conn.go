@@ -54,9 +54,9 @@ type conn struct {
 	connecting context.Context
 	giveUp     context.CancelFunc
 	settled    chan struct{}
-	draining atomic.Bool
-	cut      atomic.Bool   // the drain took too long
-	gone     chan struct{} // closed when it is out of the registry
+	draining   atomic.Bool
+	cut        atomic.Bool   // the drain took too long
+	gone       chan struct{} // closed when it is out of the registry
 	// setting is held while settings are resolved and given to rc, so that the answer of
 	// the newest resolver stays in force.
 	setting   sync.Mutex
