@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +33,10 @@ type Options struct {
 	// Short ends phases as soon as the clients have made a few calls. rdmad
 	// gets less memory, and latencies are not judged.
 	Short bool
+	// Apart makes the attack on an rdmad that the clients do not use. The
+	// latencies then show what the attack costs on the same processors by
+	// itself, which rdmad cannot prevent.
+	Apart bool
 	// Progress, if not nil, receives messages about the progress.
 	Progress func(format string, args ...any)
 }
@@ -50,6 +56,7 @@ type run struct {
 	Options
 	attack    *Attack
 	daemon    *daemon
+	attacked  *daemon // daemon, unless Apart
 	innocents *innocents
 }
 
@@ -68,7 +75,14 @@ func Run(ctx context.Context, a *Attack, o Options) (out Outcome, err error) {
 	if r.daemon, err = startDaemon(o.Rdmad, o.Dir, a, memory); err != nil {
 		return out, err
 	}
-	r.daemon.target.Scale = scale
+	r.attacked = r.daemon
+	if o.Apart {
+		if r.attacked, err = r.another(memory); err != nil {
+			return out, errors.Join(err, r.daemon.stop())
+		}
+		defer func() { err = errors.Join(err, r.attacked.stop()) }()
+	}
+	r.attacked.target.Scale = scale
 	p, err := softiwarp.New(softiwarp.Config{})
 	if err == nil {
 		r.innocents = newInnocents(r.daemon.target, p)
@@ -86,6 +100,15 @@ func problem(what string, err error) []string {
 		return nil
 	}
 	return []string{what + ": " + err.Error()}
+}
+
+// another starts a second rdmad.
+func (r *run) another(memory int64) (*daemon, error) {
+	dir := filepath.Join(r.Dir, "apart")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return startDaemon(r.Rdmad, dir, r.attack, memory)
 }
 
 // phases runs the three phases.
@@ -225,7 +248,7 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 func (r *run) startAttacker() (*attacker, error) {
-	target, err := json.Marshal(r.daemon.target)
+	target, err := json.Marshal(r.attacked.target)
 	if err != nil {
 		return nil, err
 	}

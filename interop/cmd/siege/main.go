@@ -80,6 +80,7 @@ func run(ctx context.Context, args []string) error {
 	out := f.String("json", "bin/siege.json", "`file` for the figures")
 	phase := f.Duration("time", time.Minute, "time of each phase: before, during and after an attack")
 	short := f.Bool("short", false, "the short form, as in the tests")
+	apart := f.Bool("apart", false, "attack an rdmad that the clients do not use: what the attack costs them on the same processors by itself")
 	only := f.String("attacks", "", "`names` of attacks, separated by commas; all when not given")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -109,7 +110,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		// Attackers of other machines would not take this one's processors.
 		attacker := []string{"nice", "-n", "19", self, "attack"}
-		o, err := one(ctx, a, siege.Options{Rdmad: program, Attacker: attacker, Phase: *phase, Short: *short, Progress: say})
+		o, err := one(ctx, a, siege.Options{Rdmad: program, Attacker: attacker, Phase: *phase, Short: *short, Apart: *apart, Progress: say})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
