@@ -43,18 +43,17 @@ const (
 	Fetch
 	// Receive is for the first receives of a connection.
 	Receive
-	// Extra is for further receives. They leave half of the memory for receives to new
-	// connections.
+	// Extra is for further receives. They take at most half of the memory for receives.
 	Extra
 	// Divided is for further receives of a connection whose number of receives is decided
-	// together with those of others. They leave a sixteenth of the memory for receives to
-	// new connections.
+	// together with those of others.
 	Divided
 
 	uses = 5
 )
 
-// newcomersPart is the part of the memory for receives that Divided leaves free.
+// newcomersPart is the part of the memory for receives that Extra and Divided leave free. A
+// connection that ends makes room for a new one, and not for more receives of others.
 const newcomersPart = 16
 
 // The shares, in eighths of the limit.

@@ -225,11 +225,13 @@ func (p *Pool) allowed(class int, use Use) bool {
 		return p.used[Fetch]+size <= p.share(fetchShare)
 	case Receive, Extra, Divided:
 		most := p.share(receiveShare)
-		if use == Divided {
+		if use == Extra && 2*(p.used[Extra]+size) > most {
+			return false
+		}
+		if use != Receive {
 			most -= most / newcomersPart
 		}
 		return p.receives()+size <= most &&
-			(use != Extra || 2*(p.used[Extra]+size) <= most) &&
 			(class < firstLarge || p.base+size <= p.share(baseShare))
 	}
 	return true

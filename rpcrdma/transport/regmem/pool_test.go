@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -115,6 +116,32 @@ func takeAll(pool *Pool, n int, use Use) (all []*Buffer) {
 		all = append(all, b)
 	}
 	return all
+}
+
+// TestNewcomersTakeWhatIsGivenBack: once all memory for receives is in use, receives that are
+// given back are for new connections, and not for more receives of others.
+func TestNewcomersTakeWhatIsGivenBack(t *testing.T) {
+	for name, use := range map[string]Use{"extra": Extra, "divided": Divided} {
+		t.Run(name, func(t *testing.T) {
+			pool := newPool(t, 64*MaxBuffer)
+			others := []*Buffer{pool.TryAlloc(4096, use)}
+			first := takeAll(pool, 4096, Receive)
+			for _, b := range first[:10] {
+				b.Release()
+			}
+			if b := pool.TryAlloc(4096, use); b != nil {
+				t.Error("another connection has what was given back")
+				b.Release()
+			}
+			again := takeAll(pool, 4096, Receive)
+			if len(again) != 10 {
+				t.Errorf("a new connection has %d of 10 receives", len(again))
+			}
+			for _, b := range slices.Concat(others, first[10:], again) {
+				b.Release()
+			}
+		})
+	}
 }
 
 // TestAlwaysRoom: whatever receives and fetches hold, and however fragmented
