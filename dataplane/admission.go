@@ -15,13 +15,20 @@ func (l *Limits) tableLimits() connlimit.Limits {
 	return connlimit.Limits{Total: l.Connections, PerKey: l.ConnectionsPerPeer, Idle: l.Idle, HalfOpen: halfOpenTime}
 }
 
-// fitLocked limits the listener's connections to the number for which its memory has room,
-// including those being made. It reports whether that is fewer than the listener's limits
-// allow. The caller holds Dataplane.mu.
+// room returns for how many more connections the listener's memory has room. Each handshake
+// that is in progress counts as one without memory. They are counted first: one that takes its
+// memory and ends meanwhile counts twice instead of not at all.
+func (l *Listener) room() int {
+	made, _ := l.handshakes.Used()
+	return max(l.rl.Room(l.d.typical(l.name))-int(made), 0)
+}
+
+// fitLocked limits the listener's connections to the number for which its memory has room. It
+// reports whether that is fewer than the listener's limits allow. The caller holds
+// Dataplane.mu.
 func (l *Listener) fitLocked(room int) (scarce bool) {
 	total := l.limits.Connections
-	made, _ := l.handshakes.Used()
-	if most := max(l.places.Stats().Held+max(room-int(made), 0), 1); total == 0 || most < total {
+	if most := max(l.places.Stats().Held+room, 1); total == 0 || most < total {
 		total, scarce = most, true
 	}
 	l.places.SetTotal(total)
@@ -57,8 +64,7 @@ func (d *Dataplane) admit(l *Listener, peer netip.AddrPort) (*conn, error) {
 	if !l.access.Load().Permits(addr) {
 		return nil, &RefusedError{RefusedDenied, "the listener's allow and deny keep this address out"}
 	}
-	room := l.rl.Room(d.typical(l.name))
-	c, err := l.placed(peer, addr, room)
+	c, err := l.placed(peer, addr, l.room())
 	if err != nil {
 		return nil, err
 	}
