@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Origin is where a value comes from. The zero value is the default.
@@ -66,7 +67,11 @@ func (e *Error) Error() string {
 	if e.Origin != (Origin{File: e.File}) {
 		out = e.String()
 	}
-	for _, part := range []string{e.Key, e.Msg} {
+	key := e.Key
+	if strings.ContainsFunc(key, unicode.IsControl) {
+		key = strconv.Quote(key) // an error is one line
+	}
+	for _, part := range []string{key, e.Msg} {
 		if part != "" && out != "" {
 			out += ": "
 		}

@@ -30,6 +30,8 @@ var badInput = []struct{ name, text, want string }{
 		"f.yaml:2: listener: unknown key; known here: connectors, console, control, fleet, limits, listeners, metrics, providers, scopes, services, settings, slow_call, state, tracing"},
 	{"case matters", "Listeners: []\n",
 		"f.yaml:1: Listeners: unknown key; known here: connectors, console, control, fleet, limits, listeners, metrics, providers, scopes, services, settings, slow_call, state, tracing"},
+	{"unknown with a line break", "services: [{name: a, echo: {\"x\\ny\": 1}}]",
+		`f.yaml:1: "services[0].echo.x\ny": unknown key; there are none here`},
 	{"unknown without a value", "bogus:\n",
 		"f.yaml:1: bogus: unknown key; known here: connectors, console, control, fleet, limits, listeners, metrics, providers, scopes, services, settings, slow_call, state, tracing"},
 	{"unknown in a list", "services:\n  - {name: e, echo: {}}\n  - name: x\n    nfs:\n      paht: /srv\n",
