@@ -444,7 +444,7 @@ func FuzzSegments(f *testing.F) {
 			fr := tp.frames[i]
 			switch what % 5 {
 			case 0: // replace the bytes
-				fr.data = script[:size]
+				fr.data, fr.cut = script[:size], 0
 			case 1: // move the segment
 				fr.seq += uint32(int32(off))
 			case 2:
