@@ -102,13 +102,14 @@ func newCaptured(t *testing.T, p rdmacm.Provider) *captured {
 		t.Fatal(err)
 	}
 	s := &captured{plane: dataplane.New(dataplane.Config{Logger: log}), p: p}
-	info, err := s.plane.AddListener(t.Context(), dataplane.ListenerConfig{
+	listener, err := s.plane.PrepareListener(t.Context(), dataplane.ListenerConfig{
 		Name: "nfs", Provider: p, Address: "127.0.0.1:0", Service: "export", Handler: service,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.address = info.Address.String()
+	listener.Enter()
+	s.address = listener.Info().Address.String()
 	s.plane.Start()
 	t.Cleanup(func() {
 		for _, err := range []error{s.plane.Shutdown(context.Background()), service.Close(), p.Close()} {
