@@ -15,6 +15,7 @@ func (p *page) complaints() {
 	p.t.Helper()
 	var mu sync.Mutex
 	var seen []string
+	said := make(chan struct{}, 1) // there is something new in seen
 	messages := chromedp.Console(p.ctx)
 	go func() {
 		for m, err := range messages {
@@ -22,17 +23,33 @@ func (p *page) complaints() {
 				mu.Lock()
 				seen = append(seen, m.String())
 				mu.Unlock()
+				select {
+				case said <- struct{}{}:
+				default:
+				}
 			}
 		}
 	}()
-	p.t.Cleanup(func() {
+	saw := func(part string) bool {
 		mu.Lock()
 		defer mu.Unlock()
+		return slices.ContainsFunc(seen, func(text string) bool { return strings.Contains(text, part) })
+	}
+	p.t.Cleanup(func() {
 		for _, part := range p.refusals {
-			if !slices.ContainsFunc(seen, func(text string) bool { return strings.Contains(text, part) }) {
-				p.t.Errorf("the browser does not say %q: %q", part, seen)
+			for !saw(part) { // the browser may say it after the page has gone on
+				select {
+				case <-said:
+				case <-p.ctx.Done():
+					mu.Lock()
+					defer mu.Unlock()
+					p.t.Errorf("the browser does not say %q: %q", part, seen)
+					return
+				}
 			}
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		for _, text := range seen {
 			if slices.ContainsFunc(p.refusals, func(part string) bool { return strings.Contains(text, part) }) {
 				continue

@@ -27,16 +27,17 @@ func traffic(t *testing.T) func(*page) {
 		}
 		plane := dataplane.New(dataplane.Config{})
 		p.live = controlplane.Live(plane)
-		listener, err := plane.AddListener(t.Context(), dataplane.ListenerConfig{
+		listener, err := plane.PrepareListener(t.Context(), dataplane.ListenerConfig{
 			Name: "test", Provider: provider, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New(),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
+		listener.Enter()
 		plane.Start()
 		s := rpcrdma.DefaultSettings()
 		s.DDPMinChunk = 1024
-		client, err := rpcrdma.Dial(t.Context(), provider, listener.Address.String(), rpcrdma.DialConfig{Settings: &s})
+		client, err := rpcrdma.Dial(t.Context(), provider, listener.Info().Address.String(), rpcrdma.DialConfig{Settings: &s})
 		if err != nil {
 			t.Fatal(err)
 		}
