@@ -41,7 +41,9 @@ type half struct {
 	known bool   // next is known
 	first uint32 // sequence number of the first byte
 	next  uint32 // of the next one
-	ended bool   // FIN or RST was delivered
+	// skipped is the number of bytes that were skipped since a segment was ready.
+	skipped int
+	ended   bool // FIN or RST was delivered
 }
 
 // before reports whether sequence number a is before b (RFC 9293 §3.4).
@@ -111,13 +113,19 @@ func (f *flow) acknowledged() bool {
 	return false
 }
 
+// maxSkip is how much skip skips for one segment. Sequence numbers that are
+// farther apart have no order (RFC 9293 §3.4): it could skip for ever.
+const maxSkip = 1 << 31
+
 // skip skips a hole, so that a waiting segment can be delivered.
 func (f *flow) skip() {
 	for i := range f.half {
-		if n := f.hole(i); n > 0 {
-			f.half[i].next += uint32(n)
+		h := &f.half[i]
+		if n := f.hole(i); n > 0 && h.skipped+n <= maxSkip {
+			h.next += uint32(n)
+			h.skipped += n
 			f.holes += n
-			f.half[i].to.missing(n)
+			h.to.missing(n)
 			return
 		}
 	}
@@ -131,6 +139,7 @@ func (f *flow) skip() {
 			return
 		}
 	}
+	f.waiting, f.bytes, f.deaf = nil, 0, true
 }
 
 // hole returns the number of bytes that are missing in a half, up to the next
@@ -170,6 +179,7 @@ func (f *flow) drain() {
 		}
 		s := f.waiting[i]
 		f.remove(i)
+		f.half[0].skipped, f.half[1].skipped = 0, 0
 		f.deliver(&s)
 		i = 0
 	}
