@@ -67,17 +67,29 @@ func (e *Error) Error() string {
 	if e.Origin != (Origin{File: e.File}) {
 		out = e.String()
 	}
-	key := e.Key
-	if strings.ContainsFunc(key, unicode.IsControl) {
-		key = strconv.Quote(key) // an error is one line
-	}
-	for _, part := range []string{key, e.Msg} {
+	for _, part := range []string{visible(e.Key), visible(e.Msg)} {
 		if part != "" && out != "" {
 			out += ": "
 		}
 		out += part
 	}
 	return out
+}
+
+// visible writes control characters as Go does: an error is one line.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // Errors are the mistakes of a configuration, those of the file in the order
