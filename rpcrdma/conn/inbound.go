@@ -59,6 +59,7 @@ type Arrival struct {
 	// direction is what the message itself says. It is valid if known.
 	direction rpcrdma2.Direction
 	known     bool
+	early     bool // see Long
 }
 
 // Replies sets the role that takes replies.
@@ -85,7 +86,7 @@ func (in *Inbound) speak() {
 // responder creates one for a call, or gives the call to the requester, which drops it.
 func (in *Inbound) Arrive(recv uint32, msg []byte, inv Invalidation) *Arrival {
 	a := &in.arrival
-	a.Recv, a.Invalidation = recv, inv
+	a.Recv, a.Invalidation, a.early = recv, inv, false
 	a.decode(msg, in.spoken())
 	if a.Long = in.long(a); a.Long == nil {
 		in.direct(a)

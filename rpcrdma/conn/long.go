@@ -20,6 +20,7 @@ type Long struct {
 	header Header
 	recv   uint32
 	inv    Invalidation
+	early  bool // it came before a call with its XID, so it is no reply to one
 }
 
 // typeSize is the length of the XID and type of an RPC message, in bytes.
@@ -46,6 +47,8 @@ func (in *Inbound) long(a *Arrival) *Long {
 	l.Fetches = l.Reads.AppendReads(l.Fetches[:0], in.maxTransfer())
 	l.header, a.header = a.header, l.header
 	l.recv, l.inv = a.Recv, a.Invalidation
+	_, called := in.requester.sent[l.header.XID]
+	l.early = !called
 	in.reading++
 	return l
 }
@@ -72,7 +75,7 @@ func (in *Inbound) maxTransfer() uint32 {
 func (in *Inbound) Read(l *Long, message []byte) *Arrival {
 	a := &in.arrival
 	a.header, l.header = l.header, a.header
-	a.Recv, a.Invalidation, a.Long, a.err, a.body = l.recv, l.inv, nil, nil, nil
+	a.Recv, a.Invalidation, a.Long, a.err, a.body, a.early = l.recv, l.inv, nil, nil, nil, l.early
 	a.direction, a.known = directionOf(message)
 	if in.direct(a); !a.Call {
 		a.Invalidation = Invalidation{} // recorded when the message arrived

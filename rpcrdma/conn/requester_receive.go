@@ -39,7 +39,7 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 		return r.ignore(recv, inv, acts)
 	}
 	o, known := r.sent[h.XID]
-	if !known || (o != nil && o.state != outSent) || a.Call {
+	if !known || (o != nil && o.state != outSent) || a.Call || a.early {
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
 	}

@@ -410,10 +410,13 @@ func FuzzDuplex(f *testing.F) {
 // longRead completes the reads of a message's chunks. text is the beginning of the
 // RPC message.
 func (e *duplexEnd) longRead(l *Long, text []byte) *Arrival {
-	mem := make([]byte, l.Reads.Chunks[0].Length)
-	copy(mem, text)
-	e.judge.reads(l.Fetches, [][]byte{mem})
-	return e.in.Read(l, mem)
+	mem := make([][]byte, len(l.Reads.Chunks))
+	for i, c := range l.Reads.Chunks {
+		mem[i] = make([]byte, c.Length)
+	}
+	copy(mem[0], text)
+	e.judge.reads(l.Fetches, mem)
+	return e.in.Read(l, mem[0])
 }
 
 // longText is the contents of a position-zero chunk.
