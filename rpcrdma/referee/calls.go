@@ -15,7 +15,7 @@ type direction struct {
 	exposed  map[uint32]*exposure // replies with a read list, by XID
 	credits  credits
 	answered []uint32 // XIDs answered last, a ring
-	repeated []uint32 // XIDs reused while in flight; the second answer may be an error
+	repeated []uint32 // XIDs reused while in flight; each may have two answers
 	next     int
 	missed   bool // calls may have been missed
 }
@@ -70,19 +70,28 @@ type exposure struct {
 	windows []*window
 }
 
+// replace forgets a call whose XID c has, too. The next answer may be that of
+// either.
+func (r *Referee) replace(d *direction, c *call) {
+	old := d.calls[c.xid]
+	if old == nil {
+		return
+	}
+	if !old.doubtful {
+		r.report("xid.reused", d.caller, "XID %#x is that of a call from frame %d in flight", c.xid, old.frame)
+	}
+	d.repeat(c.xid)
+	for _, w := range old.windows {
+		w.replaced = true
+	}
+	r.drop(d, old)
+	c.doubtful = true
+}
+
 // open adds a call and reports whether it was added. A call with an XID that is
 // in use replaces the older call.
 func (r *Referee) open(d *direction, c *call) bool {
-	if old := d.calls[c.xid]; old != nil {
-		if !old.doubtful {
-			r.report("xid.reused", d.caller, "XID %#x is that of a call from frame %d in flight", c.xid, old.frame)
-			d.repeat(c.xid)
-		}
-		for _, w := range old.windows {
-			w.replaced = true
-		}
-		r.drop(d, old)
-	}
+	r.replace(d, c)
 	if len(d.calls) >= maxCalls {
 		r.giveUp("the %v has more than %d calls in flight", d.caller, maxCalls)
 		return false
@@ -100,8 +109,12 @@ func (r *Referee) open(d *direction, c *call) bool {
 	return true
 }
 
-// close removes an answered call and remembers its XID.
+// close removes an answered call and remembers its XID. If the call reuses the
+// XID of another, the first answer may be that of the other, and leaves it.
 func (r *Referee) close(d *direction, c *call) {
+	if d.again(c.xid) {
+		return
+	}
 	r.drop(d, c)
 	r.unanswered(d, c)
 	if len(d.answered) < maxAnswered {
@@ -204,6 +217,8 @@ func (r *Referee) long(m *message) {
 	case c != nil && (c.hasReply || !m.hasReply) && total(m.reply) > 0:
 		text := c.result.start()
 		r.replied(m, text[:min(uint64(len(text)), total(m.reply))])
+	case c != nil && c.doubtful && m.hasReply: // it may answer the call whose XID c has reused
+		r.malformed(m, faultHeader)
 	case m.hasReply && len(m.reply) > 0 && r.dirs[m.from.Peer()].missed:
 	default:
 		r.report("header.nomsg", m.from, "XID %#x: NOMSG without a position-zero chunk answers no call", m.xid)
@@ -233,6 +248,9 @@ func (r *Referee) unpark(b *assembly) {
 	m := b.parked
 	b.parked = nil
 	if !r.sameXID(m, text) { // the RPC message is neither the call nor the reply of its header
+		if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil { // made since; its caller may take this for its reply
+			r.doubt(r.dirs[m.from.Peer()], c, m)
+		}
 		return
 	}
 	switch kind {
@@ -300,9 +318,9 @@ func (d *direction) repeat(xid uint32) {
 	}
 }
 
-// refused reports whether an error may answer a call with a reused XID. Each
-// such call counts once.
-func (d *direction) refused(xid uint32) bool {
+// again reports whether a second answer may have a reused XID. Each such call
+// counts once.
+func (d *direction) again(xid uint32) bool {
 	i := slices.Index(d.repeated, xid)
 	if i >= 0 {
 		d.repeated = slices.Delete(d.repeated, i, i+1)
@@ -314,7 +332,7 @@ func (d *direction) refused(xid uint32) bool {
 func (r *Referee) unknownAnswer(d *direction, m *message, what string) {
 	switch {
 	case d.missed:
-	case m.proc == procError && d.refused(m.xid):
+	case d.again(m.xid):
 	case slices.Contains(d.answered, m.xid):
 		r.report("reply.twice", m.from, "%s to XID %#x, which was answered before", what, m.xid)
 	default:
@@ -393,7 +411,7 @@ func (r *Referee) done(m *message) {
 			}
 			return
 		}
-		if !d.missed {
+		if !d.missed && !r.dirs[m.from.Peer()].again(m.xid) {
 			r.report("done.unexpected", m.from, "DONE with XID %#x, whose reply had no read list or was acknowledged", m.xid)
 		}
 		return
@@ -455,9 +473,12 @@ func (r *Referee) invalidated(d *direction, c *call, m *message) {
 		return
 	}
 	var own *window
+	only := true
 	for _, w := range c.windows {
 		if w.stag == m.stag {
 			own = w
+		} else {
+			only = false
 		}
 	}
 	if own == nil {
@@ -465,7 +486,7 @@ func (r *Referee) invalidated(d *direction, c *call, m *message) {
 		return
 	}
 	for _, w := range r.memory.windows[d.caller][m.stag] {
-		if w.xid != c.xid && w.seq < own.seq && !d.missed {
+		if !only && w.xid != c.xid && w.seq < own.seq && !d.missed {
 			r.report("invalidate.shared", m.from, "the reply to XID %#x invalidates STag %#x, which XID %#x has offered, too", m.xid, m.stag, w.xid)
 			return
 		}

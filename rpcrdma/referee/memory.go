@@ -1,6 +1,9 @@
 package referee
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Bounds of the state that is kept of one connection.
 const (
@@ -63,6 +66,16 @@ type pendingRead struct {
 	windows []*window // windows that it may be for
 	offset  uint64
 	length  int
+}
+
+// shared reports whether p may read one of several messages.
+func (p *pendingRead) shared() bool {
+	var body *assembly
+	return slices.ContainsFunc(p.windows, func(w *window) bool {
+		other := body != nil && w.body != nil && w.body != body
+		body = cmp.Or(w.body, body)
+		return other
+	})
 }
 
 // memory is the state of the memory that the two sides offer each other.
@@ -293,12 +306,13 @@ func (r *Referee) readDone(e *Event) {
 	}
 	p := reads[0]
 	r.memory.reads[e.From] = append(reads[:0], reads[1:]...)
+	unsure := r.memory.missed || p.shared() // it may be the end of an earlier Read, or of another message
 	for _, w := range p.windows {
 		b := w.body
 		if b == nil {
 			continue
 		}
-		if r.memory.missed { // it may be the end of an earlier Read
+		if unsure || r.memory.replaced(w.owner, w.stag) {
 			b.lost = true
 			continue
 		}

@@ -59,7 +59,7 @@ var rules1 = []Rule{
 	{"invalidate.not-agreed", "RFC 8797 §4.1", "Send With Invalidate is used when both sides announced that they support it."},
 	{"invalidate.not-reply", "RFC 8797 §4.1", "Send With Invalidate carries a reply."},
 	{"invalidate.foreign", "RFC 8166 §4.4", "The STag invalidated is one of the call answered."},
-	{"invalidate.shared", "RFC 8166 §4.4", "The STag invalidated is not one that an earlier call in flight has offered, too."},
+	{"invalidate.shared", "RFC 8166 §4.4", "Of several STags of a call, the one invalidated is not one that an earlier call in flight has offered, too."},
 
 	{"backchannel.early", "RFC 8167 §6", "An NFSv4 server calls once the client has opened the back channel with CREATE_SESSION or BIND_CONN_TO_SESSION."},
 	{"msgp.align", "RFC 5666 §3.9", "rdma_align is one that data can be aligned to."},

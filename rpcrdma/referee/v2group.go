@@ -71,6 +71,7 @@ func (r *Referee) caller(g *group2) *direction {
 // returns nil.
 func (r *Referee) begin(h *header2, count uint32, ddp []xdr2.Xmddp_mitem, c *call) *group2 {
 	if count == 0 {
+		r.v2.side(h.from).recent.add(sent2{xid: h.xid, dir: h.dir})
 		r.report("group.count", h.from, "XID %#x: %s of 0 transmissions", h.xid, h.name())
 		return nil
 	}
@@ -330,8 +331,8 @@ func (r *Referee) xmtResp(h *header2, x *xdr2.Optxmt_resp) {
 		if s := r.v2.side(h.from); s.group == g && refusable { // the receiver may refuse it at once
 			r.abandon(s)
 		}
-	} else if c != nil {
-		c.doubtful = true
+	} else if c != nil { // the receiver may take it for an answer
+		r.doubt2(d, c, h.message)
 	}
 }
 

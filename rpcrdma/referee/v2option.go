@@ -76,12 +76,8 @@ func (r *Referee) bare(h *header2) {
 // no specification says that it does.
 func (r *Referee) ask(h *header2, want xdr2.Xcharset) {
 	d := r.dirs[h.from]
-	if old := d.calls[h.xid]; old != nil {
-		if !old.doubtful {
-			r.report("xid.reused", h.from, "XID %#x of %s is that of a call from frame %d in flight", h.xid, h.name(), old.frame)
-		}
-		r.drop(d, old)
-	}
+	c := &call{xid: h.xid, vers: h.vers, frame: r.frame, v2: call2{seq: h.seq, op: h.op, optional: true, want: want}}
+	r.replace(d, c)
 	if len(d.calls) >= maxCalls {
 		r.giveUp("the %v has more than %d calls in flight", h.from, maxCalls)
 		return
@@ -92,7 +88,7 @@ func (r *Referee) ask(h *header2, want xdr2.Xcharset) {
 			return
 		}
 	}
-	d.calls[h.xid] = &call{xid: h.xid, vers: h.vers, frame: r.frame, v2: call2{seq: h.seq, op: h.op, optional: true, want: want}}
+	d.calls[h.xid] = c
 }
 
 // answer2 closes a call that was answered without an RPC reply.
@@ -151,6 +147,10 @@ func (r *Referee) errored2(h *header2) {
 	c := r.dirs[h.from.Peer()].calls[h.xid]
 	if c == nil {
 		r.strayError(h, peer)
+		return
+	}
+	if c.vers != h.vers { // it answers another message with the same XID
+		r.doubt2(r.dirs[h.from.Peer()], c, h.message)
 		return
 	}
 	if c.v2.op == opRequest && peer.askedFor == h.xid {

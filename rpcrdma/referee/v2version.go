@@ -21,14 +21,13 @@ type negotiation struct {
 // answers reports whether a message of the server may answer one of the client:
 // the client has sent a message of this version.
 func (n *negotiation) answers(vers uint32) bool {
-	return n.missed || vers < uint32(len(n.tried)) && n.tried[vers]
+	return vers < uint32(len(n.tried)) && (n.missed || n.tried[vers])
 }
 
 // negotiate judges the version of a message. At this point only the header's
-// fixed prefix is known.
-func (r *Referee) negotiate(m *message) {
+// fixed prefix is known. failed means that it is an ERROR or XMTERR.
+func (r *Referee) negotiate(m *message, failed bool) {
 	n := &r.v2.negotiation
-	failed := m.proc == procError
 	switch {
 	case n.agreed != 0 && m.vers != n.agreed && !failed:
 		r.report("version.changed", m.from, "XID %#x has version %d on a connection of version %d", m.xid, m.vers, n.agreed)
@@ -54,7 +53,7 @@ func (r *Referee) offered(n *negotiation, m *message) {
 	if m.vers < uint32(len(n.tried)) {
 		n.tried[m.vers] = true
 	}
-	if n.refused && (m.vers < n.low || m.vers > n.top) {
+	if n.refused && n.tried[2] && (m.vers < n.low || m.vers > n.top) {
 		r.report("version.range", m.from, "XID %#x has version %d, the server speaks %d to %d", m.xid, m.vers, n.low, n.top)
 	}
 	if n.greeted { // the client knows that the server speaks version 2

@@ -1,6 +1,17 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+import (
+	"encoding/binary"
+
+	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+)
+
+// xmtErred reports whether a message of version 2 is an XMTERR, whatever the
+// rest of it holds.
+func xmtErred(b []byte) bool {
+	return len(b) >= prefixSize+8 && binary.BigEndian.Uint32(b[12:]) == uint32(xdr2.RDMA2_OPTIONAL) &&
+		binary.BigEndian.Uint32(b[prefixSize+4:]) == opXmtErr
+}
 
 // xmtErr judges XMTERR. The groups that it names are over.
 func (r *Referee) xmtErr(h *header2, x *xdr2.Optxmt_err) {
@@ -55,7 +66,8 @@ func (r *Referee) wrongValue(h *header2, x *xdr2.Optx_info) {
 
 // refused closes the call that XMTERR ends: a call of the XMTERR's receiver, or
 // a call of its sender whose response was wrong. XMTERR has that call's XID
-// (wire reference §5.2). Another call that it names may be over or not.
+// (wire reference §5.2). Another call that it names may be over or not, as may
+// be one that has no transmission of that number.
 func (r *Referee) refused(h *header2, named []xdr2.Xms_id) {
 	for _, id := range named {
 		d := r.dirs[h.from.Peer()]
@@ -65,7 +77,7 @@ func (r *Referee) refused(h *header2, named []xdr2.Xms_id) {
 		c := d.calls[id.Xmsi_xid]
 		switch {
 		case c == nil:
-		case c.xid == h.xid:
+		case c.xid == h.xid && c.vers == h.vers && !c.doubtful && uint64(id.Xmsi_seq) < max(c.units, 1):
 			r.answer2(d, c, h.message)
 		default:
 			r.doubt2(d, c, h.message)
