@@ -95,14 +95,15 @@ func traffic(t *testing.T, plane *dataplane.Dataplane) (stop func() int64) {
 	t.Helper()
 	const depth = 64
 	provider := refereetest.Around(t, loopback.New(loopback.Config{}))
-	info, err := plane.AddListener(t.Context(), dataplane.ListenerConfig{
+	listener, err := plane.PrepareListener(t.Context(), dataplane.ListenerConfig{
 		Name: "echo", Provider: provider, Address: "127.0.0.1:0", Service: "test", Handler: echo.New(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	listener.Enter()
 	plane.Start()
-	client, err := rpcrdma.Dial(t.Context(), provider, info.Address.String(), rpcrdma.DialConfig{})
+	client, err := rpcrdma.Dial(t.Context(), provider, listener.Info().Address.String(), rpcrdma.DialConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,12 +202,16 @@ func (v *division) step(d *Dataplane, split bool) (free int64) {
 }
 
 // setAside makes the others leave a new listener the memory that it needs at least. Before
-// Start nothing is in use, and listeners may share too little. The error is a *NoMemoryError.
+// Start nothing is in use, and listeners may share too little. The error is a *NoMemoryError, or
+// ErrShutdown.
 func (v *division) setAside(d *Dataplane, l *Listener) error {
 	d.mu.Lock()
 	d.prepared[l] = struct{}{}
-	started := d.started
+	started, stopping := d.started, d.stopping
 	d.mu.Unlock()
+	if stopping {
+		return ErrShutdown
+	}
 	over := -v.step(d, true)
 	if over <= 0 || !started {
 		return nil

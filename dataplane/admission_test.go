@@ -32,13 +32,13 @@ func (p *plane) host(address string) *loopback.Provider {
 // listenWith adds a listener of the echo service and gives its address.
 func (p *plane) listenWith(name string, l Limits, a Access) string {
 	p.t.Helper()
-	info, err := p.AddListener(p.t.Context(), ListenerConfig{
+	added, err := p.add(ListenerConfig{
 		Name: name, Provider: p.judged, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New(), Limits: l, Access: a,
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return info.Address.String()
+	return added.Info().Address.String()
 }
 
 // connect dials from a host and waits until the plane has seen it.
@@ -143,7 +143,7 @@ func TestLimitsChangeLive(t *testing.T) {
 	p.Start()
 	c := p.connect(p.p, a)
 	p.rejected(p.p, a)
-	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: &Limits{Connections: 3, Handshakes: 7}}); err != nil {
+	if err := p.listener("a").Update(Limits{Connections: 3, Handshakes: 7}, Access{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.info("a").Limits; got != (Limits{Connections: 3, Handshakes: 7}) {
@@ -153,7 +153,7 @@ func TestLimitsChangeLive(t *testing.T) {
 	p.connect(p.p, a)
 	p.rejected(p.p, a)
 	// Lowered below what is up: those stay.
-	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: &Limits{Connections: 1}}); err != nil {
+	if err := p.listener("a").Update(Limits{Connections: 1}, Access{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := null(t.Context(), c); err != nil || len(p.Connections()) != 3 {
@@ -172,20 +172,17 @@ func TestBadLimitsAndAccess(t *testing.T) {
 	if err := p.SetLimits(Limits{Handshakes: -1}); !errors.As(err, &limit) || limit.Limit != "handshakes" {
 		t.Errorf("SetLimits: %v", err)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0", Limits: Limits{Connections: MaxLimit + 1}}); !errors.As(err, &limit) {
-		t.Errorf("AddListener: %v", err)
+	if _, err := p.add(ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0", Limits: Limits{Connections: MaxLimit + 1}}); !errors.As(err, &limit) {
+		t.Errorf("a new listener: %v", err)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0", Access: Access{Allow: bad}}); !errors.As(err, &access) {
-		t.Errorf("AddListener: %v", err)
+	if _, err := p.add(ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0", Access: Access{Allow: bad}}); !errors.As(err, &access) {
+		t.Errorf("a new listener: %v", err)
 	}
-	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: &Limits{ConnectionsPerPeer: -1}, Deny: new([]netip.Prefix)}); !errors.As(err, &limit) {
-		t.Errorf("UpdateListener: %v", err)
+	if err := p.listener("a").Update(Limits{ConnectionsPerPeer: -1}, Access{}); !errors.As(err, &limit) {
+		t.Errorf("Update: %v", err)
 	}
-	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: new(Limits), Deny: &bad}); !errors.As(err, &access) || access.List != "deny" {
-		t.Errorf("UpdateListener: %v", err)
-	}
-	if _, err := p.UpdateListener("b", EndpointUpdate{}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("UpdateListener: %v", err)
+	if err := p.listener("a").Update(Limits{}, Access{Deny: bad}); !errors.As(err, &access) || access.List != "deny" {
+		t.Errorf("Update: %v", err)
 	}
 	if now := p.info("a"); now.Limits != before.Limits || len(now.Access.Deny) != 1 || len(p.Listeners()) != 1 {
 		t.Errorf("a refused change changed %+v", now)
@@ -199,16 +196,16 @@ func TestAccessChangesLive(t *testing.T) {
 	one, two, other := p.host("192.0.2.1"), p.host("192.0.2.2"), p.host("198.51.100.1")
 	c1, c2 := p.connect(one, a), p.connect(two, a)
 	p.rejected(other, a)
-	deny := prefixes(t, "192.0.2.1")
-	if n, err := p.UpdateListener("a", EndpointUpdate{Deny: &deny}); err != nil || n != 0 {
-		t.Fatalf("%d ended, %v", n, err)
+	access := Access{Allow: prefixes(t, "192.0.2.0/24"), Deny: prefixes(t, "192.0.2.1")}
+	if err := p.listener("a").Update(Limits{}, access); err != nil {
+		t.Fatal(err)
 	}
 	if err := null(t.Context(), c1); err != nil {
 		t.Errorf("a connection from before: %v", err)
 	}
 	p.rejected(one, a)
-	if n, err := p.UpdateListener("a", EndpointUpdate{EndDenied: true}); err != nil || n != 1 {
-		t.Errorf("%d ended, %v", n, err)
+	if n := p.listener("a").EndDenied(); n != 1 {
+		t.Errorf("%d ended", n)
 	}
 	if down := p.next(ConnDown); down.Conn.ConnKey.Peer != netip.MustParseAddr("192.0.2.1") || down.Reason != reasonDenied {
 		t.Errorf("down: %v, %s", down.Conn.ConnKey.Peer, down.Reason)
@@ -217,8 +214,8 @@ func TestAccessChangesLive(t *testing.T) {
 	if err := null(t.Context(), c2); err != nil {
 		t.Errorf("another peer's connection: %v", err)
 	}
-	everybody := []netip.Prefix{}
-	if _, err := p.UpdateListener("a", EndpointUpdate{Allow: &everybody}); err != nil {
+	access.Allow = nil
+	if err := p.listener("a").Update(Limits{}, access); err != nil {
 		t.Fatal(err)
 	}
 	p.connect(other, a)

@@ -21,7 +21,7 @@ import (
 const DefaultHandshakeTimeout = 10 * time.Second
 
 var (
-	// ErrNotFound means that there is no such connection or listener.
+	// ErrNotFound means that there is no such connection, listener or connector.
 	ErrNotFound = errors.New("not found")
 	// ErrExists means that a listener or connector already has that name.
 	ErrExists = errors.New("already exists")

@@ -98,17 +98,13 @@ func TestListenersAddedWhileRunning(t *testing.T) {
 	p := newPlane(t, Config{})
 	p.Start()
 	a, b := p.listen("a", echo.New()), p.listen("b", echo.New())
-	_, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.judged, Address: "127.0.0.1:0"})
-	if !errors.Is(err, ErrExists) || err.Error() != "listener a: already exists" {
-		t.Errorf("a second one of the name: %v", err)
-	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "c", Provider: p.judged, Address: a}); err == nil {
+	if _, err := p.add(ListenerConfig{Name: "c", Provider: p.judged, Address: a}); err == nil {
 		t.Error("a second one on the address")
 	}
 	ca, _ := p.dial(a, nil)
 	cb, _ := p.dial(b, nil)
-	if r, err := p.RemoveListener(t.Context(), "a"); err != nil || r != (Removed{Drained: 1}) {
-		t.Errorf("removed: %+v, %v", r, err)
+	if r := p.listener("a").Remove(t.Context()); r != (Removed{Drained: 1}) {
+		t.Errorf("removed: %+v", r)
 	}
 	if e := p.next(ConnDown); e.Conn.Listener != "a" {
 		t.Errorf("down: %+v", e.Conn.ConnKey)
@@ -119,9 +115,6 @@ func TestListenersAddedWhileRunning(t *testing.T) {
 	}
 	if l := p.Listeners(); len(l) != 1 || l[0].Name != "b" {
 		t.Errorf("left: %+v", l)
-	}
-	if _, err := p.RemoveListener(t.Context(), "a"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("removed twice: %v", err)
 	}
 	if addr := p.listen("a", echo.New()); addr == "" {
 		t.Error("the name is not free again")
@@ -260,7 +253,7 @@ func TestShutdownFinishesEverything(t *testing.T) {
 	if _, err := p.open(p.judged, addr, rpcrdma.DialConfig{}); !errors.Is(err, rdmacm.ErrUnreachable) {
 		t.Errorf("connecting afterwards: %v", err)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0"}); !errors.Is(err, ErrShutdown) {
+	if _, err := p.add(ListenerConfig{Name: "b", Provider: p.judged, Address: "127.0.0.1:0"}); !errors.Is(err, ErrShutdown) {
 		t.Errorf("a listener afterwards: %v", err)
 	}
 	for range conns {

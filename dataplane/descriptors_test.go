@@ -81,7 +81,7 @@ func TestConnectionsHaveTheirDescriptors(t *testing.T) {
 	p := newPlane(t, Config{Descriptors: Descriptors{RDMA: 20}})
 	add := func(name string, provider, service int) *connlimit.Table {
 		t.Helper()
-		if _, err := p.AddListener(t.Context(), ListenerConfig{
+		if _, err := p.add(ListenerConfig{
 			Name: name, Provider: files{p.p, provider}, Address: "127.0.0.1:0", Descriptors: service, Handler: echo.New(),
 		}); err != nil {
 			t.Fatal(err)
@@ -120,8 +120,9 @@ func TestConnectionsHaveTheirDescriptors(t *testing.T) {
 	check("a connector on rdmacore", k.places, 6, 3)
 	check("nfs on softiwarp beside them", nfs, 20, 3)
 	k.Remove(t.Context(), func() {})
-	if _, err := p.RemoveListener(t.Context(), "forward"); err != nil || p.PerConnection() != 1 {
-		t.Errorf("without them: PerConnection %d, %v", p.PerConnection(), err)
+	p.listener("forward").Remove(t.Context())
+	if n := p.PerConnection(); n != 1 {
+		t.Errorf("without them: PerConnection %d", n)
 	}
 }
 

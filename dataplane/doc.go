@@ -6,7 +6,7 @@
 //
 // A caller's duties:
 //
-//   - AddListener for everything that must be bound, then Start;
+//   - PrepareListener for everything that must be bound, and Enter, then Start;
 //   - Shutdown, exactly once, before the providers and services are closed;
 //   - read each Subscription or Close it: a subscription whose buffer fills up ends.
 //

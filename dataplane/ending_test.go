@@ -59,11 +59,10 @@ func TestReasonsOfTheEnd(t *testing.T) {
 		{"close", "closed by an operator", func(p *plane, id string) error { return p.CloseConnection(id) }},
 		{"drain", "drained by an operator; cut with calls in flight", func(p *plane, id string) error { return p.DrainConnection(over, id) }},
 		{"listener", "the listener was removed; cut with calls in flight", func(p *plane, _ string) error {
-			r, err := p.RemoveListener(over, "a")
-			if r != (Removed{Cut: 1}) {
+			if r := p.listener("a").Remove(over); r != (Removed{Cut: 1}) {
 				p.t.Errorf("removed: %+v", r)
 			}
-			return err
+			return nil
 		}},
 		{"shutdown", "rdmad is stopping; cut with calls in flight", func(p *plane, _ string) error { return p.Shutdown(over) }},
 	} {
@@ -127,14 +126,8 @@ func TestListenerIsThereWhileItDrains(t *testing.T) {
 	addr := p.listen("a", g)
 	p.Start()
 	_, answered := p.busy(addr, g)
-	removed := make(chan Removed, 1)
-	go func() {
-		r, err := p.RemoveListener(t.Context(), "a")
-		if err != nil {
-			t.Error(err)
-		}
-		removed <- r
-	}()
+	a, removed := p.listener("a"), make(chan Removed, 1)
+	go func() { removed <- a.Remove(t.Context()) }()
 	if e := p.next(ConnChanged); e.Conn.State != StateDraining {
 		t.Errorf("told of %s", e.Conn.State)
 	}
@@ -144,17 +137,12 @@ func TestListenerIsThereWhileItDrains(t *testing.T) {
 	if s := p.Stats(); len(s) != 1 || s[0].Totals.Calls != 1 {
 		t.Errorf("its counters are gone: %+v", s)
 	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.judged, Address: "127.0.0.1:0", Handler: g}); !errors.Is(err, ErrExists) {
-		t.Errorf("another of its name: %v", err)
-	}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "b", Provider: p.judged, Address: addr, Handler: g}); err != nil {
+	if _, err := p.add(ListenerConfig{Name: "b", Provider: p.judged, Address: addr, Handler: g}); err != nil {
 		t.Errorf("another at its address: %v", err)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.RemoveListener(over, "a"); err != nil {
-		t.Error(err)
-	}
+	a.Remove(over)
 	<-removed
 	if err := <-answered; err == nil {
 		t.Error("answered")
@@ -203,16 +191,15 @@ func TestNoCallIsLostElsewhere(t *testing.T) {
 		if err := p.comeAndGo(p.judged, other); err != nil {
 			t.Error(err)
 		}
-		deny := prefixes(t, "192.0.2.0/24")
-		if _, err := p.UpdateListener("steady", EndpointUpdate{Limits: &Limits{Connections: conns + i}, Deny: &deny, EndDenied: true}); err != nil {
+		steady := p.listener("steady")
+		if err := steady.Update(Limits{Connections: conns + i}, Access{Deny: prefixes(t, "192.0.2.0/24")}); err != nil {
 			t.Error(err)
 		}
+		steady.EndDenied()
 		if err := p.SetLimits(Limits{Connections: 100 + i}); err != nil {
 			t.Error(err)
 		}
-		if _, err := p.RemoveListener(t.Context(), "other"); err != nil {
-			t.Error(err)
-		}
+		p.listener("other").Remove(t.Context())
 	}
 	close(stop)
 	var calls uint64

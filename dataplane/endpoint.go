@@ -60,21 +60,10 @@ type EndpointInfo struct {
 	Access         Access // must not be changed
 }
 
-// EndpointUpdate changes a listener or connector that is up. Nil fields stay unchanged.
-type EndpointUpdate struct {
-	Limits      *Limits
-	Allow, Deny *[]netip.Prefix
-	// EndDenied ends the connections of a listener that are up and may no longer connect.
-	EndDenied bool
-}
-
 // init prepares the endpoint and checks limits and access. The error is a *LimitError or an
 // *AccessError.
 func (e *endpoint) init(d *Dataplane, limits Limits, access Access) error {
-	if err := limits.Check(); err != nil {
-		return fmt.Errorf("limits.%w", err)
-	}
-	a, err := access.normal()
+	a, err := normal(&limits, &access)
 	if err != nil {
 		return err
 	}
@@ -88,56 +77,31 @@ func (e *endpoint) init(d *Dataplane, limits Limits, access Access) error {
 // failed adds the endpoint's kind and name to an error.
 func (e *endpoint) failed(err error) error { return fmt.Errorf("%s %s: %w", e.kind, e.name, err) }
 
-// freeLocked returns an error if no listener or connector may be added under a name.
-func (d *Dataplane) freeLocked(name string) error {
-	switch {
-	case d.stopping:
-		return ErrShutdown
-	case d.listeners[name] != nil || d.connectors[name] != nil:
-		return ErrExists
-	}
-	return nil
-}
-
-// Check checks limits and access. The error is a *LimitError or an *AccessError.
-func (u *EndpointUpdate) Check() error {
-	if u.Limits != nil {
-		if err := u.Limits.Check(); err != nil {
-			return fmt.Errorf("limits.%w", err)
-		}
-	}
-	_, err := u.access(&Access{}).normal()
+// CheckAdmission checks the limits and the access of a listener or connector. The error is a
+// *LimitError or an *AccessError.
+func CheckAdmission(l *Limits, a *Access) error {
+	_, err := normal(l, a)
 	return err
 }
 
-// access returns a with the lists that u changes.
-func (u *EndpointUpdate) access(a *Access) *Access {
-	next := *a
-	if u.Allow != nil {
-		next.Allow = *u.Allow
+func normal(l *Limits, a *Access) (*Access, error) {
+	if err := l.Check(); err != nil {
+		return nil, fmt.Errorf("limits.%w", err)
 	}
-	if u.Deny != nil {
-		next.Deny = *u.Deny
-	}
-	return &next
+	return a.normal()
 }
 
 // Update changes limits and access for new connections, completely or not at all. The error
-// is a *LimitError or an *AccessError, with the endpoint's name.
-func (e *endpoint) Update(u EndpointUpdate) error {
-	if err := u.Check(); err != nil {
+// is that of CheckAdmission, with the endpoint's name.
+func (e *endpoint) Update(limits Limits, access Access) error {
+	a, err := normal(&limits, &access)
+	if err != nil {
 		return e.failed(err)
 	}
 	e.d.mu.Lock()
 	defer e.d.mu.Unlock()
-	access, err := u.access(e.access.Load()).normal()
-	if err != nil {
-		return e.failed(err)
-	}
-	e.access.Store(access)
-	if u.Limits != nil {
-		e.setLimitsLocked(*u.Limits)
-	}
+	e.access.Store(a)
+	e.setLimitsLocked(limits)
 	return nil
 }
 

@@ -40,14 +40,14 @@ func (p *plane) newcomerAt(name, peer string, later time.Duration) error {
 func TestIdlestConnectionGoes(t *testing.T) {
 	p := newPlane(t, Config{})
 	g := newGate()
-	info, err := p.AddListener(t.Context(), ListenerConfig{
+	added, err := p.add(ListenerConfig{
 		Name: "a", Provider: p.judged, Address: "127.0.0.1:0", Service: "echo", Handler: g, Limits: Limits{Connections: 3},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Start()
-	address := info.Address.String()
+	address := added.Info().Address.String()
 	busy, idle := p.connect(p.host("192.0.2.1"), address), p.connect(p.host("192.0.2.2"), address)
 	silent := p.connect(p.host("192.0.2.3"), address)
 	called := make(chan error, 2)
@@ -170,7 +170,7 @@ func TestSilentAndIdleConnectionsAge(t *testing.T) {
 	if err := null(t.Context(), idle); err != nil {
 		t.Errorf("idle for %v: %v", halfOpenTime, err)
 	}
-	if _, err := p.UpdateListener("a", EndpointUpdate{Limits: &Limits{Idle: time.Minute}}); err != nil {
+	if err := p.listener("a").Update(Limits{Idle: time.Minute}, Access{}); err != nil {
 		t.Fatal(err)
 	}
 	places.Age(time.Now().Add(time.Minute))
@@ -212,12 +212,12 @@ func TestHandshakeEndsForNewcomer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlane(t, Config{HandshakeTimeout: time.Hour})
 		o := &slowOpener{slow: netip.MustParseAddr("192.0.2.66"), waiting: make(chan struct{})}
-		info, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: p.judged, Address: "127.0.0.1:0", Service: "slow", Handler: o, Limits: Limits{Connections: 2}})
+		added, err := p.add(ListenerConfig{Name: "a", Provider: p.judged, Address: "127.0.0.1:0", Service: "slow", Handler: o, Limits: Limits{Connections: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.Start()
-		addr, slow := info.Address.String(), p.host("192.0.2.66")
+		addr, slow := added.Info().Address.String(), p.host("192.0.2.66")
 		var dials sync.WaitGroup
 		ctx, leave := context.WithCancel(t.Context())
 		for range 2 {

@@ -49,9 +49,7 @@ func TestRaisedSendMaxIsHeld(t *testing.T) {
 	}
 	c.Close()
 	p.next(ConnDown)
-	if _, err := p.RemoveListener(t.Context(), "nfs"); err != nil {
-		t.Fatal(err)
-	}
+	p.listener("nfs").Remove(t.Context())
 	c, info = p.dial(p.listen("nfs", echo.New()), nil)
 	defer c.Close()
 	if s := p.Stats()[0]; s.Receivers != 1 || s.SendHeld != 0 {

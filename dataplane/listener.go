@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -58,24 +57,6 @@ type Listener struct {
 	// Under Dataplane.mu:
 	divided   bool // the division gave it memory
 	succeeded bool // another has its name or its address
-}
-
-// AddListener binds a listener. It accepts at once if the data plane was started. The error
-// is ErrExists, ErrShutdown, a *LimitError, an *AccessError, or the provider's with the
-// address.
-func (d *Dataplane) AddListener(ctx context.Context, cfg ListenerConfig) (ListenerInfo, error) {
-	d.mu.Lock()
-	err := d.freeLocked(cfg.Name)
-	d.mu.Unlock()
-	if err != nil {
-		return ListenerInfo{}, fmt.Errorf("listener %s: %w", cfg.Name, err)
-	}
-	l, err := d.PrepareListener(ctx, cfg)
-	if err != nil {
-		return ListenerInfo{}, err
-	}
-	l.Enter()
-	return l.Info(), nil
 }
 
 // PrepareListener binds a listener, which is neither listed nor accepts before Enter, and sets
@@ -165,15 +146,6 @@ type Removed struct {
 	Cut     int // closed before all calls were finished
 }
 
-// RemoveListener is Remove for the listener of a name. The error is ErrNotFound.
-func (d *Dataplane) RemoveListener(ctx context.Context, name string) (Removed, error) {
-	l, err := d.findListener(name)
-	if err != nil {
-		return Removed{}, err
-	}
-	return l.Remove(ctx), nil
-}
-
 // Remove stops accepting and drains the connections. When ctx ends, it closes the remaining
 // ones. Meanwhile a listener that no other has replaced is listed as draining. If Remove is
 // called again meanwhile, the context that ends first decides. When it returns, nothing of the
@@ -206,38 +178,9 @@ func (l *Listener) settle(ctx context.Context) {
 	l.accepting.Wait()
 }
 
-func (d *Dataplane) findListener(name string) (*Listener, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.listeners[name]; l != nil {
-		return l, nil
-	}
-	return nil, fmt.Errorf("listener %s: %w", name, ErrNotFound)
-}
-
-// UpdateListener is Update for the listener of a name. The error may also be ErrNotFound.
-func (d *Dataplane) UpdateListener(name string, u EndpointUpdate) (ended int, err error) {
-	l, err := d.findListener(name)
-	if err != nil {
-		return 0, err
-	}
-	return l.Update(u)
-}
-
-// Update changes limits and access for new connections, completely or not at all. It returns
-// how many connections EndDenied ended. The error is a *LimitError or an *AccessError, with
-// the listener's name.
-func (l *Listener) Update(u EndpointUpdate) (ended int, err error) {
-	err = l.endpoint.Update(u)
-	if err == nil && u.EndDenied {
-		ended = l.endDenied()
-	}
-	return ended, err
-}
-
-// endDenied ends the connections that may no longer connect, and returns their number.
+// EndDenied ends the connections that may no longer connect, and returns their number.
 // register does the same for connections that come up meanwhile.
-func (l *Listener) endDenied() int {
+func (l *Listener) EndDenied() int {
 	access := l.access.Load()
 	denied := l.d.choose(func(c *conn) bool { return c.l == l && !access.Permits(c.key.Peer) })
 	var closing sync.WaitGroup

@@ -14,7 +14,7 @@ func TestListenerHealth(t *testing.T) {
 	p := newPlane(t, Config{})
 	p.Start()
 	f := &verbstest.Monitored{Provider: p.p}
-	if _, err := p.AddListener(t.Context(), ListenerConfig{Name: "nfs", Provider: f, Address: "127.0.0.1:0", Handler: echo.New()}); err != nil {
+	if _, err := p.add(ListenerConfig{Name: "nfs", Provider: f, Address: "127.0.0.1:0", Handler: echo.New()}); err != nil {
 		t.Fatal(err)
 	}
 	expect := func(state, trouble string) {
@@ -34,7 +34,5 @@ func TestListenerHealth(t *testing.T) {
 	expect(StateUp, "")
 	p.log.Await(t, `listener healthy again" listener=nfs`)
 	f.Listener.SetHealth(errors.New("device removed"))
-	if _, err := p.RemoveListener(t.Context(), "nfs"); err != nil {
-		t.Error(err)
-	}
+	p.listener("nfs").Remove(t.Context())
 }

@@ -64,13 +64,29 @@ func newPlaneOn(t *testing.T, network loopback.FabricConfig, cfg Config) *plane 
 // listen adds a listener and gives its address.
 func (p *plane) listen(name string, h oncrpc.Handler) string {
 	p.t.Helper()
-	info, err := p.AddListener(p.t.Context(), ListenerConfig{
+	l, err := p.add(ListenerConfig{
 		Name: name, Provider: p.judged, Address: "127.0.0.1:0", Service: "echo", Handler: h,
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return info.Address.String()
+	return l.Info().Address.String()
+}
+
+// add adds any listener.
+func (p *plane) add(cfg ListenerConfig) (*Listener, error) {
+	l, err := p.PrepareListener(p.t.Context(), cfg)
+	if err == nil {
+		l.Enter()
+	}
+	return l, err
+}
+
+// listener returns the listener of a name.
+func (p *plane) listener(name string) *Listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listeners[name]
 }
 
 // patience is how long a client waits for a listener. It is longer than any machine takes.

@@ -54,12 +54,12 @@ func TestPeerResets(t *testing.T) {
 			judged := refereetest.Around(t, siw)
 			p := newPlane(t, Config{})
 			g := newGate()
-			info, err := p.AddListener(t.Context(), ListenerConfig{Name: "a", Provider: judged, Address: "127.0.0.1:0", Service: "echo", Handler: g})
+			added, err := p.add(ListenerConfig{Name: "a", Provider: judged, Address: "127.0.0.1:0", Service: "echo", Handler: g})
 			if err != nil {
 				t.Fatal(err)
 			}
 			p.Start()
-			front, cut := cuttable(t, info.Address.String())
+			front, cut := cuttable(t, added.Info().Address.String())
 			c, err := rpcrdma.Dial(t.Context(), judged, front, rpcrdma.DialConfig{})
 			if err != nil {
 				t.Fatal(err)

@@ -109,6 +109,37 @@ func TestRepliesLeaveTogether(t *testing.T) {
 	})
 }
 
+// TestDataLeavesWithItsReply: the RDMA Writes of a result and the Send of its reply go by one
+// call of the queue pair.
+func TestDataLeavesWithItsReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var posts [][]verbs.Opcode
+		p := posting(loopback.New(loopback.Config{}), true, func(wrs []verbs.SendWR, post func()) {
+			var ops []verbs.Opcode
+			for i := range wrs {
+				ops = append(ops, wrs[i].Op)
+			}
+			posts = append(posts, ops)
+			post()
+		})
+		b := newBed(t, p, bedConfig{timeout: time.Hour})
+		c, _ := b.dial(nil)
+		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		posts = nil
+		if err := readBack(b.ctx, c, procRead, 64<<10, 64<<10, 1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(posts) != 1 || len(posts[0]) != 2 || posts[0][0] != verbs.OpRDMAWrite ||
+			posts[0][1] != verbs.OpSend && posts[0][1] != verbs.OpSendInvalidate {
+			t.Errorf("posts of a reply with data: %v", posts)
+		}
+	})
+}
+
 // TestCloseWhilePosting: a connection that is closed waits for who posts, and
 // everything is freed after that.
 func TestCloseWhilePosting(t *testing.T) {

@@ -143,10 +143,11 @@ func serveRPC(ts *testscript.TestScript, name string, h oncrpc.Handler, settings
 	ts.Check(err)
 	d := dataplane.New(dataplane.Config{Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &settings }})
 	s := &server{calls: &counting{next: h, grew: make(chan struct{})}, plane: d}
-	info, err := d.AddListener(context.Background(), dataplane.ListenerConfig{
+	listener, err := d.PrepareListener(context.Background(), dataplane.ListenerConfig{
 		Name: "test", Provider: refereetest.Fatal(p), Address: "127.0.0.1:0", Service: "test", Handler: s.calls,
 	})
 	ts.Check(err)
+	listener.Enter()
 	d.Start()
 	ts.Defer(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -155,7 +156,7 @@ func serveRPC(ts *testscript.TestScript, name string, h oncrpc.Handler, settings
 		ts.Check(p.Close())
 	})
 	ts.Value(serversKey{}).(map[string]*server)[name] = s
-	return info.Address.String()
+	return listener.Info().Address.String()
 }
 
 // serveNoRPC runs a listener that rejects every connection.

@@ -33,10 +33,11 @@ func (w workload) run(t *testing.T, s rpcrdma.Settings) (dataplane.ConnInfo, rpc
 	ctx := t.Context()
 	fabric := refereetest.Around(t, loopback.New(loopback.Config{}))
 	d := dataplane.New(dataplane.Config{Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &s }})
-	l, err := d.AddListener(ctx, dataplane.ListenerConfig{Name: "l", Provider: fabric, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New()})
+	listener, err := d.PrepareListener(ctx, dataplane.ListenerConfig{Name: "l", Provider: fabric, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	listener.Enter()
 	d.Start()
 	defer func() {
 		if err := d.Shutdown(ctx); err != nil {
@@ -45,7 +46,7 @@ func (w workload) run(t *testing.T, s rpcrdma.Settings) (dataplane.ConnInfo, rpc
 	}()
 	mine := rpcrdma.DefaultSettings()
 	mine.InlineSendMax, mine.InlineReceiveSize, mine.DDPMinChunk = 16<<10, 16<<10, 1<<20
-	c, err := rpcrdma.Dial(ctx, fabric, l.Address.String(), rpcrdma.DialConfig{Settings: &mine})
+	c, err := rpcrdma.Dial(ctx, fabric, listener.Info().Address.String(), rpcrdma.DialConfig{Settings: &mine})
 	if err != nil {
 		t.Fatal(err)
 	}

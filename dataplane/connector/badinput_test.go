@@ -249,11 +249,3 @@ func TestRefused(t *testing.T) {
 		})
 	}
 }
-
-// TestOneName: a listener can't have the name of a connector.
-func TestOneName(t *testing.T) {
-	r := newRig(t, newLoopback(t), echo.New(), Config{})
-	if _, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{Name: "out", Provider: r.p, Address: "127.0.0.1:0", Handler: echo.New()}); err == nil {
-		t.Error("a listener with the name of a connector")
-	}
-}

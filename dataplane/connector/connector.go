@@ -103,7 +103,7 @@ func address(a net.Addr) netip.AddrPort {
 }
 
 // Update changes limits and access for new clients. See dataplane.Connector.
-func (c *Connector) Update(u dataplane.EndpointUpdate) error { return c.place.Update(u) }
+func (c *Connector) Update(l dataplane.Limits, a dataplane.Access) error { return c.place.Update(l, a) }
 
 // Addr returns the bound address.
 func (c *Connector) Addr() netip.AddrPort { return address(c.listen.Addr()) }

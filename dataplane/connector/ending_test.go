@@ -95,14 +95,15 @@ func TestNoTarget(t *testing.T) {
 // TestTargetRejects: a target that is full rejects the connection.
 func TestTargetRejects(t *testing.T) {
 	r := newTargetless(t, newLoopback(t))
-	info, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{
+	listener, err := r.d.PrepareListener(t.Context(), dataplane.ListenerConfig{
 		Name: "in", Provider: r.p, Address: "127.0.0.1:0", Service: "test", Handler: echo.New(),
 		Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.connect(Config{Target: info.Address.String()})
+	listener.Enter()
+	r.connect(Config{Target: listener.Info().Address.String()})
 	nc, _ := r.raw()
 	gone(t, nc)
 	r.log.Await(t, "connection refused", "listener=out", "reject")

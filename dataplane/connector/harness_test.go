@@ -82,13 +82,14 @@ func newRig(t testing.TB, p rdmacm.Provider, handler oncrpc.Handler, cfg Config)
 // listen makes handler the target.
 func (r *rig) listen(handler oncrpc.Handler, cfg *Config) {
 	r.t.Helper()
-	info, err := r.d.AddListener(r.t.Context(), dataplane.ListenerConfig{
+	listener, err := r.d.PrepareListener(r.t.Context(), dataplane.ListenerConfig{
 		Name: "in", Provider: r.p, Address: "127.0.0.1:0", Service: "test", Handler: handler,
 	})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cfg.Target = info.Address.String()
+	listener.Enter()
+	cfg.Target = listener.Info().Address.String()
 }
 
 // newTargetless makes the rig without listener and connector.

@@ -76,17 +76,18 @@ func TestSharedMemory(t *testing.T) {
 func newTarget(t *testing.T, p rdmacm.Provider, h oncrpc.Handler) (address string) {
 	t.Helper()
 	d := dataplane.New(dataplane.Config{Logger: slog.New(slog.DiscardHandler)})
-	info, err := d.AddListener(t.Context(), dataplane.ListenerConfig{Name: "target", Provider: p, Address: "127.0.0.1:0", Service: "test", Handler: h})
+	listener, err := d.PrepareListener(t.Context(), dataplane.ListenerConfig{Name: "target", Provider: p, Address: "127.0.0.1:0", Service: "test", Handler: h})
 	if err != nil {
 		t.Fatal(err)
 	}
+	listener.Enter()
 	d.Start()
 	t.Cleanup(func() {
 		if err := d.Shutdown(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	return info.Address.String()
+	return listener.Info().Address.String()
 }
 
 // comesIn reports whether a new client gets an answer.

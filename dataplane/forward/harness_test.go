@@ -67,13 +67,14 @@ func newRigWith(t testing.TB, p rdmacm.Provider, ext rpcrdma.Extensions, upstrea
 	r.Forwarder = New(cfg)
 	r.d = dataplane.New(dataplane.Config{Logger: log, Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &r.settings }})
 	r.events = r.d.Subscribe(1 << 10)
-	info, err := r.d.AddListener(t.Context(), dataplane.ListenerConfig{
+	listener, err := r.d.PrepareListener(t.Context(), dataplane.ListenerConfig{
 		Name: "in", Provider: r.p, Address: "127.0.0.1:0", Service: "upstream", Handler: r.Forwarder,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.address = info.Address.String()
+	listener.Enter()
+	r.address = listener.Info().Address.String()
 	r.d.Start()
 	t.Cleanup(r.close)
 	return r

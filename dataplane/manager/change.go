@@ -487,7 +487,7 @@ func (p *part[S, L]) isChanged(f *Failure) bool {
 func (p *part[S, L]) enter() {
 	for _, e := range p.edits {
 		if e.amend {
-			_, _ = e.old.running.update(&e.want, false) // mayAmend has checked it
+			_ = e.old.running.update(&e.want) // mayAmend has checked it
 			continue
 		}
 		if e.old != nil && e.old.origin != e.origin && !p.c.imports {

@@ -44,8 +44,7 @@ func (connectors) sameBinding(a, b *spec.Connector) bool {
 }
 
 func (connectors) mayAmend(c *spec.Connector) error {
-	u := update(&c.Limits.Limits, &c.Access)
-	return invalid("connector "+c.Name, u.Check())
+	return invalid("connector "+c.Name, dataplane.CheckAdmission(&c.Limits.Limits, &c.Access))
 }
 
 func (connectors) mayGo(string, *Change) error { return nil }
@@ -69,9 +68,9 @@ type connecting struct{ *connector.Connector }
 
 func (connecting) Open() error { return nil }
 
-func (r connecting) update(c *spec.Connector, _ bool) (int, error) {
-	return 0, r.Update(update(&c.Limits.Limits, &c.Access))
-}
+func (r connecting) update(c *spec.Connector) error { return r.Update(c.Limits.Limits, c.Access) }
+
+func (connecting) EndDenied() int { return 0 }
 
 func (r connecting) drain(ctx context.Context) (dataplane.Removed, error) {
 	return r.Shutdown(ctx), nil

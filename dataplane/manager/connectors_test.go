@@ -89,12 +89,15 @@ func (o *operated) dial(address string) *rpctcp.Client {
 	return c
 }
 
-// TestOperators: a new connector carries calls at once, has the same address after a restart,
-// and is gone for good when it is removed.
+// TestOperators: a new connector carries calls at once, keeps its name to itself, has the same
+// address after a restart, and is gone for good when it is removed.
 func TestOperators(t *testing.T) {
 	o := newOperated(t)
 	kept, going := o.add("kept"), o.add("going")
 	o.want("added", "going runtime up", "kept runtime up")
+	if _, err := o.Listeners.Add(t.Context(), onLoopback("kept", "test")); !errors.Is(err, dataplane.ErrExists) {
+		t.Errorf("a listener with the name of a connector: %v", err)
+	}
 	a, b := o.dial(kept.Live.Address.String()), o.dial(going.Live.Address.String())
 	for _, c := range []*rpctcp.Client{a, b} {
 		if err := echoCall(t.Context(), c); err != nil {

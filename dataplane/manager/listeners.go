@@ -121,13 +121,7 @@ func (listeners) sameBinding(a, b *spec.Listener) bool {
 }
 
 func (listeners) mayAmend(l *spec.Listener) error {
-	u := update(&l.Limits, &l.Access)
-	return invalid("listener "+l.Name, u.Check())
-}
-
-// update returns the change to limits and access.
-func update(l *dataplane.Limits, a *dataplane.Access) dataplane.EndpointUpdate {
-	return dataplane.EndpointUpdate{Limits: l, Allow: &a.Allow, Deny: &a.Deny}
+	return invalid("listener "+l.Name, dataplane.CheckAdmission(&l.Limits, &l.Access))
 }
 
 func (listeners) mayGo(string, *Change) error { return nil }
@@ -160,11 +154,7 @@ func (*listening) Open() error { return nil }
 
 func (*listening) Start() {} // the data plane starts listeners
 
-func (r *listening) update(l *spec.Listener, endDenied bool) (int, error) {
-	u := update(&l.Limits, &l.Access)
-	u.EndDenied = endDenied
-	return r.Update(u)
-}
+func (r *listening) update(l *spec.Listener) error { return r.Update(l.Limits, l.Access) }
 
 func (r *listening) drain(ctx context.Context) (dataplane.Removed, error) { return r.Remove(ctx), nil }
 

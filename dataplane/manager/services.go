@@ -107,7 +107,9 @@ type serving struct {
 
 func (*serving) Enter() {}
 
-func (*serving) update(*spec.Service, bool) (int, error) { return 0, nil }
+func (*serving) update(*spec.Service) error { return nil }
+
+func (*serving) EndDenied() int { return 0 }
 
 func (r *serving) drain(ctx context.Context) (dataplane.Removed, error) {
 	return dataplane.Removed{}, r.Shutdown(ctx)

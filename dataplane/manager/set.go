@@ -46,9 +46,10 @@ type running[S spec.Named] interface {
 	Enter()
 	// Start begins to serve, unless the data plane does that, and returns.
 	Start()
-	// update applies limits and access. With endDenied it ends the connections that may no
-	// longer connect.
-	update(s *S, endDenied bool) (ended int, err error)
+	// update applies limits and access to new connections.
+	update(s *S) error
+	// EndDenied ends the connections of a listener that may no longer connect.
+	EndDenied() int
 	// drain stops accepting and lets calls finish until ctx ends.
 	drain(ctx context.Context) (dataplane.Removed, error)
 	// close frees everything. It may be called more than once.
@@ -225,10 +226,10 @@ func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o 
 	s.m.retiring.Go(func() { c.retire(o.Drain) })
 	ended := 0
 	if o.EndDenied {
-		ended, err = s.get(name).running.update(&now, true)
+		ended = s.get(name).running.EndDenied()
 	}
 	s.logChanged(&now, ended)
-	return s.info(name), ended, err
+	return s.info(name), ended, nil
 }
 
 // copied returns a specification that shares no section with s.

@@ -35,13 +35,14 @@ func strictly(t *testing.T, f func(t *testing.T, dir string, c *nfstest.Client3)
 		dir, s := serve(t)
 		p := refereetest.Around(t, loopback.New(loopback.Config{}))
 		d := dataplane.New(dataplane.Config{})
-		info, err := d.AddListener(t.Context(), dataplane.ListenerConfig{Name: "nfs", Provider: p, Address: "127.0.0.1:0", Handler: s})
+		listener, err := d.PrepareListener(t.Context(), dataplane.ListenerConfig{Name: "nfs", Provider: p, Address: "127.0.0.1:0", Handler: s})
 		if err != nil {
 			t.Fatal(err)
 		}
+		listener.Enter()
 		d.Start()
 		defer d.Shutdown(t.Context())
-		client, err := rpcrdma.Dial(t.Context(), p, info.Address.String(), rpcrdma.DialConfig{})
+		client, err := rpcrdma.Dial(t.Context(), p, listener.Info().Address.String(), rpcrdma.DialConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,12 +28,13 @@ func TestFileThereAndBack(t *testing.T) {
 	p := refereetest.Around(t, loopback.New(loopback.Config{}))
 	d := dataplane.New(dataplane.Config{})
 	defer d.Shutdown(t.Context())
-	l, err := d.AddListener(t.Context(), dataplane.ListenerConfig{Name: "nfs", Provider: p, Address: "127.0.0.1:0", Handler: srv})
+	listener, err := d.PrepareListener(t.Context(), dataplane.ListenerConfig{Name: "nfs", Provider: p, Address: "127.0.0.1:0", Handler: srv})
 	if err != nil {
 		t.Fatal(err)
 	}
+	listener.Enter()
 	d.Start()
-	rpc, err := rpcrdma.Dial(t.Context(), p, l.Address.String(), rpcrdma.DialConfig{})
+	rpc, err := rpcrdma.Dial(t.Context(), p, listener.Info().Address.String(), rpcrdma.DialConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,12 +119,13 @@ func (s *setup) serve(t *testing.T) string {
 		provider = s.provider(p)
 	}
 	d := dataplane.New(dataplane.Config{Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &s.settings }})
-	info, err := d.AddListener(t.Context(), dataplane.ListenerConfig{
+	listener, err := d.PrepareListener(t.Context(), dataplane.ListenerConfig{
 		Name: "nfs", Provider: provider, Address: "127.0.0.1:0", Service: "export", Handler: s.handler,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	listener.Enter()
 	d.Start()
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
@@ -134,7 +135,7 @@ func (s *setup) serve(t *testing.T) string {
 			t.Error(err)
 		}
 	})
-	return info.Address.String()
+	return listener.Info().Address.String()
 }
 
 // serveTCP serves ONC RPC over TCP until the test has ended.
