@@ -33,7 +33,7 @@ func (v *Stream) Item(it *rpcrdma2.Item) error {
 	if disp < v.least || disp > last || disp%unit != 0 {
 		return &Error{Code: rpcrdma2.BadOffset, Actual: it.Disp, Min: word(v.least), Max: word(last)}
 	}
-	v.least = disp + max(size, unit)
+	v.least = disp + size // an empty item takes no room
 	return nil
 }
 

@@ -36,7 +36,8 @@ func TestStream(t *testing.T) {
 		"short, up to the end":    {items: []rpcrdma2.Item{{Disp: 88, Length: 9, Place: short}}},
 		"short, past the end":     {[]rpcrdma2.Item{{Disp: 92, Length: 9, Place: short}}, 40, 88},
 		"short, longer than all":  {[]rpcrdma2.Item{{Disp: 44, Length: 104, Place: short}}, 40, 0},
-		"two of no length":        {[]rpcrdma2.Item{{Disp: 44, Place: short}, {Disp: 44, Place: short}}, 48, 100},
+		"of no length, and one":   {items: []rpcrdma2.Item{{Disp: 44, Place: short}, {Disp: 44, Length: 1, Place: apart}}},
+		"one, and of no length":   {[]rpcrdma2.Item{{Disp: 44, Length: 1, Place: apart}, {Disp: 44, Place: short}}, 48, 104},
 		"lengths beyond all":      {[]rpcrdma2.Item{{Disp: 44, Length: math.MaxUint32, Place: apart}, {Disp: 44, Length: math.MaxUint32, Place: apart}}, math.MaxUint32, math.MaxUint32},
 		"short, as long as words": {[]rpcrdma2.Item{{Disp: 44, Length: math.MaxUint32, Place: short}}, 40, 0},
 	} {
@@ -73,7 +74,7 @@ func TestStreamModel(t *testing.T) {
 				Place: rapid.SampledFrom([]rpcrdma2.Placement{rpcrdma2.ExplicitRDMA, rpcrdma2.TargetBuffer, rpcrdma2.TooShort}).Draw(t, "place"),
 			}
 			at, n := int(it.Disp)/4, xdr.Padded(int(it.Length))/4
-			fits := it.Disp%4 == 0 && at >= header && at > last && at <= len(taken) && !slices.Contains(taken[at:], true)
+			fits := it.Disp%4 == 0 && at >= header && at >= last && at <= len(taken) && !slices.Contains(taken[at:], true)
 			if fits && it.Place != rpcrdma2.TooShort {
 				taken = slices.Insert(taken, at, make([]bool, n)...)
 			}
