@@ -176,6 +176,10 @@ func (c *completionQueue) Wait(ctx context.Context) error {
 func (c *completionQueue) watch(ctx context.Context) {
 	c.Lock()
 	defer c.Unlock()
+	if c.RequestedLocked() {
+		c.NotifyLocked(nil)
+		c.dev.notices.Withdraw(int(c.channel.fd))
+	}
 	c.ctx, c.asleep = ctx, false
 	if !c.ClosedLocked() {
 		c.wait.watch(ctx, &c.events)
@@ -260,17 +264,16 @@ func (c *completionQueue) spin(ctx context.Context) bool {
 	}
 }
 
-// ReqNotify implements verbs.Notifier. An idle queue needs no ring.
+// ReqNotify implements verbs.Notifier.
 func (c *completionQueue) ReqNotify(f func()) bool {
 	c.Lock()
 	defer c.Unlock()
 	if c.readyLocked(context.Background()) {
 		return c.ClosedLocked()
 	}
-	if err := c.dev.notices.request(int(c.channel.fd), c.handle); err != nil {
+	if err := c.dev.notices.Request(int(c.channel.fd), c.handle); err != nil {
 		return false
 	}
-	c.Queue.Free()
 	c.NotifyLocked(f)
 	return true
 }
@@ -283,7 +286,7 @@ func (c *completionQueue) noticed() {
 	if !c.RequestedLocked() {
 		return
 	}
-	if c.readyLocked(context.Background()) || c.dev.notices.request(int(c.channel.fd), c.handle) != nil {
+	if c.readyLocked(context.Background()) || c.dev.notices.Request(int(c.channel.fd), c.handle) != nil {
 		c.NotifyingLocked()
 	}
 }
@@ -300,7 +303,7 @@ func (c *completionQueue) Close() error {
 	c.Unlock()
 	c.events.interrupt()
 	c.events.close() // waits until no goroutine uses the channel
-	c.dev.notices.forget(int(c.channel.fd))
+	c.dev.notices.Forget(int(c.channel.fd))
 	if rc := command(func() C.int { return C.rdmad_destroy_cq(c.channel, c.c) }); !c.dev.destroyed(rc) {
 		return failed("destroy completion queue", rc)
 	}

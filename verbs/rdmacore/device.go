@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
+	"github.com/rdmad/rdmad/verbs/notices"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
@@ -30,7 +31,7 @@ type device struct {
 	driver.Device
 	ctx     *openContext
 	config  *Config
-	notices *notices // the provider's
+	notices *notices.Notices // the provider's
 	info    C.struct_rdmad_device
 	rings   C.int         // posting makes a system call
 	inline  atomic.Uint32 // bytes of inline data that queue pairs ask for

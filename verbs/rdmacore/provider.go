@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/inventory"
+	"github.com/rdmad/rdmad/verbs/notices"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -24,8 +25,8 @@ type Provider struct {
 	config   Config
 	channel  *C.struct_rdma_event_channel
 	events   descriptor
-	notices  *notices // of its completion queues
-	files    []string // see deviceFiles; used by the goroutine that sweeps
+	notices  *notices.Notices // of its completion queues
+	files    []string         // see deviceFiles; used by the goroutine that sweeps
 	closing  chan struct{}
 	done     sync.WaitGroup // the provider's goroutines, except
 	watching sync.WaitGroup // the one that reads events
@@ -49,16 +50,16 @@ func New(config Config) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{config: config, devices: make(map[*C.struct_ibv_context]*device), closing: make(chan struct{})}
-	if p.notices, err = newNotices(noticed); err != nil {
+	if p.notices, err = notices.New(noticed); err != nil {
 		return nil, fmt.Errorf("rdmacore: completion channels: %w", err)
 	}
 	if err := p.openDevices(); err != nil {
-		p.notices.close()
+		p.notices.Close()
 		return nil, err
 	}
 	if err := p.openChannel(); err != nil {
 		p.closeDevices()
-		p.notices.close()
+		p.notices.Close()
 		return nil, err
 	}
 	p.files = deviceFiles()
@@ -186,7 +187,7 @@ func (p *Provider) Close() error {
 	p.events.close()
 	p.watching.Wait()
 	p.closeDevices()
-	p.notices.close()
+	p.notices.Close()
 	C.rdma_destroy_event_channel(p.channel)
 	return nil
 }

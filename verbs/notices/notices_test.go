@@ -1,6 +1,4 @@
-//go:build rdmacore && cgo
-
-package rdmacore
+package notices
 
 import (
 	"testing"
@@ -12,11 +10,11 @@ import (
 // is never reported.
 func TestNotices(t *testing.T) {
 	came := make(chan uint64, 200)
-	n, err := newNotices(func(key uint64) { came <- key })
+	n, err := New(func(key uint64) { came <- key })
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer n.close()
+	defer n.Close()
 	const high = 1 << 40 // a key of more than 32 bits
 	files := make([]int, 100)
 	for i := range files {
@@ -31,7 +29,7 @@ func TestNotices(t *testing.T) {
 		}
 	}
 	request := func(i int) {
-		if err := n.request(files[i], high+uint64(i)); err != nil {
+		if err := n.Request(files[i], high+uint64(i)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -50,7 +48,7 @@ func TestNotices(t *testing.T) {
 			t.Errorf("written %t: %d of %d files, %d too many", written, len(seen), len(files), len(came))
 		}
 	}
-	n.forget(files[0])
+	n.Forget(files[0])
 	write(0)
 	request(1)
 	if key := <-came; key != high+1 || len(came) > 0 {
