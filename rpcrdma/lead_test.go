@@ -232,9 +232,9 @@ func (l *replyLooker) Observe(o *rpcrdma.Operation) {
 	}
 }
 
-// TestCallerPolls: a call that comes alone takes its own reply, unless calls were
-// far apart. While calls overlap, a goroutine takes replies, and so it does on a
-// connection on which the server may call.
+// TestCallerPolls: a call that comes alone takes its own reply, however long the connection
+// has rested, also on a connection on which the server may call. While calls overlap, a
+// goroutine takes replies.
 func TestCallerPolls(t *testing.T) {
 	for _, serves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestCallerPolls(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			calls := func(n int, pause time.Duration, wantCallers int32) {
+			calls := func(n int, pause time.Duration) {
 				t.Helper()
 				l.callers.Store(0)
 				l.others.Store(0)
@@ -267,19 +267,18 @@ func TestCallerPolls(t *testing.T) {
 					}
 					time.Sleep(pause)
 				}
-				if serves {
-					wantCallers = 0
-				}
-				if got := l.callers.Load(); got != wantCallers || l.others.Load() != int32(n)-wantCallers {
+				if got := l.callers.Load(); got != int32(n) || l.others.Load() != 0 {
 					t.Errorf("pause %v: callers took %d replies, others %d", pause, got, l.others.Load())
 				}
 			}
-			calls(1, 0, 0)                   // brings credits
-			calls(100, time.Millisecond, 99) // the first is not known to come often
+			calls(1, 0) // brings credits
+			calls(100, time.Millisecond)
 			time.Sleep(time.Second)
-			calls(1, 0, 0) // nobody led
-			calls(10, 0, 9)
-			calls(10, time.Second, 1) // the first follows at once
+			calls(1, 0)
+			calls(10, 0)
+			calls(10, time.Second)
+			time.Sleep(time.Minute) // ticks free storage
+			calls(2, time.Minute)
 			var two sync.WaitGroup
 			for range 2 {
 				two.Go(func() {
@@ -294,7 +293,7 @@ func TestCallerPolls(t *testing.T) {
 				synctest.Wait()
 			}
 			two.Wait()
-			calls(10, 0, 10)
+			calls(10, 0)
 			synctest.Wait()
 		})
 	}
@@ -345,5 +344,32 @@ func TestCallersPass(t *testing.T) {
 				t.Errorf("%d calls", calls.Load())
 			}
 		}
+	})
+}
+
+// TestServerCallsAtOnce: a call of the server to a client that has just called, or has rested
+// for long, is answered at once, although no goroutine of the client polls.
+func TestServerCallsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, settings: backward(4)})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
+		if err := echo(b.ctx, c, 10, 1); err != nil {
+			t.Fatal(err)
+		}
+		conn.OpenBackchannel()
+		for _, pause := range []time.Duration{0, 0, time.Millisecond, time.Second, time.Minute, 0} {
+			if err := echo(b.ctx, c, 10, 1); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(pause)
+			began := time.Now()
+			if err := echo(b.ctx, conn, 10, 1); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 0 {
+				t.Errorf("%v after the client's call the server's took %v", pause, took)
+			}
+		}
+		c.Close()
 	})
 }

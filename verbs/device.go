@@ -148,6 +148,9 @@ type Notifier interface {
 	// ReqNotify runs f once, in a new goroutine, as soon as there is at least one
 	// completion to poll (ibv_req_notify_cq). It returns false, and f does not run, if
 	// there is one already or the system cannot notify now. A CQ has room for one f, and no
-	// goroutine may be in Wait. Close drops f.
+	// goroutine may be in Wait. Wait and Close drop f.
 	ReqNotify(f func()) bool
+	// Shrink frees storage that only a busy queue needs. The consumer calls it before it
+	// rests for long. No goroutine may be in Wait.
+	Shrink()
 }

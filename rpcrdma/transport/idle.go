@@ -8,10 +8,12 @@ import (
 )
 
 // A resting connection has no goroutine that polls. The completion queue starts one at the
-// next completion (verbs.Notifier). A busy connection keeps its goroutine, because a new
+// next completion (verbs.Notifier). A busy responder keeps its goroutine, because a new
 // one has to grow its stack first. So a connection rests from its start until the first
-// completion, and again after a whole tick without a message. While it rests, the storage
-// that only a busy connection needs is free.
+// completion, and again after a whole tick without a message. A requester also rests while
+// no call waits: the next caller takes the lead of a resting connection (see
+// requester_lead.go). After a tick of rest, the storage that only a busy connection needs is
+// free.
 
 // idling is the state of a link's rests.
 type idling struct {
@@ -19,6 +21,7 @@ type idling struct {
 	cq     verbs.Notifier     // nil means that the completion queue does not support this, and the link never rests
 	tired  context.CancelFunc // makes the polling goroutine stop; under link.mu
 	moved  uint64             // Sends and Receives up to the last tick
+	spare  bool               // a caller polled, so there may be storage to free; under link.mu
 }
 
 // awake returns the context in which a goroutine waits for completions. It ends when the
@@ -42,7 +45,15 @@ func (l *link) restIfIdle() {
 		return
 	}
 	l.flushLocked()
-	if l.idling.cq != nil && l.idling.tired != nil {
+	switch {
+	case l.idling.cq == nil:
+	case l.idling.spare && l.idling.asleep.CompareAndSwap(true, false): // no goroutine polls, so this one may
+		l.idling.spare = false
+		l.shrink()
+		if !l.doze() {
+			go l.poll()
+		}
+	case l.idling.tired != nil:
 		l.idling.tired()
 		l.idling.tired = nil
 	}
@@ -57,6 +68,14 @@ func (l *link) sleep() bool {
 	l.mu.Lock()
 	l.shrink()
 	l.mu.Unlock()
+	return l.doze()
+}
+
+// doze is sleep without freeing anything.
+func (l *link) doze() bool {
+	if l.idling.cq == nil {
+		return false
+	}
 	l.idling.asleep.Store(true)
 	if l.idling.cq.ReqNotify(l.wake) && l.ctx.Err() == nil {
 		return true
@@ -74,6 +93,7 @@ func (l *link) wake() {
 // shrink frees what only a busy connection needs. The polling goroutine calls it, with
 // link.mu held.
 func (l *link) shrink() {
+	l.idling.cq.Shrink()
 	l.wc, l.lead.handed, l.ended = nil, nil, nil
 	l.sq.shrink()
 	l.role.shrink()

@@ -48,7 +48,7 @@ type lead struct {
 	seen     int       // completions in link.wc that are not handled yet
 	wait     callerWait
 	caller   bool // the leader is a caller that waits for its reply; under link.mu
-	rests    bool // the leader is away because no call waits
+	rests    bool // the leader is away because no call waits, and calls come often
 	rest     int  // how many of the next calls go to workers
 	penalty  int  // the last value set in rest
 }
@@ -218,7 +218,8 @@ func (l *leader) Lease() *lease.Lease { return &l.lead.Lease }
 func (l *leader) Expired() {
 	if !l.lead.rests {
 		l.lead.tire()
+	} else if l.lead.rests = false; (*link)(l).doze() {
+		return
 	}
-	l.lead.rests = false
 	go (*link)(l).poll()
 }

@@ -199,7 +199,7 @@ func (l *link) drainCQ() (leads, up bool) {
 		up = l.handle(n)
 		l.lead.polling = false
 		here := l.mayServe()
-		rests := up && l.lead.answered && l.role.restLead()
+		rests := up && l.lead.answered && len(l.lead.handed) == 0 && l.role.restLead()
 		l.lead.answered = false
 		l.mu.releaseAndPost()
 		if rests {

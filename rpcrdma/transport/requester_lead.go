@@ -10,18 +10,18 @@ import (
 // for its reply polls the connection itself. On the way it completes the calls of others.
 // So a single call wakes no other goroutine. When the caller's own reply has arrived and
 // other calls wait, a goroutine continues to poll for as long as calls wait. If none wait,
-// nobody polls until the next call, or until the host's watch starts a goroutine. For calls
-// that come seldom the goroutine continues: to start it anew for each would cost more.
-
-// mayLead reports whether callers may poll. If the peer makes calls on the connection too,
-// the connection keeps its goroutine, so that these calls don't wait. The caller holds
-// link.mu.
-func (r *Requester) mayLead() bool { return !r.reverse && !r.callee.ready }
+// the connection rests until the next call, or until the next completion starts a goroutine.
+//
+// To request that start costs a system call or two. So while calls come often, the caller
+// only leaves the lead, and the host's watch begins the rest when no call has followed. But
+// if the peer makes calls too, the rest begins at once, so that these calls don't wait.
 
 // takeLead makes the caller of p, whose call has begun, the leader if there is none. The
 // caller holds link.mu.
 func (r *Requester) takeLead(p *pending) {
-	if p.leads = !r.dead && r.mayLead() && r.lead.Take(); p.leads {
+	// A requester of a server leaves polling to its responder.
+	p.leads = !r.dead && !r.reverse && (r.lead.Take() || r.idling.asleep.CompareAndSwap(true, false))
+	if p.leads {
 		r.lead.caller, r.lead.rests = true, false
 	}
 }
@@ -62,8 +62,12 @@ func (r *Requester) pollFor(ctx context.Context, p *pending) bool {
 // restLead stops all polling if no call waits. It returns false when a goroutine has to
 // poll. The caller is the leader and holds link.mu.
 func (r *Requester) restLead() bool {
-	if r.dead || r.awaited > 0 || !r.lead.often || !r.mayLead() {
+	if r.dead || r.reverse || r.awaited > 0 {
 		return false
+	}
+	r.idling.spare = true
+	if !r.lead.often || r.callee.ready {
+		return r.doze()
 	}
 	r.lead.rests = true
 	r.lead.Leave()

@@ -80,11 +80,12 @@ func (c *CQ) Wait(ctx context.Context) error {
 }
 
 // Arm says whether there is a completion to poll, or that the queue is closed. If there
-// is none, the caller is about to wait, and the next PushQuietly returns true.
+// is none, the caller is about to wait, and the next PushQuietly returns true. Nobody is
+// notified any more.
 func (c *CQ) Arm() (ready bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ready = c.Queue.n > 0
+	ready, c.notify = c.Queue.n > 0, nil
 	c.waiting = !ready && !c.closed
 	if c.closed {
 		return false, verbs.ErrClosed
@@ -92,7 +93,7 @@ func (c *CQ) Arm() (ready bool, err error) {
 	return ready, nil
 }
 
-// ReqNotify implements verbs.Notifier. An idle queue needs no ring.
+// ReqNotify implements verbs.Notifier.
 func (c *CQ) ReqNotify(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +102,6 @@ func (c *CQ) ReqNotify(f func()) bool {
 	}
 	c.NotifyLocked(f)
 	c.waiting = false
-	c.Queue.Free()
 	return true
 }
 

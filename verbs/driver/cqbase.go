@@ -124,11 +124,21 @@ func (c *CQBase) OverflowLocked() {
 	}
 }
 
-// NotifyLocked makes the next NotifyingLocked run f. It replaces an earlier f.
+// NotifyLocked makes the next NotifyingLocked run f. It replaces an earlier f. nil means that
+// nothing is requested.
 func (c *CQBase) NotifyLocked(f func()) { c.notify = f }
 
 // RequestedLocked reports whether a function of ReqNotify is waiting to run.
 func (c *CQBase) RequestedLocked() bool { return c.notify != nil }
+
+// Shrink implements verbs.Notifier. An idle queue needs no ring.
+func (c *CQBase) Shrink() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Queue.n == 0 {
+		c.Queue.Free()
+	}
+}
 
 // NotifyingLocked runs the function of ReqNotify, if there is one, in a new goroutine.
 func (c *CQBase) NotifyingLocked() bool {

@@ -12,11 +12,20 @@ import "sync/atomic"
 type Lease struct {
 	turn    atomic.Uint64 // odd while the holder is away
 	watched atomic.Bool   // a Watch has the holder, or is about to
+	free    atomic.Bool   // the holder has left for good
 }
 
 // Leave marks the holder as away. Watch.Add must follow. The holder may lose the right
 // before Leave returns.
 func (l *Lease) Leave() (turn uint64) { return l.turn.Add(1) }
+
+// Release marks the holder as away for good. No Watch need take the right: somebody else
+// takes it when there is something to do. The caller may lose the right before Release
+// returns.
+func (l *Lease) Release() {
+	l.free.Store(true)
+	l.turn.Add(1)
+}
 
 // Return marks the holder that left with turn as present. It returns false when the holder
 // has lost the right.
@@ -26,7 +35,13 @@ func (l *Lease) Return(turn uint64) bool { return l.turn.CompareAndSwap(turn, tu
 // present.
 func (l *Lease) Take() bool {
 	turn := l.turn.Load()
-	return turn&1 != 0 && l.turn.CompareAndSwap(turn, turn+1)
+	if turn&1 == 0 || !l.turn.CompareAndSwap(turn, turn+1) {
+		return false
+	}
+	if l.free.Load() {
+		l.free.Store(false)
+	}
+	return true
 }
 
 // Away reports whether the holder is away.

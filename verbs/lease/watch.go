@@ -14,7 +14,7 @@ const Patience = 10 * time.Millisecond
 type Holder interface {
 	Lease() *Lease
 	// Expired is called when the holder was away for too long. The callee then holds the
-	// right. It must not block.
+	// right, and may release it. It must not block.
 	Expired()
 }
 
@@ -61,7 +61,7 @@ func (w *Watch) armLocked() {
 }
 
 // look takes the rights of holders that have been away since the last check. It forgets
-// holders that have been present since then.
+// holders that have been present since then, or have released their right.
 func (w *Watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *Watch) look() {
 		switch {
 		case turn != x.turn:
 			kept = append(kept, watched{x.Holder, turn})
-		case turn&1 != 0:
+		case turn&1 != 0 && !l.free.Load():
 			if l.Return(turn) {
 				x.Expired()
 			}

@@ -57,6 +57,7 @@ func (c *completionQueue) Wait(ctx context.Context) error {
 // caller holds the right to read.
 func (c *completionQueue) drive(ctx context.Context, q *queuePair) error {
 	c.watch(ctx)
+	q.rx.attend()
 	c.driving.Store(q)
 	for looked := false; ; {
 		ready, err := c.Arm()
@@ -127,19 +128,34 @@ func (c *completionQueue) Close() error {
 	return err
 }
 
-// ReqNotify implements verbs.Notifier. The receiving goroutine calls f. The consumer rests
-// meanwhile, so an empty send queue gives up its storage.
+// ReqNotify implements verbs.Notifier. The receiving goroutine calls f.
 func (c *completionQueue) ReqNotify(f func()) bool {
 	if !c.CQ.ReqNotify(f) {
 		return false
 	}
+	if q := c.driver.Load(); q != nil {
+		q.Lock()
+		defer q.Unlock()
+		q.backgroundLocked()
+	}
+	return true
+}
+
+// resting reports whether q's consumer has requested a notification in place of waiting.
+func (c *completionQueue) resting(q *queuePair) bool {
+	c.Lock()
+	defer c.Unlock()
+	return c.RequestedLocked() && c.driver.Load() == q
+}
+
+// Shrink implements verbs.Notifier. An empty send queue gives up its storage.
+func (c *completionQueue) Shrink() {
+	c.CQ.Shrink()
 	c.Lock()
 	c.done = nil // no goroutine is in Wait
 	c.forgetLocked()
 	c.Unlock()
 	if q := c.driver.Load(); q != nil {
 		q.rest()
-		q.background()
 	}
-	return true
 }

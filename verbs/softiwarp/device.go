@@ -23,7 +23,8 @@ type device struct {
 	provider *Provider
 	stags    stagTable
 	buffers  buffers
-	watch    lease.Watch // restarts receiving for queue pairs whose reader is away
+	watch    lease.Watch // releases the right to read of queue pairs whose reader is away
+	inputs   inputs
 }
 
 var (

@@ -54,6 +54,7 @@ func (p *Provider) Close() error {
 		return err
 	}
 	p.dev.watch.Close()
+	p.dev.inputs.close()
 	p.lingers.close()
 	p.dev.buffers.close()
 	return nil

@@ -25,6 +25,7 @@ type queuePair struct {
 	closed   atomic.Bool
 	dying    atomic.Bool   // the queue pair has failed; the reader may not have noticed yet
 	answered atomic.Bool   // the peer has sent an FPDU
+	input    atomic.Bool   // there was input since the last request for a notice
 	sinkBase uint32        // the sink STag of a Read is sinkBase plus its MSN
 	done     chan struct{} // closed when finished is true
 	winMu    sync.Mutex

@@ -10,9 +10,10 @@ import (
 // Reading: one goroutine at a time has the right to read a connection. It is the consumer
 // that waits for completions (cq.go), or the receiving goroutine while no consumer waits.
 // A consumer that has received completions keeps the right while it is away, because it
-// usually waits again soon. If it does not, the device's watch starts the receiving
-// goroutine, so that the peer's Reads and Terminates are answered. When the receiving
-// goroutine wakes up a consumer, it leaves the right to that consumer and ends.
+// usually waits again soon. If it does not, the device's watch releases the right. Then the
+// next input starts the receiving goroutine, so that the peer's Reads and Terminates are
+// answered. When the receiving goroutine wakes up a consumer, it leaves the right to that
+// consumer and ends.
 
 var _ lease.Holder = (*queuePair)(nil)
 
@@ -20,13 +21,67 @@ var _ lease.Holder = (*queuePair)(nil)
 func (q *queuePair) Lease() *lease.Lease { return &q.reading }
 
 // Expired implements lease.Holder.
-func (q *queuePair) Expired() { go q.receive() }
+func (q *queuePair) Expired() { q.unattend() }
 
-// receive is the body of the receiving goroutine.
+// unattend releases the right to read. The next input, or the connection's end, starts the
+// receiving goroutine, unless a consumer waits before that. The caller holds the right.
+func (q *queuePair) unattend() {
+	q.rx.park()
+	if !q.rx.watch() {
+		go q.receive()
+		return
+	}
+	q.reading.Release()
+	// Input, or the end, may have come while the caller held the right.
+	if (q.input.Load() || q.dying.Load()) && q.reading.Take() {
+		go q.receive()
+	}
+}
+
+// readable is called when there is input for an unattended queue pair.
+func (q *queuePair) readable() {
+	q.input.Store(true)
+	if q.reading.Take() {
+		go q.receive()
+	}
+}
+
+// watch requests that readable is called at the next input. It returns false if the system
+// refuses that.
+func (r *receiver) watch() bool {
+	if !r.watched {
+		r.q.input.Store(false)
+		r.watched = true
+		if err := r.q.raw.Control(r.request); err != nil {
+			r.watched = false
+		}
+	}
+	return r.watched
+}
+
+// attend begins to read. It ends the watching.
+func (r *receiver) attend() {
+	if r.watched {
+		r.watched = false
+		if !r.q.input.Load() {
+			_ = r.q.raw.Control(r.withdraw)
+		}
+	}
+}
+
+// receive is the body of the receiving goroutine. It ends when there is nothing to read and
+// the consumer rests.
 func (q *queuePair) receive() {
 	r := &q.rx
+	r.attend()
 	for {
+		r.look = q.recvCQ.resting(q)
 		in := r.fill()
+		r.look = false
+		if in == inputNone {
+			q.unattend()
+			return
+		}
 		if in == inputEnd || in == inputMore && !r.consume() {
 			break
 		}
@@ -56,10 +111,15 @@ func (q *queuePair) away() {
 	}
 }
 
-// background starts the receiving goroutine if no goroutine is reading.
-func (q *queuePair) background() {
-	if q.reading.Take() {
-		go q.receive()
+// backgroundLocked makes input start the receiving goroutine, because no consumer waits. If
+// that goroutine is there, it looks whether the consumer rests.
+func (q *queuePair) backgroundLocked() {
+	switch {
+	case !q.rxActive:
+	case q.reading.Take():
+		q.unattend()
+	default:
+		q.interrupt()
 	}
 }
 
@@ -75,6 +135,7 @@ func (q *queuePair) stopReading() {
 func (q *queuePair) stopReadingLocked() {
 	r := &q.rx
 	r.release()
+	q.dev.inputs.forget(q)
 	if r.start != nil {
 		r.start.put()
 		r.start = nil

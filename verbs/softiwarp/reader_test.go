@@ -17,7 +17,7 @@ import (
 func away(a, b *side) *queuePair {
 	b.p.dev.watch.Close()
 	q := b.qp.(*queuePair)
-	for !q.reading.Away() { // the message may be there before it waits
+	for first := true; first || !q.reading.Away(); first = false { // the message may be there before it waits
 		b.recv(verbs.RecvWR{})
 		a.send(verbs.SendWR{Flags: verbs.SendSignaled})
 		a.succeed(1)

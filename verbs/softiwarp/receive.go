@@ -27,6 +27,9 @@ type receiver struct {
 	start    *buffer // while waiting: the start of an FPDU, or nil
 	from, to int     // the unconsumed bytes of buf or start
 	read     func(fd uintptr) bool
+	watched  bool // input calls queuePair.readable
+	request  func(fd uintptr)
+	withdraw func(fd uintptr)
 	look     bool // do not wait for input
 	n        int
 	err      error
@@ -79,6 +82,8 @@ type ending struct {
 func (r *receiver) init(q *queuePair) {
 	r.q = q
 	r.read = r.tryRead
+	r.request = func(fd uintptr) { r.watched = q.dev.inputs.request(q, int(fd)) }
+	r.withdraw = func(fd uintptr) { q.dev.inputs.withdraw(int(fd)) }
 }
 
 func (r *receiver) begin(l link) {

@@ -53,7 +53,7 @@ func (q *queuePair) establish(l link) bool {
 		q.awaitPeerLocked()
 	}
 	q.rxActive = true
-	go q.receive()
+	q.unattend()
 	return true
 }
 
@@ -153,7 +153,7 @@ func (q *queuePair) Disconnect() error {
 		q.fail(verbs.ErrDisconnected, nil)
 	})
 	q.drainedLocked()
-	q.background() // the consumer may not wait any more
+	q.backgroundLocked() // the consumer may not wait any more
 	return nil
 }
 

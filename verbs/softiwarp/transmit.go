@@ -162,6 +162,9 @@ func (q *queuePair) sendFailedLocked(err error) {
 		// to find it.
 		q.readTill = time.Now().Add(lingerTimeout)
 		q.interrupt()
+		if q.reading.Take() {
+			go q.receive()
+		}
 	case !isTimeout(err):
 		q.txErr = err
 	default:

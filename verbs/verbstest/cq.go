@@ -37,7 +37,7 @@ func testCQWait(e *env) {
 }
 
 // A CQ notifies once for each request, for a later completion. If there is a completion
-// already, it reports that at once.
+// already, it reports that at once. A wait drops the request.
 func testCQNotify(e *env) {
 	p := e.pair(Options{})
 	cq, ok := p.B.RecvCQ.(verbs.Notifier)
@@ -48,11 +48,20 @@ func testCQNotify(e *env) {
 	request := func() bool { return cq.ReqNotify(func() { notified <- struct{}{} }) }
 	ctx, cancel := context.WithTimeout(e.Context(), Patience)
 	defer cancel()
-	for i := range uint64(100) {
+	ended, end := context.WithCancel(e.Context())
+	end()
+	for i := range uint64(200) {
 		p.B.Receive(2*i, 0, 8)
 		p.B.Receive(2*i+1, 8, 8)
+		cq.Shrink()
 		if !request() {
 			e.Fatal("a completion before there is one")
+		}
+		if i%2 == 1 {
+			if err := p.B.RecvCQ.Wait(ended); !errors.Is(err, context.Canceled) {
+				e.Fatalf("wait: %v", err)
+			}
+			notified <- struct{}{}
 		}
 		p.A.Post(Send(i, p.A.SGE(0, 8)), Send(i, p.A.SGE(0, 8)))
 		select {

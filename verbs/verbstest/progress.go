@@ -186,7 +186,7 @@ func (c *whimsical) run(ctx context.Context, count uint64, size int) error {
 func (c *whimsical) wait(ctx context.Context) error {
 	short, cancel := context.WithCancel(ctx)
 	defer cancel()
-	switch c.rand.IntN(5) {
+	switch c.rand.IntN(6) {
 	case 0:
 		cancel()
 		_ = c.RecvCQ.Wait(short)
@@ -203,6 +203,11 @@ func (c *whimsical) wait(ctx context.Context) error {
 			}
 		}
 	case 3: // polls without waiting
+	case 4:
+		if n, ok := c.RecvCQ.(verbs.Notifier); ok {
+			n.ReqNotify(func() {})
+		}
+		return c.RecvCQ.Wait(ctx)
 	default:
 		return c.RecvCQ.Wait(ctx)
 	}
