@@ -30,6 +30,7 @@ var rooms = []struct {
 	{"verbs/tcpaddr", 0},
 	{"verbs/lease", 0},
 	{"verbs/bulk", 0},
+	{"verbs/notices", 0},
 	{"verbs/peers", 1},
 	{"verbs/rdmacm", 1},
 	{"verbs/driver", 2},
