@@ -32,25 +32,29 @@ type handler struct {
 	lost     atomic.Uint64 // calls whose connection ended before they were served
 }
 
+var _ oncrpc.Watcher = (*handler)(nil)
+
 // ServeRPC implements oncrpc.Handler.
 func (h *handler) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	h.inFlight.Add(1)
-	defer h.inFlight.Add(-1)
-	ended, took, err := h.serve(ctx, h.next, call, reply)
+	reply.Watch(h)
+	return h.next.ServeRPC(ctx, call, reply)
+}
+
+// Served implements oncrpc.Watcher.
+func (h *handler) Served(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply, began, ended time.Time, err error) {
+	took := max(ended.Sub(began), 0)
+	h.served(call, reply, took, err)
 	h.place.Touch(ended)
 	h.spent.Add(int64(took))
 	if ctx.Err() != nil {
 		h.lost.Add(1)
 	}
-	return err
+	h.inFlight.Add(-1)
 }
 
-// serve lets next answer a call. It returns the time when that ended, and how long it took.
-func (m *measured) serve(ctx context.Context, next oncrpc.Handler, call *oncrpc.Call, reply *oncrpc.Reply) (ended time.Time, took time.Duration, err error) {
-	start := time.Now()
-	err = next.ServeRPC(ctx, call, reply)
-	ended = time.Now()
-	took = max(ended.Sub(start), 0)
+// served counts a call that took a time in the service.
+func (m *measured) served(call *oncrpc.Call, reply *oncrpc.Reply, took time.Duration, err error) {
 	m.time.Record(uint64(took))
 	n := len(call.Args.Stream)
 	for i := range call.Args.Items {
@@ -59,14 +63,13 @@ func (m *measured) serve(ctx context.Context, next oncrpc.Handler, call *oncrpc.
 	m.callSize.Record(uint64(n))
 	if err != nil {
 		m.failed.Add(1)
-		return ended, took, err
+		return
 	}
 	n = len(reply.Stream)
 	for i := range reply.Items {
 		n += reply.Items[i].Len
 	}
 	m.replySize.Record(uint64(n))
-	return ended, took, nil
 }
 
 // queued counts how long a call waited before its service started.

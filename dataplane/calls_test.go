@@ -26,20 +26,27 @@ func anyPlace(t *testing.T) *connlimit.Place {
 	return place
 }
 
+// noBuffer is a result without memory.
+type noBuffer struct{}
+
+func (noBuffer) Bytes() []byte { return nil }
+func (noBuffer) Release()      {}
+
 func TestCallsAreMeasured(t *testing.T) {
 	fail := errors.New("no")
 	var err error
-	m := &handler{measured: new(measured), place: anyPlace(t), next: handlerFunc(func(_ context.Context, _ *oncrpc.Call, r *oncrpc.Reply) error {
+	m := &handler{measured: new(measured), place: anyPlace(t), next: handlerFunc(func(_ context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
 		r.Stream = append(r.Stream, 1, 2, 3, 4)
-		r.Items = append(r.Items, oncrpc.ReplyItem{Len: 30})
+		r.Items = append(r.Items, oncrpc.ReplyItem{Len: 30, Buf: noBuffer{}})
+		c.Args.Claim()
 		return err
 	})}
 	call := &oncrpc.Call{Args: oncrpc.Payload{Stream: make([]byte, 12), Items: []oncrpc.Item{{Data: make([]byte, 20)}}}}
-	if err := m.ServeRPC(t.Context(), call, &oncrpc.Reply{Stream: make([]byte, 24)}); err != nil {
+	if err := oncrpc.Serve(t.Context(), m, call, new(oncrpc.Reply)); err != nil {
 		t.Fatal(err)
 	}
 	err = fail
-	if got := m.ServeRPC(t.Context(), call, new(oncrpc.Reply)); !errors.Is(got, fail) {
+	if got := oncrpc.Serve(t.Context(), m, call, new(oncrpc.Reply)); !errors.Is(got, fail) {
 		t.Errorf("error %v is not the handler's", got)
 	}
 	l := &Listener{endpoint: endpoint{calls: m.measured}}
@@ -58,7 +65,7 @@ func TestMeasuringAllocatesNothing(t *testing.T) {
 	call, reply := new(oncrpc.Call), new(oncrpc.Reply)
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(1000, func() {
-		if err := h.ServeRPC(ctx, call, reply); err != nil {
+		if err := oncrpc.Serve(ctx, h, call, reply); err != nil {
 			t.Error(err)
 		}
 	}); n != 0 {

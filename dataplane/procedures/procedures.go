@@ -73,16 +73,19 @@ type counted struct {
 
 // ServeRPC implements oncrpc.Handler.
 func (c counted) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
-	counts := c.table.of(call)
-	start := time.Now()
-	err := c.next.ServeRPC(ctx, call, reply)
-	counts.time.Record(uint64(max(time.Since(start), 0)))
+	reply.Watch(c.table)
+	return c.next.ServeRPC(ctx, call, reply)
+}
+
+// Served implements oncrpc.Watcher.
+func (t *Table) Served(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply, began, ended time.Time, err error) {
+	counts := t.of(call)
+	counts.time.Record(uint64(max(ended.Sub(began), 0)))
 	if ctx.Err() == nil { // otherwise nobody gets an answer
 		if class := classOf(call, reply, err); class != success {
 			counts.errors[class].Add(1)
 		}
 	}
-	return err
 }
 
 // opener counts the calls of a service that keeps state for each connection.

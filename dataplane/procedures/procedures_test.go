@@ -165,7 +165,6 @@ func BenchmarkCount(b *testing.B) {
 	h := New().Count(&server{results: true})
 	c, reply := read, oncrpc.Reply{Stream: make([]byte, 0, 64)}
 	for b.Loop() {
-		reply.Stream = oncrpc.AppendAcceptedReply(reply.Stream[:0], 1)
-		_ = h.ServeRPC(b.Context(), &c, &reply)
+		_ = oncrpc.Serve(b.Context(), h, &c, &reply)
 	}
 }

@@ -44,7 +44,8 @@ func (it *Item) Len() int {
 	return n
 }
 
-// Call is a received call. All memory that it refers to is valid until the handler returns.
+// Call is a received call. All memory that it refers to is valid until the handler returns,
+// or until it answers later.
 type Call struct {
 	XID, Program, Version, Procedure uint32
 	Cred, Verf                       Auth
@@ -53,11 +54,23 @@ type Call struct {
 	// Peer is the caller's address.
 	Peer netip.AddrPort
 	// Turn is the call's turn among the calls of all connections. It is nil where there are
-	// no turns.
+	// no turns. Only the goroutine in ServeRPC may use it.
 	Turn Turn
+	// Later lets the handler answer after it has returned. It is nil where the transport does
+	// not support that.
+	Later Later
 	// Arrival, if not nil, is the arrival of the data of Args.Items. Before that, only the
 	// lengths of items are known. Only handlers whose connection asks for it get such calls.
 	Arrival Arrival
+}
+
+// Later answers a call after ServeRPC has returned ErrLater, or shortly before it does.
+type Later interface {
+	// Answer ends the call and sends the reply, as if ServeRPC had returned err. Exactly one
+	// goroutine calls it, once, and uses the call and the reply no more. It does not wait for
+	// the peer to take the reply. It may wait until the items of a call with an Arrival have
+	// arrived.
+	Answer(err error)
 }
 
 // Arrival is the arrival of the items of a call, in order. One goroutine at a time may use
@@ -89,8 +102,8 @@ type Auth struct {
 // Handler serves calls. ServeRPC runs in its own goroutine, and concurrently for as many
 // calls as the connection has granted credits. It appends the results to reply.Stream,
 // which already holds the success header. An error is sent instead: *AcceptError with its
-// accept_stat, *DeniedError with its reject status, any other error as SYSTEM_ERR. ctx ends
-// with the connection.
+// accept_stat, *DeniedError with its reject status, any other error as SYSTEM_ERR. With
+// ErrLater nothing is sent before Call.Later answers. ctx ends with the connection.
 type Handler interface {
 	ServeRPC(ctx context.Context, call *Call, reply *Reply) error
 }
@@ -132,6 +145,8 @@ type Reply struct {
 	Ahead Ahead
 	// Upstream is the time that the handler waited for another server. Serve resets it.
 	Upstream time.Duration
+
+	watches []watch
 }
 
 // Ahead sends data of a reply before the reply is complete.
