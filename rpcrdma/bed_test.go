@@ -84,6 +84,7 @@ type bedConfig struct {
 	tap      *rpcrdma.Tap // of all of them
 	slow     rpcrdma.SlowCalls
 	early    bool // the handler takes calls whose items arrive
+	later    bool // the handler answers later
 	unjudged bool // no referee, whose memory would count as the connections'
 }
 
@@ -137,7 +138,7 @@ func (b *bed) accept(cfg bedConfig) {
 			return
 		}
 		s := b.settings
-		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap, Slow: cfg.slow, Early: cfg.early})
+		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap, Slow: cfg.slow, Early: cfg.early, Later: cfg.later})
 		if err != nil {
 			b.t.Errorf("accept: %v", err)
 			continue

@@ -46,6 +46,10 @@ type ConnConfig struct {
 	// Early means that Handler takes calls whose items have not arrived yet. It must then
 	// heed oncrpc.Call.Arrival.
 	Early bool
+	// Later means that Handler answers its calls later (oncrpc.Call.Later) and does not wait.
+	// Then the goroutine that polls the connection serves them, whatever else is in progress.
+	// When the context of its calls ends, Handler must answer those that it has not answered.
+	Later bool
 	// Slow finds the calls that take long, and where their time goes.
 	Slow SlowCalls
 	// Logger gets a line with the peer and the reason for each message of the peer that is
@@ -129,6 +133,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		PeerInvalidates: peer.RemoteInvalidation && s.RemoteInvalidationAccept,
 		Queued:          cfg.Queued,
 		Early:           cfg.Early,
+		Later:           cfg.Later,
 		Slow:            cfg.Slow,
 		Logger:          cfg.Logger,
 		Tap:             cfg.Tap,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/lease"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -24,13 +25,17 @@ type crowd struct {
 	conn  *rpcrdma.Conn
 	let   chan struct{}                      // lets the first call go
 	serve func(ctx context.Context, c *call) // serves the others
+	later func(c *call) bool                 // if set, says which of these it answers later, after serve
 	led   atomic.Int32                       // of the others, calls served by the leader
 
 	mu    sync.Mutex
 	posts []int // requests of each post of the server
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newCrowd(t *testing.T) *crowd { return newCrowdOf(t, false) }
+
+// newCrowdOf is newCrowd for a service that may answer later.
+func newCrowdOf(t *testing.T, later bool) *crowd {
 	k := &crowd{t: t, let: make(chan struct{})}
 	p := posting(loopback.New(loopback.Config{}), true, func(wrs []verbs.SendWR, post func()) {
 		k.mu.Lock()
@@ -38,7 +43,7 @@ func newCrowd(t *testing.T) *crowd {
 		k.mu.Unlock()
 		post()
 	})
-	k.bed = newBed(t, p, bedConfig{timeout: time.Hour, handler: handlerFunc(func(ctx context.Context, c *call, _ *reply) error {
+	k.bed = newBed(t, p, bedConfig{timeout: time.Hour, later: later, handler: handlerFunc(func(ctx context.Context, c *call, _ *reply) error {
 		switch {
 		case c.Procedure == procHold:
 			<-k.let
@@ -47,6 +52,9 @@ func newCrowd(t *testing.T) *crowd {
 				k.led.Add(1)
 			}
 			k.serve(ctx, c)
+			if k.later != nil && k.later(c) {
+				return oncrpc.ErrLater
+			}
 		}
 		return nil
 	})})

@@ -14,7 +14,8 @@ import (
 // goroutine that polls a connection, its leader, serves a call itself when that call is the
 // only work on the connection and recent calls were short. It also serves calls that came
 // together, if these are so short that giving them to workers costs as much, and posts
-// their replies by one call. A leader that takes longer loses the lead: the host's watch
+// their replies by one call. Calls of a service that answers later (ResponderConfig.Later)
+// wait for nothing here, so it serves these whatever else is in progress. A leader that takes longer loses the lead: the host's watch
 // starts another goroutine that continues to poll, and takes over what the leader had left
 // to do. So a service may wait for anything, even for completions of its own connection.
 const (
@@ -39,7 +40,8 @@ type lead struct {
 
 	polling bool     // drainCQ handles completions; under link.mu
 	handed  []*call  // calls delivered while polling
-	served  int      // of these, calls whose replies are not sent yet; the next is being served
+	served  int      // how many of these were served; the next is being served
+	replies int      // of the served ones, calls whose replies are not sent yet: the first of handed
 	then    []func() // what to do once these replies are on their way
 	// answered means that a call of ours ended since the last check by drainCQ; under link.mu.
 	answered bool
@@ -70,7 +72,7 @@ func (l *link) mayServe() int {
 	case d.rest > 0:
 		d.rest -= min(d.rest, n)
 		return 0
-	case n == 0 || l.dead || l.ending || !l.sq.idle() || !l.role.alone(n):
+	case n == 0 || l.dead || l.ending || !l.later && !l.sq.idle() || !l.role.alone(n):
 		return 0
 	case n > 1 && !l.host.workers.calm():
 		return 0
@@ -101,23 +103,24 @@ func (l *link) serve(c *call) bool {
 	began := l.now
 	turn := d.Leave()
 	l.host.watch.Add((*leader)(l))
-	c.serve()
+	answered := c.serve()
 	if !d.Return(turn) {
-		c.finish()
+		if answered {
+			c.finish()
+		}
 		return false
 	}
 	took := time.Since(began)
+	if !answered {
+		d.judge(took <= brisk)
+		return true
+	}
 	// The reply is not sent yet, so completions that are here now did not wait for it.
 	if took > bearable {
 		_ = l.cq.Wait(noWait) // nobody may have read the connection
 	}
 	d.seen = l.cq.Poll(l.wc)
-	switch {
-	case took > brisk, took > bearable && slices.ContainsFunc(l.wc[:d.seen], isReceive):
-		d.tire()
-	default:
-		d.penalty = 0
-	}
+	d.judge(took <= bearable || took <= brisk && !slices.ContainsFunc(l.wc[:d.seen], isReceive))
 	c.finish()
 	return true
 }
@@ -128,26 +131,37 @@ func (l *link) serve(c *call) bool {
 func (l *link) serveTogether() bool {
 	d := &l.lead
 	began, took := time.Now(), time.Duration(0)
-	for d.served < len(d.handed) && took < together {
+	for d.served < len(d.handed) && took < d.patience() {
 		c := d.handed[d.served]
 		turn := d.Leave()
 		l.host.watch.Add((*leader)(l))
 		c.left = turn
-		c.serve()
+		answered := c.serve()
 		if !d.Return(turn) {
-			c.finish()
+			if answered {
+				c.finish()
+			}
 			return false
 		}
 		d.served++
+		if answered {
+			d.handed[d.replies] = c
+			d.replies++
+		}
 		took = time.Since(began)
 	}
-	if took > quick*time.Duration(d.served) {
-		d.tire()
-	} else {
-		d.penalty = 0
-	}
+	d.judge(took <= quick*time.Duration(d.served) || d.replies == 0 && took <= brisk)
 	l.clearHanded(d.served)
 	return true
+}
+
+// patience returns how long the leader may serve calls that came together. Without a reply
+// that waits, it is as long as a call may take.
+func (d *lead) patience() time.Duration {
+	if d.replies == 0 {
+		return brisk
+	}
+	return together
 }
 
 // clearHanded gives the handed calls from the first on to workers. Then it sends the
@@ -157,11 +171,11 @@ func (l *link) clearHanded(first int) {
 	for _, c := range d.handed[first:] {
 		l.host.workers.serve(&l.flow, c)
 	}
-	if d.served > 0 {
-		l.answerTogether(d.handed[:d.served])
+	if d.replies > 0 {
+		l.answerTogether(d.handed[:d.replies])
 	}
 	clear(d.handed)
-	d.handed, d.served = d.handed[:0], 0
+	d.handed, d.served, d.replies = d.handed[:0], 0, 0
 }
 
 // answerTogether sends the replies of calls by one post.
@@ -198,6 +212,15 @@ var noWait = func() context.Context {
 }()
 
 func isReceive(wc verbs.WC) bool { return wc.Op == verbs.WCRecv }
+
+// judge decides who serves the next calls: again the leader if the last ones were short.
+func (d *lead) judge(short bool) {
+	if short {
+		d.penalty = 0
+	} else {
+		d.tire()
+	}
+}
 
 // tire makes the next calls go to workers, for longer each time.
 func (d *lead) tire() {

@@ -62,10 +62,11 @@ type link struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 	done   chan struct{}  // closed when everything is freed
-	busy   sync.WaitGroup // workers and waiters with a call of this link
+	busy   sync.WaitGroup // calls that are served or answered later, and waiters
 	log    *slog.Logger   // for refused or dropped messages; nil logs nothing
 	tap    *Tap
 	slow   slow.Calls // of a responder
+	later  bool       // a responder's service answers later and does not wait
 	lead   lead
 	idling idling
 	shares linkShares

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"sync/atomic"
@@ -39,6 +40,9 @@ type ResponderConfig struct {
 	Queued func(time.Duration)
 	// Early means that the Handler takes calls whose items have not arrived yet.
 	Early bool
+	// Later means that the Handler does not wait: it answers its calls later, so that the
+	// goroutine that polls may serve them whatever else is in progress.
+	Later bool
 	// Slow finds calls that take long.
 	Slow slow.Calls
 	// Logger gets a line for each refused or dropped message. nil logs nothing.
@@ -89,6 +93,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		return nil, err
 	}
 	r := &Responder{side: side{link: l}, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued, ahead: cfg.Early}
+	l.later = cfg.Later
 	r.own, l.role, l.log, l.slow, l.down, l.gone = r, r, cfg.Logger, cfg.Slow, cfg.Down, cfg.Gone
 	if cfg.Tap != nil {
 		l.tap = cfg.Tap
@@ -319,20 +324,21 @@ func (r *Responder) deliver(c *call) {
 		c.follow(r.first)
 	}
 	c.times.Note(slow.Delivered, r.now)
-	c.call.RPC.Peer, c.call.RPC.Turn, c.call.RPC.Arrival, c.place, c.left = r.peer, c, nil, nil, 0
+	rpc := &c.call.RPC
+	rpc.Peer, rpc.Turn, rpc.Later, rpc.Arrival, c.place, c.left = r.peer, c, c, nil, nil, 0
 	if c.fetch.left == 0 {
 		c.early = false
 	}
 	if c.early {
-		c.call.RPC.Arrival = &c.arrival
+		rpc.Arrival = &c.arrival
 	}
 	r.busy.Add(1)
 	r.hand(c)
 }
 
-// alone implements role.
+// alone implements role. A service that answers later keeps nothing waiting.
 func (r *Responder) alone(n int) bool {
-	return (n > 1 || r.core.Busy() == 1) && r.caller.busy == 0 && !r.draining
+	return !r.draining && (r.later || (n > 1 || r.core.Busy() == 1) && r.caller.busy == 0)
 }
 
 // call is the transport's state of a call in progress.
@@ -375,6 +381,8 @@ func (s source) follows(e verbs.SGE) bool {
 
 // turn implements turnTask.
 func (c *call) turn(t *turn) { c.place = t }
+
+var _ oncrpc.Later = (*call)(nil)
 
 // Waits implements oncrpc.Turn: other calls may run meanwhile.
 func (c *call) Waits() {
@@ -434,13 +442,16 @@ func (c *call) unfetched(error) {
 	c.r.carryOut()
 }
 
-// run serves the call and sends its reply.
+// run serves the call and sends its reply, unless the reply comes later.
 func (c *call) run() {
-	c.serve()
-	c.finish()
+	if c.serve() {
+		c.finish()
+	}
 }
 
-func (c *call) serve() {
+// serve runs the service. If it returns false, the service answers by Answer, perhaps has
+// done so already, and the caller must not use c.
+func (c *call) serve() (answered bool) {
 	r := c.r
 	r.started(c)
 	c.times.Pass(slow.Started)
@@ -448,13 +459,26 @@ func (c *call) serve() {
 	c.reply.Stream = c.buf.Bytes()[c.head:c.head]
 	if d := c.call.Denied; d != nil {
 		c.reply.Stream = oncrpc.AppendDenied(c.reply.Stream, c.call.XID, d)
-	} else {
-		_ = oncrpc.Serve(r.ctx, r.handlerFor(c.call.RPC.Program), &c.call.RPC, &c.reply)
+	} else if errors.Is(oncrpc.Serve(r.ctx, r.handlerFor(c.call.RPC.Program), &c.call.RPC, &c.reply), oncrpc.ErrLater) {
+		return false
 	}
+	c.served()
+	return true
+}
+
+// served is called when the service has answered.
+func (c *call) served() {
 	if c.early {
-		c.arrival.whole(r.ctx) // the RDMA Reads still fill the memory of the call
+		c.arrival.whole(c.r.ctx) // the RDMA Reads still fill the memory of the call
 	}
 	c.times.Pass(slow.Served)
+}
+
+// Answer implements oncrpc.Later.
+func (c *call) Answer(err error) {
+	_ = oncrpc.Answer(c.r.ctx, &c.call.RPC, &c.reply, err)
+	c.served()
+	c.finish()
 }
 
 // finish sends the reply of a call that was served.
