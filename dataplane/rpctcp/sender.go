@@ -15,7 +15,8 @@ type Outgoing interface {
 	Sent(err error)
 }
 
-// Arriving is a record whose bytes are not all there when it is given to a Sender.
+// Arriving is a record whose bytes are not all there when it is given to a Sender. Only the
+// goroutine that sends it, or one of its own, waits for them.
 type Arriving interface {
 	Outgoing
 	// Arrived waits until more than sent bytes of the record are there, and returns how
@@ -44,6 +45,7 @@ type Sender struct {
 
 	// Only for the goroutine that writes.
 	batch []Outgoing
+	done  int // records of batch that are written
 	vec   net.Buffers
 	whole net.Buffers // a record that arrives
 	to    bulkWriter
@@ -79,50 +81,63 @@ func (s *Sender) Send(o Outgoing) {
 	}
 	s.writing = true
 	s.mu.Unlock()
-	for s.takeBatch() {
-		s.writeBatch()
+	s.writeAll(o)
+}
+
+// writeAll writes until nothing is left. Of records that arrive it writes only own. If there
+// is another one, a new goroutine continues, because the arrival may depend on this one.
+func (s *Sender) writeAll(own Outgoing) {
+	for s.done < len(s.batch) || s.takeBatch() {
+		if next := s.batch[s.done]; next == own || whole(next) {
+			s.writeNext()
+		} else {
+			go s.writeAll(next)
+			return
+		}
 	}
+}
+
+// whole reports whether a record is all there.
+func whole(o Outgoing) bool {
+	a, ok := o.(Arriving)
+	return !ok || a.Whole()
 }
 
 // takeBatch moves the queue to the batch. It returns false if there is nothing to write.
 func (s *Sender) takeBatch() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.batch, s.queue = s.queue, s.batch[:0]
+	s.batch, s.queue, s.done = s.queue, s.batch[:0], 0
 	if s.writing = len(s.batch) > 0; !s.writing {
 		s.pace.end()
 	}
 	return s.writing
 }
 
-// writeBatch writes the batch in steps of batchBytes.
-func (s *Sender) writeBatch() {
-	for start := 0; start < len(s.batch); {
-		s.vec = s.vec[:0]
-		if a, ok := s.batch[start].(Arriving); ok && !a.Whole() {
-			a.Sent(s.writeArriving(a))
-			s.batch[start] = nil
-			start++
-			continue
+// writeNext writes the next record, and others with it: about batchBytes.
+func (s *Sender) writeNext() {
+	s.vec = s.vec[:0]
+	if next := s.batch[s.done]; !whole(next) {
+		s.sent(s.done+1, s.writeArriving(next.(Arriving)))
+		return
+	}
+	end, size := s.done, 0
+	for end < len(s.batch) && size < batchBytes && whole(s.batch[end]) {
+		at := len(s.vec)
+		s.vec = s.batch[end].AppendTo(s.vec)
+		for _, piece := range s.vec[at:] {
+			size += len(piece)
 		}
-		end, size := start, 0
-		for end < len(s.batch) && size < batchBytes {
-			if a, ok := s.batch[end].(Arriving); ok && !a.Whole() {
-				break
-			}
-			at := len(s.vec)
-			s.vec = s.batch[end].AppendTo(s.vec)
-			for _, piece := range s.vec[at:] {
-				size += len(piece)
-			}
-			end++
-		}
-		err := s.write()
-		for i := start; i < end; i++ {
-			s.batch[i].Sent(err)
-			s.batch[i] = nil
-		}
-		start = end
+		end++
+	}
+	s.sent(end, s.write())
+}
+
+// sent ends the records of the batch up to one.
+func (s *Sender) sent(end int, err error) {
+	for ; s.done < end; s.done++ {
+		s.batch[s.done].Sent(err)
+		s.batch[s.done] = nil
 	}
 }
 

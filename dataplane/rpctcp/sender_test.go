@@ -172,18 +172,23 @@ func (c *writeConn) written(n int) string {
 }
 
 // TestSenderArriving: a record that arrives is written as far as it is there. Other records
-// come before it or after it.
+// come before it or after it. The goroutine that sends another one does not wait for it.
 func TestSenderArriving(t *testing.T) {
 	conn := newWriteConn()
 	s := Sender{nc: conn, failed: func(err error) { t.Error(err) }}
 	first, before, after := newLetter([]byte("0")), newLetter([]byte("x")), newLetter([]byte("y"))
 	p := &parcel{letter: *newLetter([]byte("he")), second: []byte("llo"), there: make(chan int)}
-	go s.Send(first)
+	returned := make(chan struct{})
+	go func() {
+		s.Send(first)
+		close(returned)
+	}()
 	<-conn.begun
 	for _, o := range []Outgoing{before, p, after} {
 		s.Send(o)
 	}
 	close(conn.hold)
+	<-returned
 	for _, step := range []struct {
 		there int
 		want  string
