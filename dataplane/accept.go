@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/verbs"
@@ -95,7 +96,7 @@ func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
 		return err
 	}
 	c.tell(req)
-	log := c.logger()
+	log, traits := c.logger(), perconn.TraitsOf(c.session)
 	c.evicting.Wait() // the evicted connections still hold the memory
 	if _, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler: &c.handler,
@@ -107,7 +108,8 @@ func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
 		},
 		Settings: c.atConnect,
 		Queued:   l.calls.queued,
-		Early:    c.early(),
+		Early:    traits.Early,
+		Later:    traits.Later,
 		Slow:     c.slowCalls(c.peer, log),
 		Logger:   log,
 		Tap:      c.traced(req),

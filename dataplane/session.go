@@ -25,12 +25,6 @@ func (c *conn) openSession(ctx context.Context) error {
 	return nil
 }
 
-// early reports whether the service takes calls whose items have not arrived yet.
-func (c *conn) early() bool {
-	e, ok := c.session.(perconn.Early)
-	return ok && e.Early()
-}
-
 func (c *conn) closeSession() {
 	if c.session != nil {
 		c.session.Close()

@@ -219,7 +219,7 @@ func TestCallArrives(t *testing.T) {
 	a := &arrival{make(chan int)}
 	call.Arrival = a
 	done := make(chan error, 1)
-	go func() { done <- s.ServeRPC(t.Context(), call, &oncrpc.Reply{Mem: new(memory)}) }()
+	go func() { done <- serve(t.Context(), s, call, &oncrpc.Reply{Mem: new(memory)}) }()
 	for _, step := range []struct{ there, written int }{
 		{1, head + 1}, {1000, head + 1000}, {1001, next}, {1500, next + 499}, {3001, len(want)},
 	} {
@@ -244,7 +244,7 @@ func TestCallStopsArriving(t *testing.T) {
 	a := &arrival{make(chan int)}
 	call := &oncrpc.Call{XID: 1, Program: nfsProgram, Version: 4, Procedure: 1, Args: twoWrites(random(1000), random(1000)), Arrival: a}
 	done := make(chan error, 1)
-	go func() { done <- s.ServeRPC(ctx, call, &oncrpc.Reply{Mem: new(memory)}) }()
+	go func() { done <- serve(ctx, s, call, &oncrpc.Reply{Mem: new(memory)}) }()
 	a.there <- 10
 	up.wait(10)
 	cancel()

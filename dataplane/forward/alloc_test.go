@@ -52,12 +52,12 @@ func TestNoAllocation(t *testing.T) {
 				}
 			}
 			reply := &oncrpc.Reply{Stream: make([]byte, 0, 4096), Mem: &oneBuffer{make(plain, size)}}
-			xid := uint32(0)
+			xid, w := uint32(0), newWaiter(s)
 			run := func() {
 				xid++
 				c.call.XID = xid
 				reply.Release()
-				if err := s.ServeRPC(context.Background(), &c.call, reply); err != nil || len(reply.Items) != c.items {
+				if err := w.serve(context.Background(), &c.call, reply); err != nil || len(reply.Items) != c.items {
 					t.Errorf("%v, %d items", err, len(reply.Items))
 				}
 			}

@@ -3,7 +3,6 @@ package forward
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -30,80 +29,86 @@ const (
 
 // call is a call in flight. It is reused.
 type call struct {
-	s        *Session
-	xid      uint32
-	plan     ulb.Plan
-	reduces  bool   // the reply is walked
-	header   []byte // record mark and call header; its storage is kept
-	args     *oncrpc.Payload
-	arrival  oncrpc.Arrival // of the items; nil means that they are there
-	arrived  int            // bytes of the items that are there
-	pads     []walk.Pad     // of the arguments; they are not sent to the upstream
-	reply    *oncrpc.Reply
-	ctx      context.Context
-	timer    *time.Timer
-	began    time.Time     // when sending was requested
-	finished chan struct{} // gets one value when neither sending nor awaiting
+	s       *Session
+	xid     uint32
+	plan    ulb.Plan
+	reduces bool   // the reply is walked
+	header  []byte // record mark and call header; its storage is kept
+	in      *oncrpc.Call
+	args    *oncrpc.Payload
+	arrival oncrpc.Arrival // of the items; nil means that they are there
+	arrived int            // bytes of the items that are there
+	pads    []walk.Pad     // of the arguments; they are not sent to the upstream
+	reply   *oncrpc.Reply
+	ctx     context.Context
+	began   time.Time // when sending was requested
 
 	// refusal, if set, is the client's answer instead of the reply.
 	refusal error
 
 	// Under s.mu.
-	sending, awaiting bool
-	err               error // why there is no reply
+	sending, awaiting bool      // with neither, the call's memory is no longer used
+	sent              time.Time // when it was sent; zero before that
+	err               error     // why there is no reply
 }
 
 func newCall(s *Session) *call {
-	c := &call{s: s, header: make([]byte, 0, headerLength), finished: make(chan struct{}, 1)}
+	c := &call{s: s, header: make([]byte, 0, headerLength)}
 	c.plan.Limits = s.limits
-	c.timer = time.NewTimer(time.Hour)
-	c.timer.Stop()
 	return c
 }
 
-// ServeRPC implements oncrpc.Handler. It returns the upstream's reply unchanged. A reply
-// that cannot be parsed becomes SYSTEM_ERR. Without a reply, the client's connection ends.
+// ServeRPC implements oncrpc.Handler. It sends the call to the upstream and does not wait
+// for the reply, unless it waits for the call's items. The goroutine that reads the reply
+// answers the call with it, unchanged. A reply that cannot be parsed becomes SYSTEM_ERR.
+// Without a reply, the client's connection ends.
 func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply) error {
+	if in.Later == nil {
+		return errNoConn
+	}
 	c := s.take()
-	defer s.give(c)
-	if err := c.prepare(ctx, in, reply); err != nil {
-		s.f.stats.refused.Add(1)
-		return err
-	}
-	err := s.register(c)
-	if errors.Is(err, errXIDInUse) {
-		return err
-	}
-	if err == nil {
-		s.f.stats.calls.Add(1)
-		c.began = time.Now()
-		if c.arrival != nil {
-			in.Waits()
-		}
-		s.out.Send(c)
-		in.Waits()
-		err = c.wait(ctx)
-		reply.Upstream = time.Since(c.began)
-	}
+	err := c.prepare(ctx, in, reply)
 	if err != nil {
-		<-ctx.Done() // the connection ends, so there is no answer
+		s.f.stats.refused.Add(1)
+	} else {
+		err = s.register(c)
+	}
+	switch {
+	case err != nil:
+		s.give(c)
 		return err
+	case !c.sending: // the session is over
+		s.ended(c, c.err)
+		return oncrpc.ErrLater
+	case c.arrival != nil:
+		in.Waits()
 	}
-	if c.refusal != nil {
+	s.f.stats.calls.Add(1)
+	s.out.Send(c)
+	return oncrpc.ErrLater
+}
+
+// answer answers the call, whose memory is no longer used. The call may be reused then.
+func (c *call) answer() {
+	s, later, err := c.s, c.in.Later, c.err
+	c.reply.Upstream = time.Since(c.began)
+	switch {
+	case err != nil:
+	case c.refusal != nil:
 		s.f.stats.badReplies.Add(1)
-		return c.refusal
+		err = c.refusal
+	case c.opens():
+		c.reply.Sent = s.open
 	}
-	if c.opens(in) {
-		reply.Sent = s.open
-	}
-	return nil
+	s.give(c)
+	later.Answer(err)
 }
 
 // opens reports whether the call and its reply have opened the back channel. If RPCSEC_GSS
 // hides that, as with a Linux client's krb5i, it returns true for every COMPOUND. The
 // upstream must then not call too early.
-func (c *call) opens(in *oncrpc.Call) bool {
-	if c.plan.Protected() {
+func (c *call) opens() bool {
+	if in := c.in; c.plan.Protected() {
 		return in.Program == nfsProgram && in.Version == 4 && in.Procedure == compoundProc
 	}
 	o := c.plan.Back.Opened
@@ -130,7 +135,7 @@ func (c *call) prepare(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply
 		return errGarbage
 	}
 	in.Args.Claim()
-	c.xid, c.ctx, c.args, c.reply = in.XID, ctx, &in.Args, reply
+	c.xid, c.ctx, c.in, c.args, c.reply = in.XID, ctx, in, &in.Args, reply
 	c.arrival, c.arrived = in.Arrival, 0
 	c.refusal, c.err = nil, nil
 	c.header = oncrpc.AppendCall(c.header[:oncrpc.RecordMarkSize], in)
@@ -233,54 +238,25 @@ func (c *call) ready() int {
 // Sent implements rpctcp.Outgoing. An error has failed the session already. The time that
 // sending took shows how busy the upstream is.
 func (c *call) Sent(error) {
-	waited := time.Since(c.began)
-	c.s.mu.Lock()
-	conn := c.s.conn
-	c.sending = false
-	c.finishLocked()
-	c.s.mu.Unlock()
+	now := time.Now()
+	s := c.s
+	s.mu.Lock()
+	conn := s.conn
+	c.sending, c.sent = false, now
+	if c.awaiting {
+		s.armLocked(s.f.cfg.CallTimeout)
+	}
+	over := s.overLocked(c)
+	s.mu.Unlock()
 	if conn != nil {
-		conn.Waited(waited)
+		conn.Waited(now.Sub(c.began))
 	}
-}
-
-// answeredLocked records that the call no longer waits for a reply.
-func (c *call) answeredLocked(err error) {
-	c.err = err
-	c.awaiting = false
-	c.finishLocked()
-}
-
-// finishLocked wakes the caller when the call's memory is no longer used.
-func (c *call) finishLocked() {
-	if !c.sending && !c.awaiting {
-		c.finished <- struct{}{}
+	if over {
+		c.answer()
 	}
-}
-
-// wait waits for the reply, or for the end of the connection or the timeout. Afterwards the
-// call's memory is no longer used.
-func (c *call) wait(ctx context.Context) error {
-	timeout := c.s.f.cfg.CallTimeout
-	c.timer.Reset(timeout)
-	defer c.timer.Stop()
-	select {
-	case <-c.finished:
-		return c.err
-	case <-ctx.Done():
-		c.s.fail(errClosed)
-	case <-c.timer.C:
-		c.s.f.stats.timeouts.Add(1)
-		c.s.fail(fmt.Errorf("no answer to call %#x within %v", c.xid, timeout))
-	}
-	<-c.finished
-	if c.err == nil { // it was arriving
-		c.err = errClosed
-	}
-	return c.err
 }
 
 // forget drops the call's references.
 func (c *call) forget() {
-	c.args, c.reply, c.ctx, c.arrival = nil, nil, nil, nil
+	c.in, c.args, c.reply, c.ctx, c.arrival = nil, nil, nil, nil, nil
 }

@@ -49,9 +49,9 @@ func TestNotSent(t *testing.T) {
 	wrote := make(chan struct{}, 1)
 	nc.wrote = func([]byte) { wrote <- struct{}{} }
 	done := make(chan error, 1)
-	go func() { done <- s.ServeRPC(t.Context(), &oncrpc.Call{XID: 1}, new(oncrpc.Reply)) }()
+	go func() { done <- serve(t.Context(), s, &oncrpc.Call{XID: 1}, new(oncrpc.Reply)) }()
 	<-wrote
-	if err := s.ServeRPC(t.Context(), &oncrpc.Call{XID: 1}, new(oncrpc.Reply)); !errors.Is(err, errXIDInUse) {
+	if err := serve(t.Context(), s, &oncrpc.Call{XID: 1}, new(oncrpc.Reply)); !errors.Is(err, errXIDInUse) {
 		t.Errorf("the same XID: %v", err)
 	}
 	nc.next <- record(success(1), 0)
@@ -68,7 +68,7 @@ func TestOverBeforeCall(t *testing.T) {
 	<-s.done
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.ServeRPC(ctx, &oncrpc.Call{XID: 1}, new(oncrpc.Reply)) }()
+	go func() { done <- serve(ctx, s.Session, &oncrpc.Call{XID: 1}, new(oncrpc.Reply)) }()
 	select {
 	case err := <-done:
 		t.Errorf("answered: %v", err)

@@ -103,7 +103,7 @@ func FuzzUpstream(f *testing.F) {
 		for i := range calls {
 			parts[i] = passed{t: t, reply: &replies[i]}
 			replies[i].Mem, replies[i].Ahead = mem, &parts[i]
-			all.Go(func() { errs[i] = s.ServeRPC(ctx, &calls[i], &replies[i]) })
+			all.Go(func() { errs[i] = serve(ctx, s, &calls[i], &replies[i]) })
 		}
 		sent.Wait()
 		for at := 0; at < len(stream); {

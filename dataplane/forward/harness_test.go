@@ -2,6 +2,7 @@ package forward
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"testing"
@@ -131,6 +132,32 @@ func (r *rig) down() string {
 
 // logged says whether a line has all the texts.
 func (r *rig) logged(texts ...string) bool { return len(r.log.Lines(texts...)) > 0 }
+
+// waiter makes calls of a session as a transport does, one at a time, and waits for their
+// answers.
+type waiter struct {
+	s    *Session
+	over chan error
+}
+
+func newWaiter(s *Session) *waiter { return &waiter{s, make(chan error, 1)} }
+
+// Answer implements oncrpc.Later.
+func (w *waiter) Answer(err error) { w.over <- err }
+
+func (w *waiter) serve(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	call.Later = w
+	err := w.s.ServeRPC(ctx, call, reply)
+	if errors.Is(err, oncrpc.ErrLater) {
+		err = <-w.over
+	}
+	return err
+}
+
+// serve makes one call of a session.
+func serve(ctx context.Context, s *Session, call *oncrpc.Call, reply *oncrpc.Reply) error {
+	return newWaiter(s).serve(ctx, call, reply)
+}
 
 // serveTCP serves a handler on TCP until the test's end.
 func serveTCP(t testing.TB, h oncrpc.Handler) (address string) {

@@ -89,7 +89,7 @@ func TestPaddedUnknown(t *testing.T) {
 			s := newSession(New(Config{}), netip.AddrPort{}, newScriptConn())
 			defer s.Close()
 			c.XID, c.Args.Padding = 1, pad
-			if err := s.ServeRPC(t.Context(), &c, new(oncrpc.Reply)); !errors.Is(err, errPadded) {
+			if err := serve(t.Context(), s, &c, new(oncrpc.Reply)); !errors.Is(err, errPadded) {
 				t.Errorf("got %v", err)
 			}
 			if n := s.f.Stats().Refused; n != 1 {

@@ -40,7 +40,7 @@ func TestFullUpstream(t *testing.T) {
 	began := time.Now()
 	var all sync.WaitGroup
 	all.Go(func() {
-		if err := s.ServeRPC(t.Context(), &oncrpc.Call{XID: 1}, new(oncrpc.Reply)); err != nil {
+		if err := serve(t.Context(), s, &oncrpc.Call{XID: 1}, new(oncrpc.Reply)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -118,7 +118,7 @@ func TestUnpooledIsBounded(t *testing.T) {
 			a.s.Up(endedConn{cancel})
 			a.nc.wrote = func([]byte) {}
 			call := fuzzCalls()[0]
-			go func() { a.done <- a.s.ServeRPC(ctx, &call, &a.reply) }()
+			go func() { a.done <- serve(ctx, a.s, &call, &a.reply) }()
 			synctest.Wait()
 		}
 		answer := func(i int) {
@@ -175,7 +175,7 @@ func TestStreamsAreBounded(t *testing.T) {
 			a.s.Up(endedConn{cancel})
 			a.nc.wrote = func([]byte) {}
 			call := oncrpc.Call{XID: 1, Program: 7, Version: 1} // of no program with a binding
-			go func() { a.done <- a.s.ServeRPC(ctx, &call, &a.reply) }()
+			go func() { a.done <- serve(ctx, a.s, &call, &a.reply) }()
 			synctest.Wait()
 			a.nc.next <- record(success(1, make([]byte, limit/2+limit/4)), 0)
 			synctest.Wait()

@@ -80,7 +80,7 @@ func (s *Session) readRecord() error {
 		return s.skip()
 	}
 	err = s.readReply(c, left)
-	s.answered(c, err)
+	s.ended(c, err)
 	return err
 }
 

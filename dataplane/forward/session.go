@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
@@ -53,14 +54,17 @@ type Session struct {
 	opened    bool         // the back channel, perhaps before Up
 	err       error        // why it has ended
 	pending   map[uint32]*call
+	arriving  *call       // its reply is being read
+	held      []*call     // without a reply; they are answered when the client's connection has ended
+	gone      bool        // that has happened
+	stop      func() bool // removes the registration of that end
+	timer     *time.Timer // of the call that was sent first, or of an earlier one
+	armed     bool
 	idle      []*call
 	callbacks int // calls of the upstream in progress
 }
 
-var (
-	_ perconn.Handler = (*Session)(nil)
-	_ perconn.Early   = (*Session)(nil)
-)
+var _ perconn.Traited = (*Session)(nil)
 
 func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	s := &Session{
@@ -79,8 +83,8 @@ func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	return s
 }
 
-// Early implements perconn.Early. Calls are sent while their items arrive.
-func (s *Session) Early() bool { return true }
+// Traits implements perconn.Traited. Calls are sent while their items arrive.
+func (s *Session) Traits() perconn.Traits { return perconn.Traits{Early: true, Later: true} }
 
 // Up implements perconn.Handler.
 func (s *Session) Up(c perconn.Conn) {
@@ -102,6 +106,12 @@ func (s *Session) Close() {
 	s.fail(errClosed)
 	<-s.done
 	s.calling.Wait()
+	if s.stop != nil {
+		s.stop()
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 	s.f.stats.connections.Add(-1)
 }
 
@@ -130,7 +140,7 @@ func (s *Session) backLimits() (call, reply uint32) {
 }
 
 // fail ends the session. Its calls get no answer, and the client's connection ends, so that
-// the client repeats them on its next connection. Calls whose reply is arriving are left to
+// the client repeats them on its next connection. They are held until then. Calls whose reply is arriving are left to
 // the reader, which fails soon.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
@@ -142,7 +152,8 @@ func (s *Session) fail(err error) {
 	c, lost := s.conn, len(s.pending)
 	for xid, cl := range s.pending {
 		delete(s.pending, xid)
-		cl.answeredLocked(err)
+		cl.awaiting, cl.err = false, err
+		s.overLocked(cl)
 	}
 	s.mu.Unlock()
 	s.cancel()
@@ -194,18 +205,21 @@ func (s *Session) give(c *call) {
 	s.mu.Unlock()
 }
 
-// register makes the reader expect c's reply.
+// register makes the reader expect c's reply, unless the session is over.
 func (s *Session) register(c *call) error {
+	c.began = time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.err != nil:
-		return s.err
-	case s.pending[c.xid] != nil:
+	if s.stop == nil {
+		s.stop = context.AfterFunc(c.ctx, s.clientGone)
+	}
+	if s.pending[c.xid] != nil {
 		return errXIDInUse
 	}
-	c.sending, c.awaiting = true, true
-	s.pending[c.xid] = c
+	c.err, c.sent = s.err, time.Time{}
+	if c.sending, c.awaiting = c.err == nil, c.err == nil; c.sending {
+		s.pending[c.xid] = c
+	}
 	return nil
 }
 
@@ -215,12 +229,86 @@ func (s *Session) expect(xid uint32) *call {
 	defer s.mu.Unlock()
 	c := s.pending[xid]
 	delete(s.pending, xid)
+	s.arriving = c
 	return c
 }
 
-// answered records that c no longer waits for a reply.
-func (s *Session) answered(c *call, err error) {
+// ended is called when c no longer waits for a reply: it has come, or err says why not.
+func (s *Session) ended(c *call, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.answeredLocked(err)
+	if s.arriving == c {
+		s.arriving = nil
+	}
+	c.awaiting, c.err = false, err
+	over := s.overLocked(c)
+	s.mu.Unlock()
+	if over {
+		c.answer()
+	}
+}
+
+// overLocked reports whether to answer c now. A call without a reply is held until the
+// client's connection has ended.
+func (s *Session) overLocked(c *call) bool {
+	switch {
+	case c.sending || c.awaiting:
+		return false
+	case c.err != nil && !s.gone:
+		s.held = append(s.held, c)
+		return false
+	}
+	return true
+}
+
+// clientGone is called when the client's connection has ended. It answers the calls without
+// a reply, so that the connection can be freed.
+func (s *Session) clientGone() {
+	s.fail(errClosed)
+	s.mu.Lock()
+	held := s.held
+	s.held, s.gone = nil, true
+	s.mu.Unlock()
+	for _, c := range held {
+		c.answer()
+	}
+}
+
+// armLocked starts the timer, unless it runs. It is not stopped when replies come: to start
+// and stop it for each call would cost more.
+func (s *Session) armLocked(d time.Duration) {
+	switch {
+	case s.armed || s.err != nil:
+		return
+	case s.timer == nil:
+		s.timer = time.AfterFunc(d, s.look)
+	default:
+		s.timer.Reset(d)
+	}
+	s.armed = true
+}
+
+// look ends the session if a call was not answered in time.
+func (s *Session) look() {
+	s.mu.Lock()
+	s.armed = false
+	first := s.arriving
+	for _, c := range s.pending {
+		if !c.sent.IsZero() && (first == nil || first.sent.IsZero() || c.sent.Before(first.sent)) {
+			first = c
+		}
+	}
+	if s.err != nil || first == nil || first.sent.IsZero() {
+		s.mu.Unlock()
+		return
+	}
+	xid, timeout := first.xid, s.f.cfg.CallTimeout
+	left := timeout - time.Since(first.sent)
+	if left > 0 {
+		s.armLocked(left)
+	}
+	s.mu.Unlock()
+	if left <= 0 {
+		s.f.stats.timeouts.Add(1)
+		s.fail(fmt.Errorf("no answer to call %#x within %v", xid, timeout))
+	}
 }

@@ -101,7 +101,7 @@ func TestScantMemory(t *testing.T) {
 	call := &oncrpc.Call{XID: 1, Program: nfsProgram, Version: 3, Procedure: 6, Args: oncrpc.Payload{Stream: enc("handle42", 0, 0, 4)}}
 	var done sync.WaitGroup
 	done.Go(func() {
-		if err := s.ServeRPC(t.Context(), call, reply); err != nil || len(reply.Items) != 1 {
+		if err := serve(t.Context(), s, call, reply); err != nil || len(reply.Items) != 1 {
 			t.Errorf("%v, %d items", err, len(reply.Items))
 		} else if got := reply.Items[0].Buf.Bytes(); string(got) != "data" {
 			t.Errorf("got %q", got)

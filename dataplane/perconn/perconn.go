@@ -4,8 +4,8 @@
 //
 // A service's duties:
 //
-//   - End the connection when it can't go on, and let its calls wait for their
-//     context then: whatever they return, nobody is answered any more;
+//   - End the connection when it can't go on. Answer the calls that wait only
+//     after their context has ended: then the client gets no answer to them;
 //   - make no call and no End after Close has returned.
 package perconn
 
@@ -33,16 +33,34 @@ type Handler interface {
 	// Up tells once that the connection is up, before its first call. It must
 	// not wait for calls.
 	Up(c Conn)
-	// Close is called once, when the connection has ended and all calls have
-	// returned, or when it did not come up.
+	// Close is called once, when the connection has ended and all calls are
+	// answered, or when it did not come up.
 	Close()
 }
 
-// Early is a Handler that may take calls whose items have not arrived yet
-// (oncrpc.Call.Arrival).
-type Early interface {
-	// Early reports whether it does.
-	Early() bool
+// Traited is a Handler that says how it serves calls.
+type Traited interface {
+	Handler
+	// Traits always returns the same.
+	Traits() Traits
+}
+
+// TraitsOf returns the traits of any Handler.
+func TraitsOf(h Handler) (t Traits) {
+	if h, ok := h.(Traited); ok {
+		t = h.Traits()
+	}
+	return t
+}
+
+// Traits are how a Handler serves calls. The zero value is right for all.
+type Traits struct {
+	// Early means that it takes calls whose items have not arrived yet
+	// (oncrpc.Call.Arrival).
+	Early bool
+	// Later means that it does not wait, and answers its calls later
+	// (oncrpc.Call.Later): at the latest when their context has ended.
+	Later bool
 }
 
 // Conn is a connection that is up. Its methods may be called from any

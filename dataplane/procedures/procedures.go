@@ -114,6 +114,9 @@ func (s session) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.
 	return s.counted.ServeRPC(ctx, call, reply)
 }
 
+// Traits implements perconn.Traited.
+func (s session) Traits() perconn.Traits { return perconn.TraitsOf(s.Handler) }
+
 // Stats are the counters of one procedure.
 type Stats struct {
 	Program, Version, Procedure string

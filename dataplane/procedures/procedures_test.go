@@ -125,6 +125,8 @@ type one struct {
 func (o *one) Up(perconn.Conn) { o.up = true }
 func (o *one) Close()          { o.closed = true }
 
+func (o *one) Traits() perconn.Traits { return perconn.Traits{Early: true} }
+
 func TestSessionsAreCounted(t *testing.T) {
 	table := New()
 	if _, ok := table.Count(&server{}).(perconn.Opener); ok {
@@ -134,6 +136,9 @@ func TestSessionsAreCounted(t *testing.T) {
 	h, err := table.Count(&stateful{session: o}).(perconn.Opener).OpenConn(t.Context(), netip.AddrPort{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !perconn.TraitsOf(h).Early {
+		t.Error("the traits of the session are lost")
 	}
 	h.Up(nil)
 	call(t.Context(), h, read)
