@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
@@ -58,6 +59,47 @@ func TestCallsAreMeasured(t *testing.T) {
 	if s.CallSize.Count != 2 || s.CallSize.Sum != 64 || s.ReplySize.Count != 1 || s.ReplySize.Sum != 58 {
 		t.Errorf("calls %d of %d bytes, replies %d of %d bytes", s.CallSize.Count, s.CallSize.Sum, s.ReplySize.Count, s.ReplySize.Sum)
 	}
+}
+
+// answers is a transport that takes later answers.
+type answers struct {
+	ctx   context.Context
+	call  oncrpc.Call
+	reply oncrpc.Reply
+}
+
+func (a *answers) Answer(err error) { _ = oncrpc.Answer(a.ctx, &a.call, &a.reply, err) }
+
+// TestLaterCallsAreMeasured: a call that is answered later is in flight until then, and its
+// time lasts until then.
+func TestLaterCallsAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		h := &handler{measured: new(measured), place: anyPlace(t), next: handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return oncrpc.ErrLater })}
+		for i, err := range []error{nil, errors.New("no"), context.Canceled} {
+			a := &answers{ctx: ctx}
+			a.call.Later = a
+			_ = oncrpc.Serve(ctx, h, &a.call, &a.reply)
+			time.Sleep(time.Second)
+			if n := h.inFlight.Load(); n != 1 {
+				t.Errorf("%d in flight", n)
+			}
+			if i == 2 {
+				cancel()
+			}
+			a.Answer(err)
+		}
+		l := &Listener{endpoint: endpoint{calls: h.measured}}
+		var s ListenerStats
+		l.measure(&s)
+		if s.Failed != 2 || s.ServiceTime.Count != 3 || s.ServiceTime.Sum != uint64(3*time.Second) || s.ReplySize.Count != 1 {
+			t.Errorf("%d failed of %d in %d ns, %d replies", s.Failed, s.ServiceTime.Count, s.ServiceTime.Sum, s.ReplySize.Count)
+		}
+		if n, lost, spent := h.inFlight.Load(), h.lost.Load(), h.spent.Load(); n != 0 || lost != 1 || spent != int64(3*time.Second) {
+			t.Errorf("%d in flight, %d lost, %d ns spent", n, lost, spent)
+		}
+	})
 }
 
 func TestMeasuringAllocatesNothing(t *testing.T) {

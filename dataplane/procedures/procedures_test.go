@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -149,6 +151,39 @@ func TestSessionsAreCounted(t *testing.T) {
 	if h, err := table.Count(new(stateful)).(perconn.Opener).OpenConn(t.Context(), netip.AddrPort{}); h != nil || err != nil {
 		t.Errorf("a service that keeps nothing has the session %v, %v", h, err)
 	}
+}
+
+// later answers its calls when the test says so.
+type later struct {
+	ctx   context.Context
+	call  oncrpc.Call
+	reply oncrpc.Reply
+}
+
+func (*later) ServeRPC(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return oncrpc.ErrLater }
+
+func (l *later) Answer(err error) { _ = oncrpc.Answer(l.ctx, &l.call, &l.reply, err) }
+
+// TestLaterAnswers: the time of a call lasts until its answer, and its error is that of the
+// answer.
+func TestLaterAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := New()
+		l := &later{ctx: t.Context(), call: read}
+		l.call.Later = l
+		if err := oncrpc.Serve(l.ctx, table.Count(l), &l.call, &l.reply); !errors.Is(err, oncrpc.ErrLater) {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if n := len(stats(table)); n != 0 {
+			t.Error("counted before it is answered")
+		}
+		l.reply.Stream = xdr.AppendUint32(l.reply.Stream, 5)
+		l.Answer(nil)
+		if s := stats(table)[[3]string{"NFS", "3", "READ"}]; s == nil || s.Errors != [Classes]uint64{Server: 1} || s.Time.Count != 1 || s.Time.Sum != uint64(time.Second) {
+			t.Errorf("got %+v", s)
+		}
+	})
 }
 
 func TestCountAllocatesNothing(t *testing.T) {
