@@ -2,6 +2,9 @@
 // upstream. It has one upstream connection for each client connection, because NFSv4
 // sessions and callbacks are bound to connections.
 //
+// No goroutine waits for the reply to a call. The goroutine that finds the call sends it, and
+// the goroutine that reads the upstream answers it. That one does not wait for the client.
+//
 // Calls keep their XIDs, credentials and verifiers. They are sent unchanged, with items
 // directly from the memory into which RDMA Read placed them, long ones while RDMA Read still
 // places them. The program's binding walks replies while they arrive. DDP-eligible results go
@@ -16,5 +19,5 @@
 // in flight the reply's stream: as much as has arrived, at most Config.MaxRecord. Calls of
 // the upstream take up to 64 KiB each, at most 64 at once.
 //
-// Lock order: no other lock is taken while Session.mu is held.
+// Lock order: no other lock of rdmad is taken while Session.mu is held.
 package forward
