@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/lease"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -291,4 +292,52 @@ func TestLaterBlocks(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestWhoPostsLater: the goroutine that answers posts the reply, but not a large one while
+// other calls are in progress.
+func TestWhoPostsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let, answering := make(chan struct{}), make(chan struct{}, 10)
+		var own, others atomic.Int32
+		p := posting(loopback.New(loopback.Config{}), true, func(_ []verbs.SendWR, post func()) {
+			if within(".Answer") {
+				own.Add(1)
+			} else {
+				others.Add(1)
+			}
+			post()
+		})
+		b := newBed(t, p, bedConfig{timeout: time.Hour, later: true, handler: handlerFunc(func(ctx context.Context, c *call, r *reply) error {
+			go func() {
+				answering <- struct{}{}
+				<-let
+				c.Later.Answer(service{}.ServeRPC(ctx, c, r))
+			}()
+			return oncrpc.ErrLater
+		})})
+		c, _ := b.dial(nil)
+		for _, step := range []struct{ calls, size, others int }{{1, 1000, 0}, {3, 1000, 0}, {1, 512 << 10, 0}, {3, 512 << 10, 2}} {
+			own.Store(0)
+			others.Store(0)
+			var callers sync.WaitGroup
+			for i := range step.calls {
+				callers.Go(func() {
+					if err := readBack(b.ctx, c, procRead, step.size, step.size, uint32(i)); err != nil {
+						t.Error(err)
+					}
+				})
+				synctest.Wait()
+				<-answering
+			}
+			for range step.calls {
+				let <- struct{}{}
+				synctest.Wait()
+			}
+			callers.Wait()
+			if n, m := int(own.Load()), int(others.Load()); n != step.calls-step.others || m != step.others {
+				t.Errorf("%+v: the goroutines that answered posted %d replies, others %d", step, n, m)
+			}
+		}
+	})
 }

@@ -59,6 +59,15 @@ func (m *lock) releaseAndPost() {
 	m.plain.Unlock()
 }
 
+// releaseToWorker is releaseAndPost, but a worker posts.
+func (m *lock) releaseToWorker() {
+	if line := &m.l.sq.line; len(line.next) > 0 && !line.moving {
+		line.moving = true
+		m.l.host.workers.run((*mover)(m.l))
+	}
+	m.plain.Unlock()
+}
+
 // releaseAndGather is releaseAndPost for callers. While replies of others have come and
 // they have not run yet, it lets them run before it posts: if they call again, all calls go
 // out together. The last of them posts. A caller that comes late, because others compute,

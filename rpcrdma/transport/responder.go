@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/bulk"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -474,11 +475,28 @@ func (c *call) served() {
 	c.times.Pass(slow.Served)
 }
 
-// Answer implements oncrpc.Later.
+// Answer implements oncrpc.Later. With much data, while other calls are in progress, a worker
+// posts the reply, so that the caller reads the next one meanwhile.
 func (c *call) Answer(err error) {
-	_ = oncrpc.Answer(c.r.ctx, &c.call.RPC, &c.reply, err)
+	r := c.r
+	defer r.busy.Done()
+	_ = oncrpc.Answer(r.ctx, &c.call.RPC, &c.reply, err)
 	c.served()
-	c.finish()
+	size := 0
+	for i := range c.reply.Items {
+		size += c.reply.Items[i].Len
+	}
+	r.mu.Lock()
+	aside := size > bulk.Large && r.core.Busy() > 1
+	then := r.answerLocked(c)
+	if aside {
+		r.mu.releaseToWorker()
+	} else {
+		r.mu.releaseAndPost()
+	}
+	if then != nil {
+		then()
+	}
 }
 
 // finish sends the reply of a call that was served.
