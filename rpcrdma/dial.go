@@ -149,9 +149,12 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	// Without windows there is nothing that a peer could invalidate.
 	accepts := s.RemoteInvalidationAccept && c.dev.Attr().MemWindowType2B
 	told := privateData(s, accepts)
-	req, err := transport.NewRequester(c.host, id, transport.RequesterConfig{
+	var req *transport.Requester
+	var err error
+	req, err = transport.NewRequester(c.host, id, transport.RequesterConfig{
 		Settings: s, ToldSend: told.SendSize, FirstXID: firstXID, Handler: c.cfg.Handler, Logger: c.cfg.Logger,
 		Only1: c.cfg.Versions.only1(c.address, time.Now()), Tap: c.cfg.Tap,
+		Lost: func() { c.remember(req) },
 	})
 	if err != nil {
 		return nil, err
@@ -194,11 +197,23 @@ func (c *Client) Call(ctx context.Context, call *Call) error {
 	if c.cfg.Reconnect == nil {
 		err := c.cur.req.Call(ctx, call)
 		if connectionEnds(err) {
-			c.remember(c.cur)
+			c.remember(c.cur.req)
 		}
 		return err
 	}
 	return c.callThrough(ctx, call)
+}
+
+// Go makes a call and does not wait for its results. done gets what Call would have
+// returned, perhaps before Go returns. more means that another outcome follows at once. The
+// goroutine that polls the connection calls done, and another one polls if that takes long.
+// So done may wait for anything except Close and Drain. Close and Drain with a context that
+// has ended make the calls fail.
+//
+// Go returns false and does nothing if the call has to wait for memory, or if the client
+// reconnects. Use Call then.
+func (c *Client) Go(call *Call, done func(err error, more bool)) bool {
+	return c.cfg.Reconnect == nil && c.cur.req.Go(call, done)
 }
 
 // Alloc returns a buffer of at least n bytes. Items and results in it are sent and received

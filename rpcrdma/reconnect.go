@@ -138,7 +138,7 @@ func (c *Client) lose(s *session, err error) bool {
 func (c *Client) loseLocked(s *session) {
 	if c.cur == s && !c.lost {
 		c.lost = true
-		c.remember(s)
+		c.remember(s.req)
 		if st := s.req.Stats(); st.Replies > s.greetings || st.ReverseReplies > 0 {
 			c.pause = 0 // it was useful
 		}

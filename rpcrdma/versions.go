@@ -3,6 +3,8 @@ package rpcrdma
 import (
 	"sync"
 	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/transport"
 )
 
 const (
@@ -50,9 +52,9 @@ func (m *VersionMemory) only1(address string, now time.Time) bool {
 	return known
 }
 
-// remember records a session that has ended without a good answer.
-func (c *Client) remember(s *session) {
-	if s.req.Unsure() {
+// remember records a connection that has ended without a good answer.
+func (c *Client) remember(r *transport.Requester) {
+	if r.Unsure() {
 		c.cfg.Versions.note(c.address, time.Now())
 	}
 }

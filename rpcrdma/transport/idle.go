@@ -94,7 +94,7 @@ func (l *link) wake() {
 // link.mu held.
 func (l *link) shrink() {
 	l.idling.cq.Shrink()
-	l.wc, l.lead.handed, l.ended = nil, nil, nil
+	l.wc, l.lead.handed, l.lead.over.calls, l.ended = nil, nil, nil, nil
 	l.sq.shrink()
 	l.role.shrink()
 }

@@ -48,6 +48,7 @@ type lead struct {
 	last     time.Time // when a call of ours last ended; under link.mu
 	often    bool      // it ended soon after the one before; under link.mu
 	seen     int       // completions in link.wc that are not handled yet
+	over     outcomes
 	wait     callerWait
 	caller   bool // the leader is a caller that waits for its reply; under link.mu
 	rests    bool // the leader is away because no call waits, and calls come often
@@ -197,11 +198,12 @@ func (l *link) answerTogether(calls []*call) {
 }
 
 // takeOver finishes what the last leader had left to do, if it lost the lead while it
-// served one call of several.
+// served one call of several, or reported one outcome of several.
 func (l *link) takeOver() {
 	if len(l.lead.handed) > 0 {
 		l.clearHanded(l.lead.served + 1)
 	}
+	l.lead.over.takeOver(&l.host.workers)
 }
 
 // noWait is a context that has ended. Wait with it only processes input that has arrived.

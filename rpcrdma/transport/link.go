@@ -184,8 +184,8 @@ func (l *link) poll() {
 	l.teardown()
 }
 
-// drainCQ handles all available completions, and serves a call that arrives alone. leads is
-// false if the goroutine lost the lead. up is false if the connection has ended.
+// drainCQ handles all available completions, serves a call that arrives alone, and reports
+// the outcomes of calls made with Go. leads is false if the goroutine lost the lead. up is false if the connection has ended.
 func (l *link) drainCQ() (leads, up bool) {
 	for {
 		n := l.lead.seen
@@ -200,13 +200,11 @@ func (l *link) drainCQ() (leads, up bool) {
 		up = l.handle(n)
 		l.lead.polling = false
 		here := l.mayServe()
-		rests := up && l.lead.answered && len(l.lead.handed) == 0 && l.role.restLead()
+		l.lead.over.away = len(l.lead.over.calls) > 0
+		rests := up && l.lead.answered && len(l.lead.handed) == 0 && !l.lead.over.away && l.role.restLead()
 		l.lead.answered = false
 		l.mu.releaseAndPost()
-		if rests {
-			return false, true
-		}
-		if !l.serveHanded(here) {
+		if rests || !l.serveHanded(here) || !l.conclude() {
 			return false, true
 		}
 		if !up {

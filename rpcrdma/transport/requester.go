@@ -58,6 +58,9 @@ type RequesterConfig struct {
 	Logger *slog.Logger
 	// Tap lets an Observer watch the connection. nil means no Tap.
 	Tap *Tap
+	// Lost is called before calls fail because the connection has ended, unless this side
+	// closed it. nil means that nobody wants to know.
+	Lost func()
 }
 
 // NewRequester makes the queues of a connection that is being made and posts its first
@@ -74,6 +77,13 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 		l.tap = cfg.Tap
 	}
 	r.callee.handler = cfg.Handler
+	if cfg.Lost != nil {
+		l.down = func(err error) {
+			if err != nil || l.over() {
+				cfg.Lost()
+			}
+		}
+	}
 	r.core = conn.NewRequester(conn.RequesterConfig{
 		Receive:     s.InlineReceiveSize,
 		ToldSend:    cfg.ToldSend,

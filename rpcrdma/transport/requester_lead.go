@@ -16,14 +16,19 @@ import (
 // only leaves the lead, and the host's watch begins the rest when no call has followed. But
 // if the peer makes calls too, the rest begins at once, so that these calls don't wait.
 
-// takeLead makes the caller of p, whose call has begun, the leader if there is none. The
-// caller holds link.mu.
+// takeLead makes the caller of p, whose call has begun, the leader if there is none. If that
+// caller does not wait, a goroutine polls. The caller holds link.mu.
 func (r *Requester) takeLead(p *pending) {
 	// A requester of a server leaves polling to its responder.
-	p.leads = !r.dead && !r.reverse && (r.lead.Take() || r.idling.asleep.CompareAndSwap(true, false))
-	if p.leads {
-		r.lead.caller, r.lead.rests = true, false
+	if r.dead || r.reverse || r.lead.over.away || (!r.lead.Take() && !r.idling.asleep.CompareAndSwap(true, false)) {
+		return
 	}
+	r.lead.rests = false
+	if p.toDo != nil {
+		go r.poll()
+		return
+	}
+	p.leads, r.lead.caller = true, true
 }
 
 // await waits until the call is over.
@@ -75,11 +80,16 @@ func (r *Requester) restLead() bool {
 	return true
 }
 
-// finished reports to the caller that its call is over. The caller of finished holds link.mu.
+// finished tells the caller that its call is over, or has the outcome of a call made with Go
+// reported. The caller of finished holds link.mu.
 func (r *Requester) finished(p *pending) {
 	r.awaited--
 	r.lead.answered, r.lead.often = true, r.now.Sub(r.lead.last) < lease.Patience
 	r.lead.last = r.now
+	if p.toDo != nil {
+		r.over(p)
+		return
+	}
 	p.done <- struct{}{}
 }
 
@@ -121,8 +131,8 @@ func (w *callerWait) release() {
 	*w = callerWait{}
 }
 
-// releaseAndGather releases the lock after an event of a caller, and posts.
-func (r *Requester) releaseAndGather() {
+// releaseAndGather releases the lock after the caller of p has begun it, and posts.
+func (r *Requester) releaseAndGather(p *pending) {
 	// Calls that are over, or have not begun, have callers that run or are about to.
-	r.mu.releaseAndGather(r.inCalls > r.awaited)
+	r.mu.releaseAndGather(p.toDo == nil && r.inCalls > r.awaited)
 }

@@ -15,10 +15,13 @@ const headRoom = conn.InlineMin
 
 // pending is the transport's state of a call.
 type pending struct {
+	r    *Requester
 	out  conn.Outgoing
 	done chan struct{} // a token when the call is finished
+	toDo Done          // of a call made with Go, whose caller does not wait
 
 	leads bool // its caller polls the connection
+	apart bool // a worker reports its outcome
 
 	// message holds the header, which ends at headRoom, and the call message,
 	// which begins there.
@@ -52,8 +55,8 @@ type exposed struct {
 	owned bool
 }
 
-// acquire returns a free pending call.
-func (r *Requester) acquire() (*pending, error) {
+// acquire returns a free pending call. done is that of Go, or nil if the caller waits.
+func (r *Requester) acquire(done Done) (*pending, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -65,12 +68,16 @@ func (r *Requester) acquire() (*pending, error) {
 		return nil, ErrDraining
 	}
 	r.inCalls++
+	if done != nil {
+		r.busy.Add(1)
+	}
 	if n := len(r.idle); n > 0 {
 		p := r.idle[n-1]
 		r.idle = r.idle[:n-1]
+		p.toDo = done
 		return p, nil
 	}
-	p := &pending{done: make(chan struct{}, 1)}
+	p := &pending{r: r, done: make(chan struct{}, 1), toDo: done}
 	p.out.Tag = len(r.pend)
 	r.pend = append(r.pend, p)
 	return p, nil
@@ -83,7 +90,7 @@ func (r *Requester) release(p *pending) {
 	defer r.mu.releaseAndPost()
 	r.stats.PullupBytes += uint64(p.pullup)
 	r.stats.FixupBytes += uint64(p.fixup)
-	p.pullup, p.fixup = 0, 0
+	p.pullup, p.fixup, p.toDo = 0, 0, nil
 	r.idle = append(r.idle, p)
 	r.inCalls--
 	r.drained()

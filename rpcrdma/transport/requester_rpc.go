@@ -92,13 +92,19 @@ func (r *Requester) Call(ctx context.Context, c *RPC) error {
 // CallAgain repeats a call that failed because the connection ended. If it was sent before,
 // it keeps its XID.
 func (r *Requester) CallAgain(ctx context.Context, c *RPC) error {
-	p, err := r.acquire()
+	p, err := r.acquire(nil)
 	if err != nil {
 		return err
 	}
 	defer r.release(p)
-	for ctx.Err() == nil { // conn.Requester.Plan limits the attempts
-		if err = r.attempt(ctx, p, c); !errors.Is(err, conn.ErrReplan) {
+	return r.attempts(ctx, p, c)
+}
+
+// attempts makes the call until its plan stays valid. conn.Requester.Plan limits the
+// attempts.
+func (r *Requester) attempts(ctx context.Context, p *pending, c *RPC) error {
+	for ctx.Err() == nil {
+		if err := r.attempt(ctx, p, c); !errors.Is(err, conn.ErrReplan) {
 			return err
 		}
 		p.freeMemory()
@@ -108,6 +114,22 @@ func (r *Requester) CallAgain(ctx context.Context, c *RPC) error {
 
 // attempt makes the call once.
 func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
+	if err := r.prepare(ctx, p, c); err != nil {
+		return err
+	}
+	if err := r.begin(p); err != nil {
+		return err
+	}
+	r.await(ctx, p)
+	err := r.outcome(p)
+	if errors.Is(err, conn.ErrCanceled) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// prepare plans the call, gets its memory, which may wait, and composes its message.
+func (r *Requester) prepare(ctx context.Context, p *pending, c *RPC) error {
 	if err := c.check(); err != nil {
 		return r.unmarshaled(err)
 	}
@@ -127,21 +149,18 @@ func (r *Requester) attempt(ctx context.Context, p *pending, c *RPC) error {
 		p.compose(c)
 	}
 	p.reply = p.reply[:0]
-	if err := r.begin(p); err != nil {
-		return err
-	}
-	r.await(ctx, p)
+	return nil
+}
+
+// outcome returns the outcome of a call that is over.
+func (r *Requester) outcome(p *pending) error {
 	if p.out.Sent {
-		c.xid, c.again = p.out.XID, true
+		p.rpc.xid, p.rpc.again = p.out.XID, true
 	}
-	switch err := p.out.Err; {
-	case err == nil:
-		return r.results(p, c)
-	case errors.Is(err, conn.ErrCanceled):
-		return ctx.Err()
-	default:
-		return err
+	if p.out.Err != nil {
+		return p.out.Err
 	}
+	return r.results(p, p.rpc)
 }
 
 // ErrInvalidCall means that an RPC is inconsistent.
@@ -252,7 +271,7 @@ func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed,
 // begin sends the call, now or once there is a credit.
 func (r *Requester) begin(p *pending) error {
 	r.mu.Lock()
-	defer r.releaseAndGather()
+	defer r.releaseAndGather(p)
 	p.leads = false
 	switch {
 	case r.dead && r.reason != nil:
