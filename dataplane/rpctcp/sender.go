@@ -68,14 +68,27 @@ func (s *Sender) Behind() time.Duration { return s.pace.behind() }
 // Send queues the record. It may be called from any goroutine, and may write other
 // goroutines' records before it returns.
 func (s *Sender) Send(o Outgoing) {
+	s.Queue(o)
+	s.Flush()
+}
+
+// Queue queues the record, to be written with the next one. Send or Flush must follow soon.
+func (s *Sender) Queue(o Outgoing) {
 	s.mu.Lock()
-	if s.err != nil {
-		s.mu.Unlock()
-		o.Sent(s.err)
-		return
+	err := s.err
+	if err == nil {
+		s.queue = append(s.queue, o)
 	}
-	s.queue = append(s.queue, o)
-	if s.writing {
+	s.mu.Unlock()
+	if err != nil {
+		o.Sent(err)
+	}
+}
+
+// Flush writes the records that are queued, unless another goroutine does so.
+func (s *Sender) Flush() {
+	s.mu.Lock()
+	if s.writing || len(s.queue) == 0 {
 		s.mu.Unlock()
 		return
 	}
