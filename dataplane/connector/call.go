@@ -33,6 +33,8 @@ type call struct {
 	// reserved is what the call holds of the budgets, in bytes.
 	reserved int64
 	times    *slow.Timeline // nil while slow calls are not measured
+	began    time.Time      // when the call was made
+	over     func(error, bool)
 	// apart holds Apart of the results found so far. find[i] is Find of result i.
 	apart []int
 	find  []func([]byte) int
@@ -139,17 +141,29 @@ func (cl *call) callCost() int64 {
 	return need + footprint(min(message-largest+minBuffer, rpcrdma.MaxMessage))
 }
 
-// Serve makes the call and writes the reply. If the connection to the target has ended, there
-// is no reply, and the client repeats the call on its next connection.
-func (cl *call) Serve() {
+// start makes the call and does not wait. The goroutine that polls the connection to the
+// target writes the reply. A worker makes a call that has to wait for memory.
+func (cl *call) start() {
 	s := cl.s
-	began := time.Now()
-	err := s.rdma.Call(s.ctx, &cl.rpc)
-	ended := time.Now()
-	s.seat.Took(ended.Sub(began))
-	cl.times.Note(slow.Started, began)
-	cl.times.Note(slow.Served, ended)
-	cl.times.Upstream(ended.Sub(began))
+	cl.began = time.Now()
+	if !s.rdma.Go(&cl.rpc, cl.over) {
+		s.crew.Give(cl, s.c.cfg.MaxCalls) // never more workers than calls may be in flight
+	}
+}
+
+// Serve makes the call in a worker.
+func (cl *call) Serve() { cl.ended(cl.s.rdma.Call(cl.s.ctx, &cl.rpc), false) }
+
+// ended writes the reply of a call that is over, or leaves it to the next one if that follows
+// at once. If the connection to the target has ended, there is no reply, and the client
+// repeats the call on its next connection.
+func (cl *call) ended(err error, more bool) {
+	s, now := cl.s, time.Now()
+	took := now.Sub(cl.began)
+	s.seat.Took(took)
+	cl.times.Note(slow.Started, cl.began)
+	cl.times.Note(slow.Served, now)
+	cl.times.Upstream(took)
 	s.forget(cl)
 	cl.freeItems()
 	if err == nil {
@@ -157,17 +171,20 @@ func (cl *call) Serve() {
 	}
 	switch {
 	case err == nil:
+		s.out.Queue(cl)
 	case lost(err):
 		s.unanswered.Store(true)
 		s.slow.EndNow(cl.times, true)
 		cl.end()
-		return
 	default:
 		s.c.stats.failed.Add(1)
 		s.complain(cl, err)
 		cl.answer(err)
+		s.out.Queue(cl)
 	}
-	s.out.Send(cl)
+	if !more {
+		s.out.Flush()
+	}
 }
 
 // lost reports whether a call failed because its connection ended.

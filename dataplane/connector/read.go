@@ -161,7 +161,7 @@ func (s *session) readCall(cl *call) (handed bool, err error) {
 	if err := cl.provide(); err != nil {
 		return false, err
 	}
-	s.crew.Give(cl, s.c.cfg.MaxCalls) // never more workers than calls may be in flight
+	cl.start()
 	return true, nil
 }
 

@@ -26,9 +26,9 @@ import (
 // errEnded is the reason for calls whose session has ended.
 var errEnded = errors.New("connector: the connection has ended")
 
-// session is one client. One goroutine reads its calls. Workers make the calls: as many as
-// there were calls at one time so far, up to the limit. The session is the dataplane.Link of
-// its connection.
+// session is one client. One goroutine reads its calls and makes them. The goroutine that
+// polls the connection to the target writes the replies. Workers make the calls that have to
+// wait for memory. The session is the dataplane.Link of its connection.
 type session struct {
 	c      *Connector
 	nc     net.Conn
@@ -108,6 +108,8 @@ func (s *session) run() {
 		select {
 		case <-s.rdma.Done():
 			s.end(targetGone(s.rdma.Err()))
+		case <-s.ctx.Done():
+			_ = s.rdma.Drain(s.ctx) // the calls in flight fail
 		case <-stop:
 		}
 	})
@@ -182,7 +184,7 @@ func (s *session) end(why error) {
 	}
 }
 
-// readCalls reads calls and hands them to workers. It returns nil when the client has closed
+// readCalls reads calls and makes them. It returns nil when the client has closed
 // its sending side.
 func (s *session) readCalls() error {
 	for {
@@ -215,6 +217,7 @@ func (s *session) take() *call {
 		return cl
 	}
 	cl := &call{s: s}
+	cl.over = cl.ended
 	cl.plan.Limits = s.limits
 	return cl
 }
