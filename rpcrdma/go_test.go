@@ -268,14 +268,13 @@ func TestGoBlocks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// These calls reach the server, and their replies the client, together.
+			// The other replies come while the outcome of the first call is being reported.
 			hold := newCall(procHold)
-			held, rest, let := newOutcomes(), newOutcomes(), make(chan struct{})
-			if !c.Go(&hold, rest.done) {
+			held, rest, all, let := newOutcomes(), newOutcomes(), make(chan struct{}), make(chan struct{})
+			if !c.Go(&hold, func(error, bool) { <-all }) {
 				t.Fatal("not made")
 			}
 			synctest.Wait()
-			began := time.Now()
 			const calls = 5
 			made := make([]rpcrdma.Call, calls)
 			for i := range made {
@@ -295,7 +294,10 @@ func TestGoBlocks(t *testing.T) {
 				}
 			}
 			close(k.let)
-			for range calls {
+			synctest.Wait()
+			began := time.Now()
+			close(all)
+			for range calls - 1 {
 				if err := <-rest.errs; err != nil {
 					t.Error(err)
 				}

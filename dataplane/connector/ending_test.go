@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"sync"
 	"testing"
@@ -49,17 +50,25 @@ func gone(t *testing.T, r io.Reader) {
 	}
 }
 
-// TestTargetDies: the client is disconnected in the middle of a call, and can
+// inFlight makes calls that wait at the target: one, and the others for a credit.
+func inFlight(t *testing.T, nc net.Conn, g *gate) {
+	t.Helper()
+	for xid := range uint32(8) {
+		if _, err := nc.Write(echoRecord(xid, echo.ProcNull, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-g.entered
+}
+
+// TestTargetDies: the client is disconnected in the middle of calls, and can
 // come again.
 func TestTargetDies(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		g := newGate()
 		r := newRig(t, p, g, Config{})
 		nc, _ := r.raw()
-		if _, err := nc.Write(echoRecord(1, echo.ProcNull, nil)); err != nil {
-			t.Fatal(err)
-		}
-		<-g.entered
+		inFlight(t, nc, g)
 		for _, c := range r.d.Connections() {
 			if c.Listener == "in" {
 				if err := r.d.CloseConnection(c.ID); err != nil {
@@ -115,10 +124,7 @@ func TestClientGoes(t *testing.T) {
 		g := newGate()
 		r := newRig(t, p, g, Config{RecordTimeout: 100 * time.Millisecond})
 		nc, _ := r.raw()
-		if _, err := nc.Write(echoRecord(1, echo.ProcNull, nil)); err != nil {
-			t.Fatal(err)
-		}
-		<-g.entered
+		inFlight(t, nc, g)
 		nc.Close()
 		r.log.Await(t, "connection down", "listener=out")
 		r.log.Await(t, "connection down", "listener=in")
@@ -179,10 +185,7 @@ func TestDrainIsCut(t *testing.T) {
 	g := newGate()
 	r := newRig(t, newLoopback(t), g, Config{})
 	nc, _ := r.raw()
-	if _, err := nc.Write(echoRecord(1, echo.ProcNull, nil)); err != nil {
-		t.Fatal(err)
-	}
-	<-g.entered
+	inFlight(t, nc, g)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if removed := r.c.Shutdown(ctx); removed.Cut != 1 {

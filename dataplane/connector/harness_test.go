@@ -67,6 +67,8 @@ type rig struct {
 	c    *Connector
 	log  logtest.Log
 	once sync.Once
+	// watch, if not nil, replaces the listener of the connector.
+	watch *watched
 }
 
 // newRig has handler answer what comes through the connector. cfg may leave
@@ -112,6 +114,9 @@ func (r *rig) connect(cfg Config) {
 	var err error
 	if r.c, err = Prepare(r.t.Context(), cfg); err != nil {
 		r.t.Fatal(err)
+	}
+	if r.watch != nil {
+		r.watch.Listener, r.c.listen = r.c.listen, r.watch
 	}
 	r.c.Enter()
 	r.c.Start()

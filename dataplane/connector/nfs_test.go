@@ -49,13 +49,21 @@ func newExport(t testing.TB, p rdmacm.Provider) *export {
 
 func newExportWith(t testing.TB, p rdmacm.Provider, cfg Config) *export {
 	t.Helper()
-	e := &export{dir: t.TempDir()}
+	return newExportOn(newTargetless(t, p), cfg)
+}
+
+// newExportOn gives a rig its target and its connector.
+func newExportOn(r *rig, cfg Config) *export {
+	t := r.t
+	t.Helper()
+	e := &export{dir: t.TempDir(), rig: r}
 	server, err := nfs.New(nfs.Config{Export: nfs.Export{Path: e.dir}, AsyncMetadata: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	e.rig = newRig(t, p, server, cfg)
+	r.listen(server, &cfg)
+	r.connect(cfg)
 	e.handler, e.cred = server, nfstest.User(uint32(os.Getuid()), uint32(os.Getgid()))
 	e.client = e.dial(rpctcp.ClientConfig{MaxCalls: 64, Cred: e.cred})
 	e.Files = nfstest.Files{Carrier: nfstest.TCP{Client: e.client, Auth: e.cred}}
