@@ -51,17 +51,6 @@ func (r *Requester) Go(c *RPC, done Done) bool {
 	return true
 }
 
-// conclude takes the outcome of p from the core and reports it.
-func (p *pending) conclude(more bool) {
-	r := p.r
-	err := r.outcome(p)
-	if errors.Is(err, conn.ErrReplan) {
-		r.host.workers.run((*repeat)(p)) // it may wait for memory
-		return
-	}
-	r.report(p, err, more)
-}
-
 // report ends a call made with Go.
 func (r *Requester) report(p *pending, err error, more bool) {
 	done := p.toDo
@@ -71,7 +60,7 @@ func (r *Requester) report(p *pending, err error, more bool) {
 }
 
 // run implements task, for an outcome that a worker reports.
-func (p *pending) run() { p.conclude(false) }
+func (p *pending) run() { p.r.report(p, p.r.outcome(p), false) }
 
 // repeat is a call made with Go whose plan became invalid, as a worker's task.
 type repeat pending
@@ -80,6 +69,7 @@ func (t *repeat) run() {
 	p := (*pending)(t)
 	r, c, done := p.r, p.rpc, p.toDo
 	p.toDo = nil // the worker waits for the call
+	_ = r.outcome(p) // a call that was sent keeps its XID
 	p.freeMemory()
 	err := r.attempts(r.ctx, p, c)
 	if errors.Is(err, context.Canceled) {
@@ -100,12 +90,15 @@ type outcomes struct {
 
 // over has the outcome of a call made with Go reported. The caller holds link.mu.
 func (r *Requester) over(p *pending) {
-	if !r.lead.polling {
+	switch {
+	case errors.Is(p.out.Err, conn.ErrReplan):
+		r.host.workers.run((*repeat)(p)) // it may wait for memory
+	case !r.lead.polling:
 		r.host.workers.run(p)
-		return
+	default:
+		p.apart = r.awaited > 0 && p.replySize() > bigReply
+		r.lead.over.calls = append(r.lead.over.calls, p)
 	}
-	p.apart = r.awaited > 0 && p.replySize() > bigReply
-	r.lead.over.calls = append(r.lead.over.calls, p)
 }
 
 // replySize returns the size of the reply, in bytes.
@@ -140,7 +133,7 @@ func (l *link) conclude() bool {
 		more := o.begun < len(here)
 		turn := l.lead.Leave()
 		l.host.watch.Add((*leader)(l))
-		p.conclude(more)
+		p.r.report(p, p.r.outcome(p), more)
 		if !l.lead.Return(turn) {
 			return false
 		}
