@@ -2,7 +2,8 @@
 // queue pair and one completion queue. Registered memory is pooled. A goroutine per busy
 // connection polls, and serves calls that come alone or are very short. Workers serve the
 // others. A caller that is alone on its connection polls the connection itself
-// (requester_lead.go).
+// (requester_lead.go). A caller that does not wait leaves the outcome of its call to the
+// goroutine that polls (requester_go.go).
 //
 // A Host holds what the connections of one listener or dialer share: the protection domain,
 // memory, workers, and one ticking goroutine. A link is one connection with its queues,

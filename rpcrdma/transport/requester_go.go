@@ -68,7 +68,7 @@ type repeat pending
 func (t *repeat) run() {
 	p := (*pending)(t)
 	r, c, done := p.r, p.rpc, p.toDo
-	p.toDo = nil // the worker waits for the call
+	p.toDo = nil     // the worker waits for the call
 	_ = r.outcome(p) // a call that was sent keeps its XID
 	p.freeMemory()
 	err := r.attempts(r.ctx, p, c)
@@ -154,4 +154,3 @@ func (o *outcomes) takeOver(w *workers) {
 	}
 	o.clear()
 }
-
