@@ -98,9 +98,8 @@ func bootJudged(t testing.TB, o guest.Options, onPurpose ...string) *guest.Guest
 			judgeReport(t, v.report, onPurpose...)
 		}
 	})
-	g := guest.Boot(t, o)
-	until.Close()
-	return g
+	defer until.Close() // also if Boot ends the test: its end waits for the pipe's
+	return guest.Boot(t, o)
 }
 
 // lastCapture leaves out captures without a packet, except the last: guest.Start
