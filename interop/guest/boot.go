@@ -30,6 +30,9 @@ func Boot(tb testing.TB, o Options) *Guest {
 		if oops := g.Oops(); oops != "" {
 			tb.Errorf("the guest's kernel broke: %s", oops)
 		}
+		if report := g.Report(); report != "" {
+			tb.Errorf("the guest hung: %s", report)
+		}
 		if tb.Failed() {
 			tb.Logf("the guest's console:\n%s", g.Console())
 		}
@@ -115,7 +118,8 @@ func moduleRoot() (string, error) {
 }
 
 // MustRun runs a script and returns its standard output. The test fails at once
-// if the script does not end within limit with exit code 0.
+// if the script does not end within limit with exit code 0. If it does not end,
+// the guest is given up.
 func (g *Guest) MustRun(tb testing.TB, limit time.Duration, script string) string {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -27,6 +27,7 @@ type Result struct {
 type Command struct {
 	session *session
 	id      uint32
+	script  string
 	done    chan struct{}
 	printed chan struct{} // one token if there is new output
 
@@ -37,8 +38,8 @@ type Command struct {
 	err    error
 }
 
-func newCommand(s *session, id uint32) *Command {
-	return &Command{session: s, id: id, done: make(chan struct{}), printed: make(chan struct{}, 1)}
+func newCommand(s *session, id uint32, script string) *Command {
+	return &Command{session: s, id: id, script: script, done: make(chan struct{}), printed: make(chan struct{}, 1)}
 }
 
 func (c *Command) receive(frame agentwire.Frame) {
@@ -81,9 +82,26 @@ func (c *Command) Output() (stdout, stderr string) {
 	return c.stdout.String(), c.stderr.String()
 }
 
+// late gives the guest up if ctx has ended because its time is over. It returns
+// why the wait has ended.
+func (c *Command) late(ctx context.Context) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	stdout, stderr := c.Output()
+	return fmt.Errorf("%w: %w", ctx.Err(), c.session.giveUp(fmt.Sprintf(
+		"a script is late\nscript:\n%s\nend of stdout:\n%s\nend of stderr:\n%s", c.script, tail(stdout), tail(stderr))))
+}
+
+// tail returns the end of a long text.
+func tail(s string) string {
+	const most = 4 << 10
+	return s[max(0, len(s)-most):]
+}
+
 // Watch waits until enough accepts the script's standard output so far. It
-// fails if the script or ctx ends first. Only one goroutine may watch at a
-// time.
+// fails if the script or ctx ends first. If ctx's deadline has passed, the guest
+// is given up. Only one goroutine may watch at a time.
 func (c *Command) Watch(ctx context.Context, enough func(stdout string) bool) error {
 	for {
 		stdout, stderr := c.Output()
@@ -93,14 +111,21 @@ func (c *Command) Watch(ctx context.Context, enough func(stdout string) bool) er
 		select {
 		case <-c.printed:
 		case <-ctx.Done():
-			return fmt.Errorf("guest: waiting for a script's output: %w", ctx.Err())
+			return fmt.Errorf("guest: waiting for a script's output: %w", c.late(ctx))
 		case <-c.done:
 			if stdout, _ = c.Output(); enough(stdout) {
 				return nil
 			}
-			return fmt.Errorf("guest: the script ended after printing %q, %q", stdout, stderr)
+			return errors.Join(fmt.Errorf("guest: the script ended after printing %q, %q", stdout, stderr), c.failure())
 		}
 	}
+}
+
+// failure returns why a script that has ended did not run to its end, or nil.
+func (c *Command) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
 // Done returns a channel that is closed when the script has ended.
@@ -110,14 +135,14 @@ func (c *Command) Done() <-chan struct{} { return c.done }
 func (c *Command) Kill() { c.session.kill(c.id) }
 
 // Wait waits until the script has ended. If ctx ends first, Wait kills the
-// script and returns ctx's error with the output so far. A nonzero exit code is
-// no error.
+// script and returns ctx's error with the output so far. If ctx's deadline has
+// passed, the guest is given up. A nonzero exit code is no error.
 func (c *Command) Wait(ctx context.Context) (Result, error) {
 	var interrupted error
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		interrupted = ctx.Err()
+		interrupted = c.late(ctx)
 		c.Kill()
 	}
 	c.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rdmad/rdmad/interop/child"
@@ -41,6 +42,9 @@ type Guest struct {
 	console  *console
 	forwards map[int]int
 	dir      string // directory of socket and initramfs
+
+	examining sync.Mutex // held while the report is made
+	report    string     // of examine
 }
 
 // Start boots a guest from an image. The program agent becomes its /init, and
@@ -65,6 +69,9 @@ func Start(ctx context.Context, img image.Image, agent, shareDir string, o Optio
 		g := &Guest{ShareDir: shareDir, dir: dir, console: &console{}}
 		err = g.boot(ctx, m)
 		if err == nil {
+			if !o.Shell {
+				go g.watchQuiet(quietTime)
+			}
 			return g, nil
 		}
 		if !errors.Is(err, errPortTaken) && !errors.Is(err, errHalfPatched) || try == startTries {
@@ -132,6 +139,7 @@ func (g *Guest) connect(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("waiting for QEMU: %w", err)
 	}
 	g.session = newSession(conn)
+	g.session.examine = g.examine
 	go g.session.run()
 	select {
 	case <-g.session.ready:
@@ -166,6 +174,25 @@ func (g *Guest) Run(ctx context.Context, script string) (Result, error) {
 		return Result{}, err
 	}
 	return cmd.Wait(ctx)
+}
+
+// RunTalking is Run for a script that takes as long as it takes, but prints
+// something to its standard output at least once in every silence.
+func (g *Guest) RunTalking(ctx context.Context, silence time.Duration, script string) (Result, error) {
+	cmd, err := g.Start(script)
+	if err != nil {
+		return Result{}, err
+	}
+	for printed := 0; err == nil; {
+		within, cancel := context.WithTimeout(ctx, silence)
+		err = cmd.Watch(within, func(stdout string) bool {
+			more := len(stdout) > printed
+			printed = len(stdout)
+			return more
+		})
+		cancel()
+	}
+	return cmd.Wait(ctx) // the script has ended, or is not waited for any more
 }
 
 // HostPort returns the TCP port of 127.0.0.1 that is forwarded to guestPort, or

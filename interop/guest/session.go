@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/interop/guest/agentwire"
 )
@@ -13,17 +14,23 @@ import (
 type session struct {
 	conn  net.Conn
 	ready chan struct{} // closed when the agent has sent Ready
+	// examine is called once, when the guest is given up, before all commands
+	// fail. It may use startAnyway.
+	examine func(why string)
 
 	mu       sync.Mutex // innermost: no other lock is taken while it is held
 	nextID   uint32
-	commands map[uint32]*Command
-	err      error // why the session ended
+	commands map[uint32]*Command // nil when the session has ended
+	err      error               // why it has ended, or why it is given up
 }
 
 // newSession makes a session. The caller must start run, which reads what the
 // agent sends until the connection ends.
 func newSession(conn net.Conn) *session {
-	return &session{conn: conn, ready: make(chan struct{}), commands: map[uint32]*Command{}}
+	return &session{
+		conn: conn, ready: make(chan struct{}), examine: func(string) {},
+		commands: map[uint32]*Command{},
+	}
 }
 
 func (s *session) run() {
@@ -47,6 +54,7 @@ func (s *session) run() {
 }
 
 func (s *session) dispatch(frame agentwire.Frame) {
+	heard.Store(time.Now().UnixNano())
 	s.mu.Lock()
 	cmd := s.commands[frame.ID]
 	if frame.Kind == agentwire.Exit {
@@ -61,13 +69,41 @@ func (s *session) dispatch(frame agentwire.Frame) {
 // end fails all commands that have not ended.
 func (s *session) end(err error) {
 	s.mu.Lock()
-	s.err = fmt.Errorf("%w: %w", ErrDied, err)
+	if s.err == nil {
+		s.err = fmt.Errorf("%w: %w", ErrDied, err)
+	}
 	commands := s.commands
 	s.commands = nil
+	err = s.err
 	s.mu.Unlock()
 	for _, cmd := range commands {
-		cmd.finish(agentwire.ExitStatus{Code: -1}, s.err)
+		cmd.finish(agentwire.ExitStatus{Code: -1}, err)
 	}
+}
+
+// giveUp has the guest examined and fails all its commands, unless that has
+// happened already or the guest has died. It returns why commands fail.
+func (s *session) giveUp(why string) error {
+	s.mu.Lock()
+	if s.err != nil {
+		defer s.mu.Unlock()
+		return s.err
+	}
+	err := fmt.Errorf("%w: %s", ErrGivenUp, why)
+	s.err = err
+	s.mu.Unlock()
+	s.examine(why)
+	s.mu.Lock()
+	commands := s.commands
+	if commands != nil {
+		s.commands = map[uint32]*Command{}
+	}
+	s.mu.Unlock()
+	for id, cmd := range commands {
+		s.kill(id)
+		cmd.finish(agentwire.ExitStatus{Code: -1}, err)
+	}
+	return err
 }
 
 // start asks the agent to run a script.
@@ -77,8 +113,22 @@ func (s *session) start(script string) (*Command, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
+	return s.startLocked(script)
+}
+
+// startAnyway is start in a guest that is given up.
+func (s *session) startAnyway(script string) (*Command, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commands == nil {
+		return nil, s.err
+	}
+	return s.startLocked(script)
+}
+
+func (s *session) startLocked(script string) (*Command, error) {
 	s.nextID++
-	cmd := newCommand(s, s.nextID)
+	cmd := newCommand(s, s.nextID, script)
 	s.commands[cmd.id] = cmd
 	req := agentwire.StartRequest{Script: script}
 	if err := agentwire.WriteJSON(s.conn, cmd.id, agentwire.Start, req); err != nil {
