@@ -99,6 +99,18 @@ func waitLines(t testing.TB, cmd *guest.Command, n int) {
 	}
 }
 
+// ended waits until a script has ended, whatever its exit code.
+func ended(t testing.TB, cmd *guest.Command) guest.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), mountTime) // also in a cleanup
+	defer cancel()
+	got, err := cmd.Wait(ctx)
+	if err != nil {
+		t.Errorf("a script in the guest: %v", err)
+	}
+	return got
+}
+
 // finish waits until a script has ended and returns its output.
 func finish(t testing.TB, cmd *guest.Command) string {
 	t.Helper()

@@ -53,11 +53,7 @@ func (h held) has() bool {
 func (h held) release(t testing.TB) {
 	t.Helper()
 	h.cmd.Kill()
-	ctx, cancel := limit(t, clientTime)
-	defer cancel()
-	if _, err := h.cmd.Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
+	ended(t, h.cmd)
 }
 
 // tryLock reports whether a range can be locked now.

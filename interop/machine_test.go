@@ -25,7 +25,7 @@ import (
 type machine struct{ g *guest.Guest }
 
 // machineTime bounds one script in a machine, on a busy host too.
-const machineTime = 10 * time.Minute
+const machineTime = 6 * time.Minute
 
 // bootMachine starts a machine in a guest and waits until systemd has started
 // everything. /host is the guest's.

@@ -13,7 +13,7 @@ const (
 	// mountTime covers the kernel's own patience with a server, some times over.
 	mountTime = 5 * time.Minute
 	// clientTime bounds one script on a mount, under emulation on a busy machine.
-	clientTime = 10 * time.Minute
+	clientTime = 6 * time.Minute
 )
 
 // mount is the guest's kernel client with a server's export on a directory.

@@ -101,9 +101,7 @@ func testAcceptOnConnector(t *testing.T, r *guestRdmad, a adapter) {
 		t.Errorf("on %s: %+v", a.name, e)
 	}
 	client.Kill()
-	if _, err := client.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	ended(t, client)
 	var removed any
 	r.ctl(t, &removed, "connectors", "remove", "out")
 }

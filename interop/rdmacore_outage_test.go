@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,9 +35,7 @@ func TestRdmacoreOutage(t *testing.T) {
 
 func testRdmacoreDevices(t *testing.T, g *guest.Guest, a adapter) {
 	buildRdmacore(t, g.ShareDir, "rdmacore.test", "test", "-c", "-tags", "rdmacore,rdmadevice", "../verbs/rdmacore")
-	ctx, cancel := context.WithTimeout(t.Context(), deviceTestTime)
-	defer cancel()
-	got, err := g.Run(ctx, rdmacoreLimits+fmt.Sprintf(`cp /host/rdmacore.test /tmp && cd /tmp &&
+	got, err := g.RunTalking(t.Context(), deviceTestTime, rdmacoreLimits+fmt.Sprintf(`cp /host/rdmacore.test /tmp && cd /tmp &&
 for tests in '%s' '^TestMissing$'; do
 	./rdmacore.test -test.v -test.timeout 14m -test.run "$tests" -rdmacore.device %s -rdmacore.address 10.0.2.15 || exit 1
 done`, rdmacoreDeviceTests, a.name))
@@ -167,7 +164,7 @@ func testRdmadKilled(t *testing.T, g *guest.Guest, _ adapter) {
 	m := newMount(t, g, r, overRDMA)
 	testCrash(t, m.work(t, "killed"), func(t *testing.T) {
 		g.MustRun(t, adapterTime, "kill -9 $(cat /tmp/rdmad.pid)")
-		<-r.command.Done()
+		ended(t, r.command)
 		nothingLeft(t, g)
 		r.command = startGuestRdmad(t, g, onlyServer).command
 	})

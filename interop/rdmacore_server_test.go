@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdmad/rdmad/interop/guest"
 )
@@ -97,13 +96,8 @@ done`, s.name))
 func (r *guestRdmad) stop(t testing.TB) {
 	t.Helper()
 	r.g.MustRun(t, adapterTime, fmt.Sprintf("kill -TERM $(cat /tmp/%s.pid)", r.name))
-	select {
-	case <-r.command.Done():
-	case <-time.After(adapterTime):
-		r.command.Kill()
-	}
-	if got, err := r.command.Wait(t.Context()); err != nil || got.Code != 0 {
-		t.Errorf("%s, told to stop: code %d, error %v", r.name, got.Code, err)
+	if got := ended(t, r.command); got.Code != 0 {
+		t.Errorf("%s, told to stop: code %d", r.name, got.Code)
 	}
 }
 

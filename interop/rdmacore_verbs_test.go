@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"strings"
@@ -11,8 +10,9 @@ import (
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
-// deviceTestTime bounds the tests of one package on one emulated adapter.
-const deviceTestTime = 15 * time.Minute
+// deviceTestTime bounds one test on one emulated adapter: with -test.v its end is
+// printed.
+const deviceTestTime = 5 * time.Minute
 
 // deviceTests are tests of a package with the tag rdmadevice: they run in the
 // guest, on an adapter.
@@ -143,9 +143,7 @@ func (d deviceTests) execute(t *testing.T, g *guest.Guest, a adapter) {
 	t.Helper()
 	passed := 0
 	for _, pattern := range d.runs {
-		ctx, cancel := context.WithTimeout(t.Context(), deviceTestTime)
-		got, err := g.Run(ctx, d.command(pattern, a))
-		cancel()
+		got, err := g.RunTalking(t.Context(), deviceTestTime, d.command(pattern, a))
 		if err != nil || got.Code != 0 {
 			t.Errorf("%s: code %d, error %v\n%s\n%s", pattern, got.Code, err, got.Stdout, got.Stderr)
 		}

@@ -15,10 +15,17 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/interop/child"
+	"github.com/rdmad/rdmad/interop/guest"
 )
 
-// readyTime bounds how long rdmad may take to start on a busy machine.
-const readyTime = 5 * time.Minute
+const (
+	// readyTime bounds how long rdmad may take to start on a busy machine.
+	readyTime = 5 * time.Minute
+	// stopTime bounds how long it may take to stop.
+	stopTime = 3 * time.Minute
+	// witnessTime bounds how long a program may take to print its stacks.
+	witnessTime = 10 * time.Second
+)
 
 // rdmad is an rdmad on the host that exports a directory by NFS, over
 // soft-iWARP and over TCP, on ports of its own that survive a restart.
@@ -51,7 +58,21 @@ func startRdmadAs(t testing.TB, shareDir string, config func(*rdmad) string) *rd
 		control: "127.0.0.1:0", rdma: "127.0.0.1:0", tcp: "127.0.0.1:0"}
 	r.start(t)
 	t.Cleanup(func() { r.stop(t) })
+	guest.Witness(t, "rdmad", r.stacks)
 	return r
+}
+
+// stacks ends rdmad and returns what it has logged since then: the stacks of its
+// goroutines.
+func (r *rdmad) stacks() string {
+	before := len(r.process.Log())
+	r.process.Signal(syscall.SIGQUIT)
+	select {
+	case <-r.process.Done():
+	case <-time.After(witnessTime):
+		r.process.Kill()
+	}
+	return r.process.Log()[before:]
 }
 
 // build compiles one of the project's programs.
@@ -111,6 +132,11 @@ func (r *rdmad) stop(t testing.TB) {
 	default:
 	}
 	r.process.Signal(syscall.SIGTERM)
+	select {
+	case <-r.process.Done():
+	case <-time.After(stopTime):
+		t.Errorf("rdmad, told to stop, has not ended in %v:\n%s", stopTime, r.stacks())
+	}
 	if err := r.process.Wait(); err != nil {
 		t.Errorf("rdmad, told to stop: %v", err)
 	}

@@ -21,8 +21,8 @@ var roundtripsJSON = flag.String("roundtrips.json", "", "measure all calls at al
 // exactFigures are the figures that the measurements are compared with.
 const exactFigures = "reckoning/testdata/loopback.json"
 
-// reckonTime bounds all calls of one way at one delay, under emulation.
-const reckonTime = 10 * time.Minute
+// reckonTime bounds all calls of one work of one way at one delay, under emulation.
+const reckonTime = 5 * time.Minute
 
 // testRoundTrips lets rdmactl bench work on an rdmad over softiwarp, in a guest
 // whose network delays every packet (sch_netem): in every way, calls take what
@@ -130,7 +130,11 @@ func (l lineOf) bench(t *testing.T, ms int) []benched {
 		}
 		s.WriteByte('\n')
 	}
-	out := json.NewDecoder(strings.NewReader(l.g.MustRun(t, reckonTime, s.String())))
+	got, err := l.g.RunTalking(t.Context(), reckonTime, s.String())
+	if err != nil || got.Code != 0 {
+		t.Fatalf("%s: code %d, error %v\n%s\n%s", s.String(), got.Code, err, got.Stdout, got.Stderr)
+	}
+	out := json.NewDecoder(strings.NewReader(got.Stdout))
 	all := make([]benched, len(l.works))
 	for i := range all {
 		if err := out.Decode(&all[i]); err != nil {

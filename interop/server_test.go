@@ -36,7 +36,7 @@ type nfsServer interface {
 }
 
 // serverTime bounds one script on the server's side.
-const serverTime = 10 * time.Minute
+const serverTime = 6 * time.Minute
 
 // knfsd is the guest's own kernel server.
 type knfsd struct{ g *guest.Guest }
@@ -64,6 +64,7 @@ func runInDir(t testing.TB, dir, script string) string {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-ec", script)
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Environ(), "LC_ALL=C")
+	cmd.WaitDelay = witnessTime // for what it leaves behind
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
