@@ -49,9 +49,10 @@ func TestPictures(t *testing.T) {
 	if out == "" {
 		out, control, samples = t.TempDir(), "127.0.0.1:0", 2
 	}
+	program := builtRdmad(t) // however long that takes
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	s := &scene{T: t, ctx: ctx, dir: t.TempDir(), program: builtRdmad(t)}
+	s := &scene{T: t, ctx: ctx, dir: t.TempDir(), program: program}
 	s.start(control)
 	for _, l := range loads {
 		s.load(l.listener, strings.Fields(l.args)...)
