@@ -6,7 +6,12 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
+
+// outputTime is how long a program's output is waited for after its end. What the
+// program has started may keep the output open.
+const outputTime = 30 * time.Second
 
 // Process is a running program.
 type Process struct {
@@ -21,6 +26,9 @@ type Process struct {
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.WaitDelay == 0 {
+		cmd.WaitDelay = outputTime
+	}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()

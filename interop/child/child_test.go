@@ -2,12 +2,15 @@ package child
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -51,6 +54,22 @@ func TestKillAndWait(t *testing.T) {
 		t.Error("no error from a program that was killed")
 	}
 	p.Signal(syscall.SIGTERM) // nobody there: no harm
+}
+
+// TestOutputLeftOpen starts a program that leaves a process with its output
+// behind.
+func TestOutputLeftOpen(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "sleep 3 & echo text")
+	cmd.WaitDelay = 10 * time.Millisecond
+	var out strings.Builder
+	cmd.Stdout = &out
+	p, err := Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); !errors.Is(err, exec.ErrWaitDelay) || out.String() != "text\n" {
+		t.Errorf("output %q, error %v, want its output and ErrWaitDelay", out.String(), err)
+	}
 }
 
 func TestStartFails(t *testing.T) {
