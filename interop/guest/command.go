@@ -89,8 +89,15 @@ func (c *Command) late(ctx context.Context) error {
 		return ctx.Err()
 	}
 	stdout, stderr := c.Output()
-	return fmt.Errorf("%w: %w", ctx.Err(), c.session.giveUp(fmt.Sprintf(
-		"a script is late\nscript:\n%s\nend of stdout:\n%s\nend of stderr:\n%s", c.script, tail(stdout), tail(stderr))))
+	return fmt.Errorf("%w: %w", ctx.Err(), c.session.giveUp("a script is late: "+firstLine(c.script), fmt.Sprintf(
+		"script:\n%s\nend of stdout:\n%s\nend of stderr:\n%s", c.script, tail(stdout), tail(stderr))))
+}
+
+// firstLine returns the beginning of a script.
+func firstLine(script string) string {
+	const most = 100
+	line, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(script, "set -e")), "\n")
+	return line[:min(len(line), most)]
 }
 
 // tail returns the end of a long text.
@@ -148,5 +155,8 @@ func (c *Command) Wait(ctx context.Context) (Result, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	result := Result{Stdout: c.stdout.String(), Stderr: c.stderr.String(), Code: c.code}
-	return result, errors.Join(interrupted, c.err)
+	if interrupted != nil {
+		return result, interrupted
+	}
+	return result, c.err
 }

@@ -15,8 +15,8 @@ type session struct {
 	conn  net.Conn
 	ready chan struct{} // closed when the agent has sent Ready
 	// examine is called once, when the guest is given up, before all commands
-	// fail. It may use startAnyway.
-	examine func(why string)
+	// fail. It gets what is known of the cause, and may use startAnyway.
+	examine func(cause string)
 
 	mu       sync.Mutex // innermost: no other lock is taken while it is held
 	nextID   uint32
@@ -82,8 +82,9 @@ func (s *session) end(err error) {
 }
 
 // giveUp has the guest examined and fails all its commands, unless that has
-// happened already or the guest has died. It returns why commands fail.
-func (s *session) giveUp(why string) error {
+// happened already or the guest has died. It returns why commands fail: for the
+// reason why, with details only in the report.
+func (s *session) giveUp(why, details string) error {
 	s.mu.Lock()
 	if s.err != nil {
 		defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *session) giveUp(why string) error {
 	err := fmt.Errorf("%w: %s", ErrGivenUp, why)
 	s.err = err
 	s.mu.Unlock()
-	s.examine(why)
+	s.examine(why + "\n" + details)
 	s.mu.Lock()
 	commands := s.commands
 	if commands != nil {

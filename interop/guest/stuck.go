@@ -77,12 +77,12 @@ func (g *Guest) Report() string {
 
 // examine describes a guest that hangs: the guest's own view, QEMU's threads,
 // the host's connections, and the witnesses. The guest may answer nothing.
-func (g *Guest) examine(why string) {
+func (g *Guest) examine(cause string) {
 	g.examining.Lock()
 	defer g.examining.Unlock()
 	began := time.Now()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n=== in the guest\n%s", why, g.describe())
+	fmt.Fprintf(&b, "%s\n=== in the guest\n%s", cause, g.describe())
 	fmt.Fprintf(&b, "=== threads of QEMU: state, ticks in user and in system mode, where in the host's kernel\n%s", threads(g.process.Pid()))
 	fmt.Fprintf(&b, "=== TCP on the host\n%s", hostSockets())
 	witnesses.mu.Lock()
@@ -159,7 +159,7 @@ func (g *Guest) watchQuiet(quiet time.Duration) {
 		if time.Since(time.Unix(0, heard.Load())) < quiet {
 			continue
 		}
-		g.session.giveUp(fmt.Sprintf("no guest has sent anything for %v", quiet))
+		g.session.giveUp(fmt.Sprintf("no guest has sent anything for %v", quiet), "")
 		g.process.Kill()
 		return
 	}
