@@ -76,6 +76,7 @@ func judge(t *testing.T, capture string) (v verdict) {
 // tshark prints a capture's iWARP packets in some form.
 func tshark(t *testing.T, capture string, form ...string) string {
 	t.Helper()
+	defer guest.Busy()()
 	cmd := exec.Command("tshark", append([]string{"-n", "-r", capture, "-Y", "iwarp_mpa"}, form...)...)
 	out, err := cmd.Output()
 	if err != nil {

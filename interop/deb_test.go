@@ -38,6 +38,7 @@ func TestDebianPackage(t *testing.T) {
 // check that the build is reproducible.
 func packages(t *testing.T, dir string) {
 	t.Helper()
+	defer guest.Busy()()
 	built := t.TempDir()
 	bins := map[string]string{"rdmad": built, "rdmad-rdmacore": filepath.Join(built, "rdmacore")}
 	for _, version := range []string{"v1.0.0", "v2.0.0"} {

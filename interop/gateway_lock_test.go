@@ -14,6 +14,7 @@ import (
 // as /host.
 func buildLocker(t testing.TB, g *guest.Guest) {
 	t.Helper()
+	defer guest.Busy()()
 	cmd := exec.Command("go", "build", "-o", filepath.Join(g.ShareDir, "locker"), "./cmd/locker")
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

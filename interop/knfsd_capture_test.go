@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmad/rdmad/interop/guest"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -72,6 +73,7 @@ func runTshark(t *testing.T, capture string, args ...string) []byte {
 	t.Helper()
 	// iWARP has no port of its own. Another protocol may have the port of this
 	// connection, and tshark would decode that one.
+	defer guest.Busy()()
 	cmd := exec.Command("tshark", append([]string{"-o", "tcp.try_heuristic_first:TRUE", "-n", "-r", capture}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

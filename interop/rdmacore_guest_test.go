@@ -56,6 +56,7 @@ const rdmacoreLimits = "ulimit -n 65536; ulimit -l unlimited\n"
 // guest sees: same architecture, same libraries.
 func buildRdmacore(t testing.TB, dir, name string, args ...string) {
 	t.Helper()
+	defer guest.Busy()()
 	cmd := exec.Command("go", append(args[:1:1], append([]string{"-o", filepath.Join(dir, name)}, args[1:]...)...)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -78,6 +78,7 @@ func (r *rdmad) stacks() string {
 // build compiles one of the project's programs.
 func build(t testing.TB, dir, name string) string {
 	t.Helper()
+	defer guest.Busy()()
 	path := filepath.Join(dir, name)
 	cmd := exec.Command("go", "build", "-o", path, "../cmd/"+name)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -32,8 +32,21 @@ const (
 )
 
 // heard is when a guest of this process sent something last, in Unix
-// nanoseconds.
-var heard atomic.Int64
+// nanoseconds. busy counts the calls of Busy that are not done.
+var (
+	heard atomic.Int64
+	busy  atomic.Int32
+)
+
+// Busy reports work on the host that needs no guest, such as the build of a
+// program. Until done is called, no guest has to send anything.
+func Busy() (done func()) {
+	busy.Add(1)
+	return func() {
+		heard.Store(time.Now().UnixNano())
+		busy.Add(-1)
+	}
+}
 
 //go:embed scripts/report.sh
 var reportScript string
@@ -156,7 +169,7 @@ func (g *Guest) watchQuiet(quiet time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if time.Since(time.Unix(0, heard.Load())) < quiet {
+		if busy.Load() > 0 || time.Since(time.Unix(0, heard.Load())) < quiet {
 			continue
 		}
 		g.session.giveUp(fmt.Sprintf("no guest has sent anything for %v", quiet), "")

@@ -166,7 +166,14 @@ func TestQuietGuest(t *testing.T) {
 	}
 	defer process.Kill()
 	g := &Guest{session: s, process: process}
+	done := Busy()
 	go g.watchQuiet(50 * time.Millisecond)
+	select {
+	case <-process.Done():
+		t.Error("a guest was ended while the host was busy")
+	case <-time.After(200 * time.Millisecond):
+	}
+	done()
 	<-process.Done()
 	if _, err := g.Start("true"); !errors.Is(err, ErrGivenUp) {
 		t.Errorf("error %v, want that the guest is given up", err)
