@@ -7,20 +7,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
+// hung is how many guests of Boot hung. After mostHung of them the next ones
+// would hang, too, and use up the time of the whole run.
+var hung atomic.Int32
+
+const mostHung = 2
+
 // agentPackage is the package of the guest's first process.
 const agentPackage = "./interop/guest/agent"
 
 // Boot boots a guest for a test and stops it when the test and its subtests
 // have ended. If packages are missing, the test is skipped; with CI=true in the
-// environment it fails. The message names the packages.
+// environment it fails. The message names the packages. If two guests of this
+// process hung, Boot fails at once.
 func Boot(tb testing.TB, o Options) *Guest {
 	tb.Helper()
+	if n := hung.Load(); n >= mostHung {
+		tb.Fatalf("%d guests hung before this test; see the reports of their tests", n)
+	}
 	img, agent := prepare(tb, o.Kernel)
 	g, err := Start(context.Background(), img, agent, tb.TempDir(), o)
 	if err != nil {
@@ -31,6 +42,7 @@ func Boot(tb testing.TB, o Options) *Guest {
 			tb.Errorf("the guest's kernel broke: %s", oops)
 		}
 		if report := g.Report(); report != "" {
+			hung.Add(1)
 			tb.Errorf("the guest hung: %s", report)
 		}
 		if tb.Failed() {

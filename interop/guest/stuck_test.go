@@ -3,8 +3,10 @@ package guest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -177,5 +179,30 @@ func TestQuietGuest(t *testing.T) {
 	<-process.Done()
 	if _, err := g.Start("true"); !errors.Is(err, ErrGivenUp) {
 		t.Errorf("error %v, want that the guest is given up", err)
+	}
+}
+
+// fatal is a test that records how it failed.
+type fatal struct {
+	testing.TB
+	message string
+}
+
+func (*fatal) Helper() {}
+
+func (f *fatal) Fatalf(format string, args ...any) {
+	f.message = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// TestBootAfterHangs boots a guest after others hung.
+func TestBootAfterHangs(t *testing.T) {
+	defer hung.Store(hung.Swap(mostHung))
+	f := &fatal{TB: t}
+	var booting sync.WaitGroup
+	booting.Go(func() { Boot(f, Options{}) })
+	booting.Wait()
+	if !strings.HasPrefix(f.message, "2 guests hung before") {
+		t.Errorf("Boot failed with %q, want that two guests hung", f.message)
 	}
 }
