@@ -69,7 +69,7 @@ func (s *Sender) Behind() time.Duration { return s.pace.behind() }
 // goroutines' records before it returns.
 func (s *Sender) Send(o Outgoing) {
 	s.Queue(o)
-	s.Flush()
+	s.flush(o)
 }
 
 // Queue queues the record, to be written with the next one. Send or Flush must follow soon.
@@ -86,7 +86,9 @@ func (s *Sender) Queue(o Outgoing) {
 }
 
 // Flush writes the records that are queued, unless another goroutine does so.
-func (s *Sender) Flush() {
+func (s *Sender) Flush() { s.flush(nil) }
+
+func (s *Sender) flush(own Outgoing) {
 	s.mu.Lock()
 	if s.writing || len(s.queue) == 0 {
 		s.mu.Unlock()
@@ -94,7 +96,7 @@ func (s *Sender) Flush() {
 	}
 	s.writing = true
 	s.mu.Unlock()
-	s.writeAll(o)
+	s.writeAll(own)
 }
 
 // writeAll writes until nothing is left. Of records that arrive it writes only own. If there
