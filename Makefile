@@ -115,7 +115,7 @@ vuln: ## known vulnerabilities of linked code, by govulncheck; needs its databas
 
 generate: ## protobuf code, docs/api.md, docs/settings.md, tables of keys, conditions and metrics, manual pages, XDR in tests; CI fails when the checked-in files differ
 	$(TOOL) buf generate
-	$(GO) generate ./rpcrdma/wire/rpcrdma2/... ./rpcrdma/referee/... ./cmd/internal/settingsdoc/...
+	$(GO) generate ./rpcrdma/internal/goxdr ./cmd/internal/settingsdoc/...
 	$(GO) test ./cmd/rdmad/internal/config -run '^Test(Reference|Manual)$$' -update
 	$(GO) test ./dataplane/conditions -run TestPage -update
 	$(GO) test ./dataplane/metrics -run TestPage -update

@@ -39,7 +39,7 @@ var rooms = []struct {
 	{"verbs/rdmacore", 3},
 	{"verbs/verbstest", 4},
 	{"rpcrdma/fair", 0},
-	{"rpcrdma/internal/xdr2", 0},
+	{"rpcrdma/internal/goxdr", 0},
 	{"rpcrdma/xdr", 0},
 	{"rpcrdma/oncrpc", 1},
 	{"rpcrdma/slow", 2},

@@ -5,18 +5,18 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
-	"github.com/rdmad/rdmad/rpcrdma/referee/internal/xdr1"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/xdrin"
 )
 
-// Procedures of version 1, with the values of xdr1. Version 2 shares MSG, NOMSG
+// Procedures of version 1, with the values of goxdr. Version 2 shares MSG, NOMSG
 // and ERROR.
 const (
-	procMsg   = uint32(xdr1.RDMA_MSG)
-	procNomsg = uint32(xdr1.RDMA_NOMSG)
-	procMsgp  = uint32(xdr1.RDMA_MSGP)
-	procDone  = uint32(xdr1.RDMA_DONE)
-	procError = uint32(xdr1.RDMA_ERROR)
+	procMsg   = uint32(goxdr.RDMA_MSG)
+	procNomsg = uint32(goxdr.RDMA_NOMSG)
+	procMsgp  = uint32(goxdr.RDMA_MSGP)
+	procDone  = uint32(goxdr.RDMA_DONE)
+	procError = uint32(goxdr.RDMA_ERROR)
 )
 
 const (
@@ -148,7 +148,7 @@ func (r *Referee) message1(e *Event, m *message) {
 
 // decode1 decodes what follows the fixed prefix of the header.
 func (m *message) decode1(b []byte) error {
-	var body xdr1.Rdma_body
+	var body goxdr.Rdma_body
 	n, err := xdrin.Decode(b[prefixSize-4:min(len(b), maxHeader)], &body)
 	if err != nil {
 		return err
@@ -156,42 +156,49 @@ func (m *message) decode1(b []byte) error {
 	m.header = prefixSize - 4 + n
 	m.payload = b[m.header:]
 	switch body.Proc {
-	case xdr1.RDMA_MSG:
+	case goxdr.RDMA_MSG:
 		m.lists1(body.Rdma_msg())
-	case xdr1.RDMA_NOMSG:
+	case goxdr.RDMA_NOMSG:
 		m.lists1(body.Rdma_nomsg())
-	case xdr1.RDMA_MSGP:
+	case goxdr.RDMA_MSGP:
 		h := body.Rdma_msgp()
 		m.align, m.thresh = h.Rdma_align, h.Rdma_thresh
 		m.lists1(&h.Rdma_lists)
-	case xdr1.RDMA_ERROR:
+	case goxdr.RDMA_ERROR:
 		h := body.Rdma_error()
 		m.errCode = uint32(h.Err)
-		if h.Err == xdr1.ERR_VERS {
+		if h.Err == goxdr.ERR_VERS {
 			m.versLow, m.versTop = h.Range().Rdma_vers_low, h.Range().Rdma_vers_high
 		}
 	}
 	return nil
 }
 
-func (m *message) lists1(h *xdr1.Rpc_rdma_header) {
-	for l := h.Rdma_reads; l != nil; l = l.Next {
-		m.reads = append(m.reads, readSegment{l.Entry.Position, segment1(l.Entry.Target)})
+func (m *message) lists1(h *goxdr.Rpc_rdma_header) {
+	m.lists(h.Rdma_reads, h.Rdma_writes, h.Rdma_reply)
+}
+
+// lists takes over the chunk lists of a header.
+func (m *message) lists(reads *goxdr.Rpcrdma2_read_list, writes *goxdr.Rpcrdma2_write_list, reply *goxdr.Rpcrdma2_write_chunk) {
+	for l := reads; l != nil; l = l.Rdma_next {
+		m.reads = append(m.reads, readSegment{l.Rdma_entry.Rdma_position, decodedSegment(l.Rdma_entry.Rdma_target)})
 	}
-	for l := h.Rdma_writes; l != nil; l = l.Next {
-		m.writes = append(m.writes, segments1(l.Entry.Target))
+	for l := writes; l != nil; l = l.Rdma_next {
+		m.writes = append(m.writes, decodedSegments(l.Rdma_entry.Rdma_target))
 	}
-	if h.Rdma_reply != nil {
-		m.hasReply, m.reply = true, segments1(h.Rdma_reply.Target)
+	if reply != nil {
+		m.hasReply, m.reply = true, decodedSegments(reply.Rdma_target)
 	}
 }
 
-func segment1(s xdr1.Xdr_rdma_segment) segment { return segment{s.Handle, s.Length, s.Offset} }
+func decodedSegment(s goxdr.Rpcrdma2_segment) segment {
+	return segment{s.Rdma_handle, s.Rdma_length, s.Rdma_offset}
+}
 
-func segments1(list []xdr1.Xdr_rdma_segment) []segment {
+func decodedSegments(list []goxdr.Rpcrdma2_segment) []segment {
 	out := make([]segment, len(list))
 	for i, s := range list {
-		out[i] = segment1(s)
+		out[i] = decodedSegment(s)
 	}
 	return out
 }
@@ -212,7 +219,7 @@ func (r *Referee) form(m *message) {
 			r.report("header.trailing", m.from, "XID %#x, procedure %d: %d bytes follow the header", m.xid, m.proc, behind)
 		}
 	}
-	if m.proc == procError && m.errCode == uint32(xdr1.ERR_VERS) && m.versLow > m.versTop {
+	if m.proc == procError && m.errCode == uint32(goxdr.ERR_VERS) && m.versLow > m.versTop {
 		r.report("header.error-range", m.from, "versions %d to %d", m.versLow, m.versTop)
 	}
 }

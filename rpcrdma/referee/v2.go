@@ -3,8 +3,8 @@ package referee
 import (
 	"errors"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/xdrin"
 )
 
 // version2 is the state of a connection that speaks version 2.
@@ -48,8 +48,8 @@ type call2 struct {
 	seq      uint64
 	op       uint32 // of an OPTIONAL, or 0
 	optional bool
-	want     xdr2.Xcharset // of a REQUEST
-	rsbuf    uint32        // of an XMTREQ
+	want     goxdr.Xcharset // of a REQUEST
+	rsbuf    uint32         // of an XMTREQ
 	// responses is the largest limit on transmissions of a response that the
 	// responder may have announced when the call was made.
 	responses uint32
@@ -125,7 +125,7 @@ func (r *Referee) dispatch2(h *header2) {
 		r.errored2(h)
 	case h.proc == procOptional:
 		r.option(h)
-	case h.dir == xdr2.CALL:
+	case h.dir == goxdr.CALL:
 		r.called2(h)
 	default:
 		r.replied2(h)
@@ -293,15 +293,15 @@ func (r *Referee) backward(h *header2, chunks bool) {
 	if h.from != Server || r.v2.missed {
 		return
 	}
-	allows := func(least xdr2.Xchbrs) bool {
+	allows := func(least goxdr.Xchbrs) bool {
 		return r.v2.side(Client).traits.any(r.v2.side(Server).known, func(t traits) bool {
 			return t.backward == nil || *t.backward >= least
 		})
 	}
 	switch {
-	case !allows(xdr2.XCHBRS_INLINE):
+	case !allows(goxdr.XCHBRS_INLINE):
 		r.report("backward.none", h.from, "XID %#x calls a client that told NONE", h.xid)
-	case chunks && !allows(xdr2.XCHBRS_GENERAL):
+	case chunks && !allows(goxdr.XCHBRS_GENERAL):
 		r.report("backward.inline", h.from, "XID %#x calls with chunks a client that told INLINE", h.xid)
 	}
 }

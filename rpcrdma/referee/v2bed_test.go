@@ -5,8 +5,8 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/goxdrtest"
 )
 
 const (
@@ -33,28 +33,28 @@ func option2(xid, credits, dir, op int, info, payload []byte) []byte {
 func op2(xid, credits, dir int, body xdr.XdrType, payload ...[]byte) []byte {
 	op := 0
 	switch body.(type) {
-	case *xdr2.Optinit_xch:
+	case *goxdr.Optinit_xch:
 		op = opInit
-	case *xdr2.Optreq_xch:
+	case *goxdr.Optreq_xch:
 		op = opRequest
-	case *xdr2.Optresp_xch:
+	case *goxdr.Optresp_xch:
 		op = opRespond
-	case *xdr2.Optupd_xch:
+	case *goxdr.Optupd_xch:
 		op = opUpdate
-	case *xdr2.Optxmt_req:
+	case *goxdr.Optxmt_req:
 		op = opXmtReq
-	case *xdr2.Optxmt_resp:
+	case *goxdr.Optxmt_resp:
 		op = opXmtResp
-	case *xdr2.Optxmt_cont:
+	case *goxdr.Optxmt_cont:
 		op = opXmtCont
-	case *xdr2.Optxmt_err:
+	case *goxdr.Optxmt_err:
 		op = opXmtErr
 	}
 	var rest []byte
 	for _, p := range payload {
 		rest = append(rest, p...)
 	}
-	return option2(xid, credits, dir, op, xdr2test.Encode(body), rest)
+	return option2(xid, credits, dir, op, goxdrtest.Encode(body), rest)
 }
 
 func call2Of(xid, credits int) []byte { return v2(xid, credits, msg, callDir, lists{}, null(xid)) }
@@ -69,56 +69,56 @@ func (b *bed) exchange2(xid int) {
 }
 
 // char returns one characteristic of a set.
-func char(which int, data ...any) xdr2.Xcharval {
-	return xdr2.Xcharval{Xchv_which: uint32(which), Xchv_data: words(data...)}
+func char(which int, data ...any) goxdr.Xcharval {
+	return goxdr.Xcharval{Xchv_which: uint32(which), Xchv_data: words(data...)}
 }
 
-func initOf(set ...xdr2.Xcharval) *xdr2.Optinit_xch { return &xdr2.Optinit_xch{Optixch_start: set} }
-func updateOf(set ...xdr2.Xcharval) *xdr2.Optupd_xch {
-	return &xdr2.Optupd_xch{Optupxch_now: set}
+func initOf(set ...goxdr.Xcharval) *goxdr.Optinit_xch { return &goxdr.Optinit_xch{Optixch_start: set} }
+func updateOf(set ...goxdr.Xcharval) *goxdr.Optupd_xch {
+	return &goxdr.Optupd_xch{Optupxch_now: set}
 }
-func requestOf(set ...xdr2.Xcharval) *xdr2.Optreq_xch { return &xdr2.Optreq_xch{Optrqxch_want: set} }
+func requestOf(set ...goxdr.Xcharval) *goxdr.Optreq_xch { return &goxdr.Optreq_xch{Optrqxch_want: set} }
 
-func respondOf(done, rejected uint32, other ...xdr2.Xcharval) *xdr2.Optresp_xch {
-	return &xdr2.Optresp_xch{Optrsxch_done: []uint32{done}, Optrsxch_rej: []uint32{rejected}, Optrsxch_other: other}
+func respondOf(done, rejected uint32, other ...goxdr.Xcharval) *goxdr.Optresp_xch {
+	return &goxdr.Optresp_xch{Optrsxch_done: []uint32{done}, Optrsxch_rej: []uint32{rejected}, Optrsxch_other: other}
 }
 
 // structure returns a receive buffer with a plain segment of 1024 bytes and n
 // target segments of 4096.
-func structure(n int) xdr2.Xcharval {
+func structure(n int) goxdr.Xcharval {
 	return char(charStructure, 1024+4096*n, 2, 1, 1024, 0, 0, n, 4096, 4096, 1)
 }
 
 // told2 begins a connection of version 2. The sides announce characteristics,
 // and the server grants 32 credits.
-func (b *bed) told2(client, server []xdr2.Xcharval) {
+func (b *bed) told2(client, server []goxdr.Xcharval) {
 	b.send(Client, op2(1000, 32, callDir, initOf(client...)))
 	b.send(Server, op2(1000, 32, replyDir, initOf(server...)))
 	b.exchange2(1001)
 }
 
 // able are the characteristics of a side that supports groups.
-var able = []xdr2.Xcharval{char(charRTR, 7), char(charRequests, 4), char(charResponses, 4)}
+var able = []goxdr.Xcharval{char(charRTR, 7), char(charRequests, 4), char(charResponses, 4)}
 
 // request2 is a request in transmissions that carries a NULL call.
 type request2 struct {
 	count, rsbuf int
-	items        []xdr2.Xmddp_mitem
-	directions   []xdr2.Xmddp_rsdset
+	items        []goxdr.Xmddp_mitem
+	directions   []goxdr.Xmddp_rsdset
 	repch        []seg
 }
 
-func segmentsOf(list []seg) (out []xdr2.Rpcrdma2_segment) {
+func segmentsOf(list []seg) (out []goxdr.Rpcrdma2_segment) {
 	for _, s := range list {
-		out = append(out, xdr2.Rpcrdma2_segment{Rdma_handle: uint32(s.stag), Rdma_length: uint32(s.length), Rdma_offset: uint64(s.offset)})
+		out = append(out, goxdr.Rpcrdma2_segment{Rdma_handle: uint32(s.stag), Rdma_length: uint32(s.length), Rdma_offset: uint64(s.offset)})
 	}
 	return out
 }
 
-func (q request2) body(pslen int) *xdr2.Optxmt_req {
-	x := &xdr2.Optxmt_req{Optxrq_count: uint32(q.count), Optxrq_rsbuf: uint32(q.rsbuf), Optxrq_pslen: uint32(pslen), Optxrq_ddp: q.items, Optxrq_rsd: q.directions}
+func (q request2) body(pslen int) *goxdr.Optxmt_req {
+	x := &goxdr.Optxmt_req{Optxrq_count: uint32(q.count), Optxrq_rsbuf: uint32(q.rsbuf), Optxrq_pslen: uint32(pslen), Optxrq_ddp: q.items, Optxrq_rsd: q.directions}
 	if q.repch != nil {
-		x.Optxrq_repch = &xdr2.Rpcrdma2_write_chunk{Rdma_target: segmentsOf(q.repch)}
+		x.Optxrq_repch = &goxdr.Rpcrdma2_write_chunk{Rdma_target: segmentsOf(q.repch)}
 	}
 	return x
 }
@@ -129,7 +129,7 @@ func (q request2) bytes(xid int) []byte {
 }
 
 func cont(xid, dir, number, itype, pslen int, payload []byte) []byte {
-	return op2(xid, 32, dir, &xdr2.Optxmt_cont{Optxc_xnum: uint32(number), Optxc_itype: uint32(itype), Optxc_pslen: uint32(pslen)}, payload)
+	return op2(xid, 32, dir, &goxdr.Optxmt_cont{Optxc_xnum: uint32(number), Optxc_itype: uint32(itype), Optxc_pslen: uint32(pslen)}, payload)
 }
 
 // empty returns an XMTCONT without payload.
@@ -138,80 +138,80 @@ func empty(xid, dir, number, itype int) []byte { return cont(xid, dir, number, i
 // response2 is a response in transmissions.
 type response2 struct {
 	count int
-	items []xdr2.Xmddp_mitem
+	items []goxdr.Xmddp_mitem
 }
 
 func (q response2) bytes(xid int, results ...any) []byte {
 	text := rpcReplyBytes(xid, results...)
-	return op2(xid, 32, replyDir, &xdr2.Optxmt_resp{Optxrs_count: uint32(q.count), Optxrs_pslen: uint32(len(text)), Optxrs_ddp: q.items}, text)
+	return op2(xid, 32, replyDir, &goxdr.Optxmt_resp{Optxrs_count: uint32(q.count), Optxrs_pslen: uint32(len(text)), Optxrs_ddp: q.items}, text)
 }
 
 // response returns a response of one transmission.
-func response(xid int, items ...xdr2.Xmddp_mitem) []byte { return response2{1, items}.bytes(xid) }
+func response(xid int, items ...goxdr.Xmddp_mitem) []byte { return response2{1, items}.bytes(xid) }
 
 // item returns an item that is only in the payload stream.
-func item(disp, length int, where xdr2.Xmddp_type) xdr2.Xmddp_mitem {
-	return xdr2.Xmddp_mitem{Xmdmi_disp: uint32(disp), Xmdmi_length: uint32(length), Xmdmi_where: xdr2.Xmddp_loc{Type: where}}
+func item(disp, length int, where goxdr.Xmddp_type) goxdr.Xmddp_mitem {
+	return goxdr.Xmddp_mitem{Xmdmi_disp: uint32(disp), Xmdmi_length: uint32(length), Xmdmi_where: goxdr.Xmddp_loc{Type: where}}
 }
 
-func exrw(disp, length int, segs ...seg) xdr2.Xmddp_mitem {
-	i := item(disp, length, xdr2.XMDTYPE_EXRW)
+func exrw(disp, length int, segs ...seg) goxdr.Xmddp_mitem {
+	i := item(disp, length, goxdr.XMDTYPE_EXRW)
 	*i.Xmdmi_where.Xmdl_ex() = segmentsOf(segs)
 	return i
 }
 
-func tbsn(disp, length, offset int, numbers ...uint32) xdr2.Xmddp_mitem {
-	i := item(disp, length, xdr2.XMDTYPE_TBSN)
-	*i.Xmdmi_where.Xmdl_tbsn() = xdr2.Xmddp_tbsnloc{Xmdl_offset: uint32(offset), Xmdl_bsnum: numbers}
+func tbsn(disp, length, offset int, numbers ...uint32) goxdr.Xmddp_mitem {
+	i := item(disp, length, goxdr.XMDTYPE_TBSN)
+	*i.Xmdmi_where.Xmdl_tbsn() = goxdr.Xmddp_tbsnloc{Xmdl_offset: uint32(offset), Xmdl_bsnum: numbers}
 	return i
 }
 
 // direct returns a direction for a result.
-func direct(how xdr2.Xmddp_type, least, threshold int, segs ...seg) xdr2.Xmddp_rsditem {
-	d := xdr2.Xmddp_rsditem{Xmdrsdi_minlen: uint32(least), Xmdrsdi_loc: xdr2.Xmddp_rsdloc{Type: how}}
+func direct(how goxdr.Xmddp_type, least, threshold int, segs ...seg) goxdr.Xmddp_rsditem {
+	d := goxdr.Xmddp_rsditem{Xmdrsdi_minlen: uint32(least), Xmdrsdi_loc: goxdr.Xmddp_rsdloc{Type: how}}
 	switch how {
-	case xdr2.XMDTYPE_EXRW:
+	case goxdr.XMDTYPE_EXRW:
 		*d.Xmdrsdi_loc.Xmdrsdl_ex() = segmentsOf(segs)
-	case xdr2.XMDTYPE_CHOICE:
+	case goxdr.XMDTYPE_CHOICE:
 		*d.Xmdrsdi_loc.Xmdrsdl_chex() = segmentsOf(segs)
-	case xdr2.XMDTYPE_BYSIZE:
-		*d.Xmdrsdi_loc.Xmdrsdl_bysize() = xdr2.Xmddp_bysize{Xmdrsdl_dsdov: uint32(threshold), Xmdrsdl_bsex: segmentsOf(segs)}
+	case goxdr.XMDTYPE_BYSIZE:
+		*d.Xmdrsdi_loc.Xmdrsdl_bysize() = goxdr.Xmddp_bysize{Xmdrsdl_dsdov: uint32(threshold), Xmdrsdl_bsex: segmentsOf(segs)}
 	}
 	return d
 }
 
 // over returns a range of directions.
-func over(begin, end int, list ...xdr2.Xmddp_rsditem) xdr2.Xmddp_rsdset {
-	return xdr2.Xmddp_rsdset{Xmdrsds_range: xdr2.Xmddp_rsdrange{Xmdrsdr_begin: uint32(begin), Xmdrsdr_end: uint32(end)}, Xmdrsds_items: list}
+func over(begin, end int, list ...goxdr.Xmddp_rsditem) goxdr.Xmddp_rsdset {
+	return goxdr.Xmddp_rsdset{Xmdrsds_range: goxdr.Xmddp_rsdrange{Xmdrsdr_begin: uint32(begin), Xmdrsdr_end: uint32(end)}, Xmdrsds_items: list}
 }
 
 // xmtError returns an XMTERR.
-func xmtError(xid, dir int, bad xdr2.Xms_id, which xdr2.Optx_err, numbers ...uint32) []byte {
-	x := &xdr2.Optxmt_err{Optxe_bad: bad, Optxe_info: xdr2.Optx_info{Optxe_which: which}}
+func xmtError(xid, dir int, bad goxdr.Xms_id, which goxdr.Optx_err, numbers ...uint32) []byte {
+	x := &goxdr.Optxmt_err{Optxe_bad: bad, Optxe_info: goxdr.Optx_info{Optxe_which: which}}
 	numbers = append(numbers, 0, 0, 0)
-	expected := xdr2.Optx_expected{Optxi_expect: numbers[0], Optxi_current: numbers[1]}
-	limits := xdr2.Optx_range{Optxi_value: numbers[0], Optxi_min: numbers[1], Optxi_max: numbers[2]}
+	expected := goxdr.Optx_expected{Optxi_expect: numbers[0], Optxi_current: numbers[1]}
+	limits := goxdr.Optx_range{Optxi_value: numbers[0], Optxi_min: numbers[1], Optxi_max: numbers[2]}
 	switch which {
-	case xdr2.OPTXERR_BADHMT:
+	case goxdr.OPTXERR_BADHMT:
 		*x.Optxe_info.Optxi_hmt() = expected
-	case xdr2.OPTXERR_BADOMT:
+	case goxdr.OPTXERR_BADOMT:
 		*x.Optxe_info.Optxi_omt() = expected
-	case xdr2.OPTXERR_BADSEQ:
+	case goxdr.OPTXERR_BADSEQ:
 		*x.Optxe_info.Optxi_seq() = expected
-	case xdr2.OPTXERR_BADXID:
+	case goxdr.OPTXERR_BADXID:
 		*x.Optxe_info.Optxi_xid() = expected
-	case xdr2.OPTXERR_BADOFF:
+	case goxdr.OPTXERR_BADOFF:
 		*x.Optxe_info.Optxi_off() = limits
-	case xdr2.OPTXERR_BADTBSN:
+	case goxdr.OPTXERR_BADTBSN:
 		*x.Optxe_info.Optxi_tbsn() = limits
-	case xdr2.OPTXERR_BADPL:
+	case goxdr.OPTXERR_BADPL:
 		*x.Optxe_info.Optxi_pl() = limits
 	}
 	return op2(xid, 32, dir, x)
 }
 
-func id(xid, dir, number int) xdr2.Xms_id {
-	return xdr2.Xms_id{Xmsi_xid: uint32(xid), Xmsi_dir: xdr2.Msg_type(dir), Xmsi_seq: uint32(number)}
+func id(xid, dir, number int) goxdr.Xms_id {
+	return goxdr.Xms_id{Xmsi_xid: uint32(xid), Xmsi_dir: goxdr.Msg_type(dir), Xmsi_seq: uint32(number)}
 }
 
 // TestPlanted2 plays a conversation for each rule of version 2.

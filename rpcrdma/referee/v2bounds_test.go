@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 )
 
 func TestHistory(t *testing.T) {
@@ -40,10 +40,10 @@ func TestHistory(t *testing.T) {
 }
 
 func TestLayout(t *testing.T) {
-	group := func(count, length, flags uint32) xdr2.Xmrbs_group {
-		return xdr2.Xmrbs_group{Xmrgrp_count: count, Xmrgrp_info: xdr2.Xmrbs_seg{Xmrseg_length: length, Xmrseg_flags: flags}}
+	group := func(count, length, flags uint32) goxdr.Xmrbs_group {
+		return goxdr.Xmrbs_group{Xmrgrp_count: count, Xmrgrp_info: goxdr.Xmrbs_seg{Xmrseg_length: length, Xmrseg_flags: flags}}
 	}
-	l := newLayout(&xdr2.Xmrbs_buf{Xmrbuf_groups: []xdr2.Xmrbs_group{group(2, 100, 0), group(2, 1000, 1), group(1, 50, 0), group(1, 10, 3)}})
+	l := newLayout(&goxdr.Xmrbs_buf{Xmrbuf_groups: []goxdr.Xmrbs_group{group(2, 100, 0), group(2, 1000, 1), group(1, 50, 0), group(1, 10, 3)}})
 	if want := []target{{200, 1000}, {1200, 1000}, {2250, 10}}; len(l.targets) != 3 || l.targets[0] != want[0] || l.targets[1] != want[1] || l.targets[2] != want[2] || l.size != 2260 {
 		t.Fatalf("%+v", l)
 	}
@@ -54,8 +54,8 @@ func TestLayout(t *testing.T) {
 	if _, why := l.parts(900, []uint32{1, 2, 3}, 1111); why == "" {
 		t.Error("1111 bytes fit in 1110")
 	}
-	for _, huge := range []xdr2.Xmrbs_group{group(1<<32-1, 1, 1), group(maxTargets+1, 1, 1), group(1<<31, 1<<31, 0)} {
-		if newLayout(&xdr2.Xmrbs_buf{Xmrbuf_groups: []xdr2.Xmrbs_group{huge, huge}}) != nil {
+	for _, huge := range []goxdr.Xmrbs_group{group(1<<32-1, 1, 1), group(maxTargets+1, 1, 1), group(1<<31, 1<<31, 0)} {
+		if newLayout(&goxdr.Xmrbs_buf{Xmrbuf_groups: []goxdr.Xmrbs_group{huge, huge}}) != nil {
 			t.Errorf("%+v is kept", huge)
 		}
 	}
@@ -64,16 +64,16 @@ func TestLayout(t *testing.T) {
 // TestBounds2 plays peers that make a Referee keep too much. The Referee gives
 // up and is silent from then on.
 func TestBounds2(t *testing.T) {
-	var many []xdr2.Xmddp_rsditem
+	var many []goxdr.Xmddp_rsditem
 	for range 5000 {
-		many = append(many, direct(xdr2.XMDTYPE_TBSN, 0, 0))
+		many = append(many, direct(goxdr.XMDTYPE_TBSN, 0, 0))
 	}
 	for _, c := range []struct {
 		name string
 		play func(b *bed, i int)
 	}{
 		{"directions", func(b *bed, i int) {
-			b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40, many...)}}.bytes(i))
+			b.send(Client, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(0, 40, many...)}}.bytes(i))
 		}},
 		{"REQUESTs", func(b *bed, i int) { b.send(Client, op2(i, 32, callDir, requestOf(char(99)))) }},
 		{"header", func(b *bed, i int) {
@@ -110,15 +110,15 @@ func TestMemory2(t *testing.T) {
 		r.Observe(&Event{Kind: Send, From: from, Data: data, Length: len(data)})
 	}
 	pages := char(charStructure, 64*maxTargets, 1, maxTargets, 64, 4, 1)
-	var many []xdr2.Xmddp_rsditem
+	var many []goxdr.Xmddp_rsditem
 	for range 3000 {
-		many = append(many, direct(xdr2.XMDTYPE_TBSN, 0, 0))
+		many = append(many, direct(goxdr.XMDTYPE_TBSN, 0, 0))
 	}
-	var items []xdr2.Xmddp_mitem
+	var items []goxdr.Xmddp_mitem
 	for i := range 2000 {
 		items = append(items, tbsn(4*i, 4, 4*i, 0, 1, 2))
 	}
-	want := make([]xdr2.Xcharval, maxWant)
+	want := make([]goxdr.Xcharval, maxWant)
 	for i := range want {
 		want[i] = char(99+i, make([]byte, 40))
 	}
@@ -127,7 +127,7 @@ func TestMemory2(t *testing.T) {
 			send(s, op2(i, 32, callDir, updateOf(pages, char(charRequests, i))))
 		}
 		for i := range maxDirections / 2 / len(many) {
-			send(s, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40, many...)}}.bytes(i))
+			send(s, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(0, 40, many...)}}.bytes(i))
 		}
 		for i := range maxRequests / 2 {
 			send(s, op2(1<<20+i, 32, callDir, requestOf(want...)))
@@ -151,9 +151,9 @@ func TestAnsweredIsForgotten(t *testing.T) {
 	b := connected(t)
 	b.told2(append(able[:3:3], char(charSize, 9216), structure(2)), able)
 	for i := range 3000 {
-		b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40, direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{i, 64, 0}))}}.bytes(i))
+		b.send(Client, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(0, 40, direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{i, 64, 0}))}}.bytes(i))
 		if i%2 == 0 {
-			b.send(Server, response(i, item(0, 0, xdr2.XMDTYPE_NOITEM)))
+			b.send(Server, response(i, item(0, 0, goxdr.XMDTYPE_NOITEM)))
 		} else {
 			b.send(Server, v2(i, 32, msg, replyDir, lists{writes: [][]seg{{{i, 0, 0}}}}, rpcReplyBytes(i)))
 		}

@@ -3,7 +3,7 @@ package referee
 import (
 	"math"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 )
 
 // noSize is larger than any receive size.
@@ -14,7 +14,7 @@ const initSize = 1024
 
 // init judges INIT. The server's INIT either answers the client's, or is its
 // own first message with an XID of its own. Both are lawful.
-func (r *Referee) init(h *header2, x *xdr2.Optinit_xch) {
+func (r *Referee) init(h *header2, x *goxdr.Optinit_xch) {
 	s := r.v2.side(h.from)
 	answer := h.from == Server && r.dirs[Client].calls[h.xid] != nil // the client's INIT caused the messages that the server sent before
 	if s.spoke && !answer && !r.v2.missed {
@@ -36,7 +36,7 @@ func (r *Referee) init(h *header2, x *xdr2.Optinit_xch) {
 // pairInit opens the client's INIT as a call and closes it with the server's.
 func (r *Referee) pairInit(h *header2) {
 	if h.from == Client {
-		if h.dir == xdr2.CALL {
+		if h.dir == goxdr.CALL {
 			r.ask(h, nil)
 		}
 		return
@@ -52,10 +52,10 @@ func (r *Referee) pairInit(h *header2) {
 }
 
 // in reports whether a subset names element i (wire reference §5.1).
-func in(s xdr2.Xcharsubset, i int) bool { return i/32 < len(s) && s[i/32]>>(i%32)&1 != 0 }
+func in(s goxdr.Xcharsubset, i int) bool { return i/32 < len(s) && s[i/32]>>(i%32)&1 != 0 }
 
 // request judges REQUEST. Its sender keeps to the smaller size from now on.
-func (r *Referee) request(h *header2, x *xdr2.Optreq_xch) {
+func (r *Referee) request(h *header2, x *goxdr.Optreq_xch) {
 	r.ask(h, x.Optrqxch_want)
 	s, peer := r.v2.side(h.from), r.v2.side(h.from.Peer())
 	t := untold
@@ -74,7 +74,7 @@ func (r *Referee) request(h *header2, x *xdr2.Optreq_xch) {
 }
 
 // respond judges RESPOND.
-func (r *Referee) respond(h *header2, x *xdr2.Optresp_xch) {
+func (r *Referee) respond(h *header2, x *goxdr.Optresp_xch) {
 	d := r.dirs[h.from.Peer()]
 	c := d.calls[h.xid]
 	if c == nil || c.v2.op != opRequest {
@@ -83,7 +83,7 @@ func (r *Referee) respond(h *header2, x *xdr2.Optresp_xch) {
 		}
 		return
 	}
-	var done xdr2.Xcharset
+	var done goxdr.Xcharset
 	lowered := false
 	for i, v := range c.v2.want {
 		was, is := in(x.Optrsxch_done, i), in(x.Optrsxch_rej, i)
@@ -108,7 +108,7 @@ func (r *Referee) respond(h *header2, x *xdr2.Optresp_xch) {
 }
 
 // tell judges the characteristics that a side announces, and records them.
-func (r *Referee) tell(h *header2, set xdr2.Xcharset, first bool) {
+func (r *Referee) tell(h *header2, set goxdr.Xcharset, first bool) {
 	if len(set) == 0 {
 		return
 	}

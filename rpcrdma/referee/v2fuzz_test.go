@@ -6,8 +6,8 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/goxdrtest"
 )
 
 // FuzzVersion2 plays random conversations of nearly correct messages, with
@@ -33,7 +33,7 @@ func FuzzVersion2(f *testing.F) {
 func (b *bed) stir(rnd *rand.Rand, op byte) {
 	from, xid := Side(op&1), rnd.IntN(4)
 	fill := func(v xdr.XdrType) xdr.XdrType {
-		xdr2test.Fill(rnd, v)
+		goxdrtest.Fill(rnd, v)
 		return v
 	}
 	payload := make([]byte, rnd.IntN(3)*40)
@@ -44,34 +44,34 @@ func (b *bed) stir(rnd *rand.Rand, op byte) {
 	case 1:
 		data = reply2Of(xid, 32)
 	case 2:
-		data = op2(xid, 32, rnd.IntN(2), fill(new(xdr2.Optinit_xch)))
+		data = op2(xid, 32, rnd.IntN(2), fill(new(goxdr.Optinit_xch)))
 	case 3:
-		data = op2(xid, 32, rnd.IntN(2), fill(new(xdr2.Optreq_xch)))
+		data = op2(xid, 32, rnd.IntN(2), fill(new(goxdr.Optreq_xch)))
 	case 4:
-		data = op2(xid, 32, rnd.IntN(2), fill(new(xdr2.Optresp_xch)))
+		data = op2(xid, 32, rnd.IntN(2), fill(new(goxdr.Optresp_xch)))
 	case 5:
 		data = op2(xid, 32, rnd.IntN(2), updateOf(char(rnd.IntN(8), rnd.IntN(1<<14))))
 	case 6:
 		data = op2(xid, 32, rnd.IntN(2), updateOf(structure(rnd.IntN(3))))
 	case 7:
-		data = op2(xid, 32, callDir, fill(new(xdr2.Optxmt_req)), payload)
+		data = op2(xid, 32, callDir, fill(new(goxdr.Optxmt_req)), payload)
 	case 8:
-		data = request2{count: 1 + rnd.IntN(3), rsbuf: rnd.IntN(3), directions: []xdr2.Xmddp_rsdset{
-			over(0, rnd.IntN(40), direct(xdr2.Xmddp_type(1+rnd.IntN(4)), 0, rnd.IntN(9), seg{8, 64, 0}))}}.bytes(xid)
+		data = request2{count: 1 + rnd.IntN(3), rsbuf: rnd.IntN(3), directions: []goxdr.Xmddp_rsdset{
+			over(0, rnd.IntN(40), direct(goxdr.Xmddp_type(1+rnd.IntN(4)), 0, rnd.IntN(9), seg{8, 64, 0}))}}.bytes(xid)
 	case 9:
 		data = placed2(xid, 1+rnd.IntN(2), 9216, tbsn(rnd.IntN(12)*4, rnd.IntN(9000), 0, uint32(rnd.IntN(5)), uint32(rnd.IntN(5))))
 	case 10:
-		data = op2(xid, 32, replyDir, fill(new(xdr2.Optxmt_resp)), payload)
+		data = op2(xid, 32, replyDir, fill(new(goxdr.Optxmt_resp)), payload)
 	case 11:
-		data = response2{1 + rnd.IntN(3), []xdr2.Xmddp_mitem{exrw(24, rnd.IntN(64), seg{8, 64, 0})}}.bytes(xid)
+		data = response2{1 + rnd.IntN(3), []goxdr.Xmddp_mitem{exrw(24, rnd.IntN(64), seg{8, 64, 0})}}.bytes(xid)
 	case 12, 13:
 		data = cont(xid, rnd.IntN(2), rnd.IntN(3), opXmtReq+rnd.IntN(2), len(payload), payload)
 	case 14:
-		data = op2(xid, 32, rnd.IntN(2), fill(new(xdr2.Optxmt_err)))
+		data = op2(xid, 32, rnd.IntN(2), fill(new(goxdr.Optxmt_err)))
 	case 15:
 		data = error2(xid, 32, 1+rnd.IntN(3), rnd.IntN(3), rnd.IntN(3))
 	case 16:
-		data = xdr2test.Encode(fill(new(xdr2.Rpcrdma2_xprt_hdr)))
+		data = goxdrtest.Encode(fill(new(goxdr.Rpcrdma2_xprt_hdr)))
 		copy(data[4:], words(2))
 	case 17:
 		b.write(from, 8, uint64(rnd.IntN(64)), payload)

@@ -3,7 +3,7 @@ package referee
 import (
 	"math"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 )
 
 // Bounds of the state that is kept of groups.
@@ -69,7 +69,7 @@ func (r *Referee) caller(g *group2) *direction {
 
 // begin begins a group of count transmissions. It reports a count of 0 and then
 // returns nil.
-func (r *Referee) begin(h *header2, count uint32, ddp []xdr2.Xmddp_mitem, c *call) *group2 {
+func (r *Referee) begin(h *header2, count uint32, ddp []goxdr.Xmddp_mitem, c *call) *group2 {
 	if count == 0 {
 		r.v2.side(h.from).recent.add(sent2{xid: h.xid, dir: h.dir})
 		r.report("group.count", h.from, "XID %#x: %s of 0 transmissions", h.xid, h.name())
@@ -128,7 +128,7 @@ func (g *group2) keep(payload []byte, pslen uint32) {
 // placed reports whether the group's transmissions hold placed data.
 func (g *group2) placed() bool {
 	for _, i := range g.items {
-		if i.where == xdr2.XMDTYPE_TBSN {
+		if i.where == goxdr.XMDTYPE_TBSN {
 			return true
 		}
 	}
@@ -136,7 +136,7 @@ func (g *group2) placed() bool {
 }
 
 // xmtCont judges XMTCONT.
-func (r *Referee) xmtCont(h *header2, x *xdr2.Optxmt_cont) {
+func (r *Referee) xmtCont(h *header2, x *goxdr.Optxmt_cont) {
 	s := r.v2.side(h.from)
 	g := s.group
 	if g == nil {
@@ -193,8 +193,8 @@ func (r *Referee) complete(g *group2, h *header2) {
 }
 
 // xmtReq judges XMTREQ.
-func (r *Referee) xmtReq(h *header2, x *xdr2.Optxmt_req) {
-	if h.dir != xdr2.CALL {
+func (r *Referee) xmtReq(h *header2, x *goxdr.Optxmt_req) {
+	if h.dir != goxdr.CALL {
 		r.report("group.direction", h.from, "XID %#x: XMTREQ says %v", h.xid, h.dir)
 	}
 	if h.credit == 0 {
@@ -207,7 +207,7 @@ func (r *Referee) xmtReq(h *header2, x *xdr2.Optxmt_req) {
 	c.v2 = call2{seq: h.seq, op: h.op, optional: true, rsbuf: x.Optxrq_rsbuf}
 	r.offers(h, x, c)
 	r.backward(h, len(h.windows) > 0 || h.hasReply)
-	r.supported(h, x.Optxrq_count, xdr2.RTRS_XREQ)
+	r.supported(h, x.Optxrq_count, goxdr.RTRS_XREQ)
 	r.requestLimit(h, x.Optxrq_count)
 	if r.v2.side(h.from.Peer()).traits.any(r.v2.side(h.from).known, func(t traits) bool {
 		c.v2.responses = max(c.v2.responses, t.answers())
@@ -233,7 +233,7 @@ func (r *Referee) xmtReq(h *header2, x *xdr2.Optxmt_req) {
 }
 
 // offers adds the windows that an XMTREQ offers.
-func (r *Referee) offers(h *header2, x *xdr2.Optxmt_req, c *call) {
+func (r *Referee) offers(h *header2, x *goxdr.Optxmt_req, c *call) {
 	var targets []segment
 	for _, i := range items2(x.Optxrq_ddp) {
 		for _, s := range i.segments {
@@ -250,7 +250,7 @@ func (r *Referee) offers(h *header2, x *xdr2.Optxmt_req, c *call) {
 		c.v2.directions = append(c.v2.directions, d)
 	}
 	if x.Optxrq_repch != nil {
-		h.hasReply, h.reply = true, segments2(x.Optxrq_repch.Rdma_target)
+		h.hasReply, h.reply = true, decodedSegments(x.Optxrq_repch.Rdma_target)
 		targets = append(targets, h.reply...)
 		c.hasReply, c.result = true, &assembly{}
 		c.reply = windowsOf(h.message, h.reply, mayWrite, c.result, r.frame)
@@ -267,7 +267,7 @@ func (r *Referee) offers(h *header2, x *xdr2.Optxmt_req, c *call) {
 // announced.
 func (r *Referee) supported(h *header2, count, bit uint32) {
 	if count > 1 {
-		bit |= xdr2.RTRS_XCONT
+		bit |= goxdr.RTRS_XCONT
 	}
 	if r.v2.missed || r.v2.side(h.from.Peer()).traits.any(r.v2.side(h.from).known, func(t traits) bool {
 		return t.rtr == nil || *t.rtr&bit == bit
@@ -291,7 +291,7 @@ func (r *Referee) requestLimit(h *header2, count uint32) {
 // requested judges the RPC message of a request.
 func (r *Referee) requested(g *group2, h *header2, text []byte, fits bool) {
 	for _, i := range g.items {
-		if i.where == xdr2.XMDTYPE_TOOSHORT || i.where == xdr2.XMDTYPE_NOITEM {
+		if i.where == goxdr.XMDTYPE_TOOSHORT || i.where == goxdr.XMDTYPE_NOITEM {
 			r.report("placement.request", h.from, "XID %#x: the item at %d is %v", h.xid, i.disp, i.where)
 		}
 	}
@@ -307,8 +307,8 @@ func (r *Referee) requested(g *group2, h *header2, text []byte, fits bool) {
 }
 
 // xmtResp judges XMTRESP.
-func (r *Referee) xmtResp(h *header2, x *xdr2.Optxmt_resp) {
-	if h.dir != xdr2.REPLY {
+func (r *Referee) xmtResp(h *header2, x *goxdr.Optxmt_resp) {
+	if h.dir != goxdr.REPLY {
 		r.report("group.direction", h.from, "XID %#x: XMTRESP says %v", h.xid, h.dir)
 	}
 	d := r.dirs[h.from.Peer()]
@@ -322,7 +322,7 @@ func (r *Referee) xmtResp(h *header2, x *xdr2.Optxmt_resp) {
 		r.v2.knows(h.from, c.v2.seq)
 	}
 	if c == nil || c.v2.op != opXmtReq { // a request in transmissions implies that its sender takes such a response
-		r.supported(h, x.Optxrs_count, xdr2.RTRS_XRESP)
+		r.supported(h, x.Optxrs_count, goxdr.RTRS_XRESP)
 	}
 	promised, within := r.promised(h, c, x.Optxrs_count), r.responseLimit(h, c, x.Optxrs_count)
 	refusable := !promised || !within

@@ -5,22 +5,22 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/xdrin"
 )
 
-const procOptional = uint32(xdr2.RDMA2_OPTIONAL)
+const procOptional = uint32(goxdr.RDMA2_OPTIONAL)
 
 // The optional operations of version 2 (wire reference §5.1, §5.2).
 const (
-	opInit    = xdr2.ROPT_INITXCH
-	opRequest = xdr2.ROPT_REQXCH
-	opRespond = xdr2.ROPT_RESPXCH
-	opUpdate  = xdr2.ROPT_UPDXCH
-	opXmtReq  = xdr2.ROPT_XMTREQ
-	opXmtResp = xdr2.ROPT_XMTRESP
-	opXmtCont = xdr2.ROPT_XMTCONT
-	opXmtErr  = xdr2.ROPT_XMTERR
+	opInit    = goxdr.ROPT_INITXCH
+	opRequest = goxdr.ROPT_REQXCH
+	opRespond = goxdr.ROPT_RESPXCH
+	opUpdate  = goxdr.ROPT_UPDXCH
+	opXmtReq  = goxdr.ROPT_XMTREQ
+	opXmtResp = goxdr.ROPT_XMTRESP
+	opXmtCont = goxdr.ROPT_XMTCONT
+	opXmtErr  = goxdr.ROPT_XMTERR
 )
 
 var opNames = [...]string{"no operation", "INIT", "REQUEST", "RESPOND", "UPDATE", "XMTREQ", "XMTRESP", "XMTCONT", "XMTERR"}
@@ -30,7 +30,7 @@ type header2 struct {
 	*message
 	seq uint64 // number of the message on the connection
 	// dir is REPLY for an ERROR, whose header has no direction field.
-	dir xdr2.Msg_type
+	dir goxdr.Msg_type
 	op  uint32 // of OPTIONAL
 	// body is the decoded operation: *Optinit_xch and so on. It is nil if no
 	// specification describes the operation, and if it can't be decoded. In
@@ -41,7 +41,7 @@ type header2 struct {
 
 // decode2 decodes the header in b. It fills in m and returns the header.
 func decode2(b []byte, m *message) (*header2, error) {
-	var x xdr2.Rpcrdma2_xprt_hdr
+	var x goxdr.Rpcrdma2_xprt_hdr
 	n, err := xdrin.Decode(b[:min(len(b), maxHeader)], &x)
 	if err != nil {
 		return nil, err
@@ -49,17 +49,17 @@ func decode2(b []byte, m *message) (*header2, error) {
 	m.header, m.payload = n, b[n:]
 	h := &header2{message: m}
 	switch x.Rdma_body.Rdma_proc {
-	case xdr2.RDMA2_MSG:
-		h.lists(x.Rdma_body.Rdma_chunks())
-	case xdr2.RDMA2_NOMSG:
-		h.lists(x.Rdma_body.Rdma_nochunks())
-	case xdr2.RDMA2_ERROR:
+	case goxdr.RDMA2_MSG:
+		h.lists2(x.Rdma_body.Rdma_chunks())
+	case goxdr.RDMA2_NOMSG:
+		h.lists2(x.Rdma_body.Rdma_nochunks())
+	case goxdr.RDMA2_ERROR:
 		e := x.Rdma_body.Rdma_error()
-		h.dir, m.errCode = xdr2.REPLY, uint32(e.Rdma_err)
-		if e.Rdma_err == xdr2.RDMA2_ERR_VERS {
+		h.dir, m.errCode = goxdr.REPLY, uint32(e.Rdma_err)
+		if e.Rdma_err == goxdr.RDMA2_ERR_VERS {
 			m.versLow, m.versTop = e.Rdma_vrange().Rdma_vers_low, e.Rdma_vrange().Rdma_vers_high
 		}
-	case xdr2.RDMA2_OPTIONAL:
+	case goxdr.RDMA2_OPTIONAL:
 		o := x.Rdma_body.Rdma_optional()
 		h.dir, h.op = o.Rdma_optdir, o.Rdma_opttype
 		h.body, h.bad = decodeBody(o.Rdma_opttype, o.Rdma_optinfo)
@@ -67,30 +67,10 @@ func decode2(b []byte, m *message) (*header2, error) {
 	return h, nil
 }
 
-// lists takes over the direction and the chunk lists of MSG and NOMSG.
-func (h *header2) lists(x *xdr2.Rpcrdma2_chunk_lists) {
+// lists2 takes over the direction and the chunk lists of MSG and NOMSG.
+func (h *header2) lists2(x *goxdr.Rpcrdma2_chunk_lists) {
 	h.dir = x.Rdma_direction
-	for l := x.Rdma_reads; l != nil; l = l.Rdma_next {
-		h.reads = append(h.reads, readSegment{l.Rdma_entry.Rdma_position, segment2(l.Rdma_entry.Rdma_target)})
-	}
-	for l := x.Rdma_writes; l != nil; l = l.Rdma_next {
-		h.writes = append(h.writes, segments2(l.Rdma_entry.Rdma_target))
-	}
-	if x.Rdma_reply != nil {
-		h.hasReply, h.reply = true, segments2(x.Rdma_reply.Rdma_target)
-	}
-}
-
-func segment2(s xdr2.Rpcrdma2_segment) segment {
-	return segment{s.Rdma_handle, s.Rdma_length, s.Rdma_offset}
-}
-
-func segments2(list []xdr2.Rpcrdma2_segment) []segment {
-	out := make([]segment, len(list))
-	for i, s := range list {
-		out[i] = segment2(s)
-	}
-	return out
+	h.lists(x.Rdma_reads, x.Rdma_writes, x.Rdma_reply)
 }
 
 // decodeBody decodes rdma_optinfo. Operations that no specification describes
@@ -99,21 +79,21 @@ func decodeBody(op uint32, info []byte) (any, error) {
 	var v xdr.XdrType
 	switch op {
 	case opInit:
-		v = new(xdr2.Optinit_xch)
+		v = new(goxdr.Optinit_xch)
 	case opRequest:
-		v = new(xdr2.Optreq_xch)
+		v = new(goxdr.Optreq_xch)
 	case opRespond:
-		v = new(xdr2.Optresp_xch)
+		v = new(goxdr.Optresp_xch)
 	case opUpdate:
-		v = new(xdr2.Optupd_xch)
+		v = new(goxdr.Optupd_xch)
 	case opXmtReq:
-		v = new(xdr2.Optxmt_req)
+		v = new(goxdr.Optxmt_req)
 	case opXmtResp:
-		v = new(xdr2.Optxmt_resp)
+		v = new(goxdr.Optxmt_resp)
 	case opXmtCont:
-		v = new(xdr2.Optxmt_cont)
+		v = new(goxdr.Optxmt_cont)
 	case opXmtErr:
-		v = new(xdr2.Optxmt_err)
+		v = new(goxdr.Optxmt_err)
 	default:
 		return nil, nil
 	}
@@ -136,7 +116,7 @@ func decodeAll(b []byte, v xdr.XdrType) error {
 func (h *header2) name() string {
 	switch {
 	case h.proc != procOptional:
-		return xdr2.Rpcrdma2_proc(h.proc).String()
+		return goxdr.Rpcrdma2_proc(h.proc).String()
 	case h.op < uint32(len(opNames)):
 		return opNames[h.op]
 	}

@@ -3,7 +3,7 @@ package referee
 import (
 	"testing"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 )
 
 // TestLawful2 plays conversations that look odd and break no rule.
@@ -44,7 +44,7 @@ func TestLawful2(t *testing.T) {
 			b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, 60000)...)))
 		}},
 		{"a smaller size crosses a large message", func(b *bed) {
-			b.told2([]xdr2.Xcharval{char(charSize, 8192)}, nil)
+			b.told2([]goxdr.Xcharval{char(charSize, 8192)}, nil)
 			b.send(Client, call2Of(2, 32))
 			b.send(Server, op2(5, 32, callDir, requestOf(char(charSize, 4096)))) // from now on the server keeps to it
 			b.send(Client, op2(5, 32, replyDir, respondOf(1, 0)))
@@ -89,7 +89,7 @@ func TestLawful2(t *testing.T) {
 		{"a request that is refused and goes on", func(b *bed) {
 			b.told2(able, able)
 			b.send(Client, request2{count: 3}.bytes(1))
-			b.send(Server, xmtError(1, replyDir, id(1, callDir, 0), xdr2.OPTXERR_BADPL, 41, 0, 40))
+			b.send(Server, xmtError(1, replyDir, id(1, callDir, 0), goxdr.OPTXERR_BADPL, 41, 0, 40))
 			b.send(Client, empty(1, callDir, 1, opXmtReq))
 			b.send(Client, empty(1, callDir, 2, opXmtReq))
 			b.exchange2(2)
@@ -98,7 +98,7 @@ func TestLawful2(t *testing.T) {
 			b.told2(able, able)
 			b.send(Client, request2{count: 1, rsbuf: 2}.bytes(1))
 			b.send(Server, response2{count: 3}.bytes(1))
-			b.send(Client, xmtError(1, callDir, id(1, replyDir, 0), xdr2.OPTXERR_BADTBSN, 9, 0, 3))
+			b.send(Client, xmtError(1, callDir, id(1, replyDir, 0), goxdr.OPTXERR_BADTBSN, 9, 0, 3))
 			b.send(Server, empty(1, replyDir, 1, opXmtResp))
 			b.exchange2(2)
 		}},
@@ -106,25 +106,25 @@ func TestLawful2(t *testing.T) {
 			b.told2(able, able)
 			b.send(Client, request2{count: 1}.bytes(1))
 			b.send(Server, reply2Of(1, 32))
-			b.send(Client, request2{count: 1, repch: []seg{{8, 100, 0}}, directions: []xdr2.Xmddp_rsdset{
-				over(0, 40, direct(xdr2.XMDTYPE_TBSN, 0, 0), direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{9, 64, 0}))}}.bytes(2))
+			b.send(Client, request2{count: 1, repch: []seg{{8, 100, 0}}, directions: []goxdr.Xmddp_rsdset{
+				over(0, 40, direct(goxdr.XMDTYPE_TBSN, 0, 0), direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{9, 64, 0}))}}.bytes(2))
 			b.write(Server, 9, 0, make([]byte, 60))
 			b.write(Server, 8, 0, rpcReplyBytes(2))
 			b.send(Server, v2(2, 32, nomsg, replyDir, lists{writes: [][]seg{{{9, 60, 0}}}, reply: []seg{{8, 24, 0}}}, nil))
 		}},
 		{"each direction with each answer that it allows", func(b *bed) {
 			b.told2(append(able[:3:3], char(charSize, 9216), structure(2)), able)
-			all := []xdr2.Xmddp_rsditem{
-				direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 64, 0}), direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 64, 64}),
-				direct(xdr2.XMDTYPE_TBSN, 0, 0), direct(xdr2.XMDTYPE_TBSN, 0, 0), direct(xdr2.XMDTYPE_TBSN, 0, 0),
-				direct(xdr2.XMDTYPE_CHOICE, 0, 0, seg{8, 64, 128}), direct(xdr2.XMDTYPE_CHOICE, 0, 0, seg{8, 64, 192}),
-				direct(xdr2.XMDTYPE_BYSIZE, 0, 16, seg{8, 64, 256}), direct(xdr2.XMDTYPE_BYSIZE, 0, 17, seg{8, 64, 320}),
+			all := []goxdr.Xmddp_rsditem{
+				direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 64, 0}), direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 64, 64}),
+				direct(goxdr.XMDTYPE_TBSN, 0, 0), direct(goxdr.XMDTYPE_TBSN, 0, 0), direct(goxdr.XMDTYPE_TBSN, 0, 0),
+				direct(goxdr.XMDTYPE_CHOICE, 0, 0, seg{8, 64, 128}), direct(goxdr.XMDTYPE_CHOICE, 0, 0, seg{8, 64, 192}),
+				direct(goxdr.XMDTYPE_BYSIZE, 0, 16, seg{8, 64, 256}), direct(goxdr.XMDTYPE_BYSIZE, 0, 17, seg{8, 64, 320}),
 			}
-			b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 20, all[:3]...), over(20, 40, all[3:]...)}}.bytes(1))
+			b.send(Client, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(0, 20, all[:3]...), over(20, 40, all[3:]...)}}.bytes(1))
 			b.write(Server, 8, 0, make([]byte, 12))
 			b.write(Server, 8, 256, make([]byte, 16))
-			b.send(Server, placedResponse(1, exrw(4, 12, seg{8, 12, 0}), item(0, 3, xdr2.XMDTYPE_TOOSHORT), tbsn(24, 10, 0, 0),
-				item(0, 0, xdr2.XMDTYPE_NOITEM), item(0, 0, xdr2.XMDTYPE_TOOSHORT), tbsn(40, 8, 16, 0), item(0, 0, xdr2.XMDTYPE_NOITEM),
+			b.send(Server, placedResponse(1, exrw(4, 12, seg{8, 12, 0}), item(0, 3, goxdr.XMDTYPE_TOOSHORT), tbsn(24, 10, 0, 0),
+				item(0, 0, goxdr.XMDTYPE_NOITEM), item(0, 0, goxdr.XMDTYPE_TOOSHORT), tbsn(40, 8, 16, 0), item(0, 0, goxdr.XMDTYPE_NOITEM),
 				exrw(52, 16, seg{8, 64, 256}), tbsn(72, 16, 4, 1)))
 		}},
 		{"XMTERR about an intruder, whose call goes on", func(b *bed) {
@@ -132,7 +132,7 @@ func TestLawful2(t *testing.T) {
 			b.send(Client, request2{count: 2}.bytes(1))
 			b.send(Client, call2Of(2, 32))
 			b.got = nil // the message that interrupts the group is another matter
-			bad := xmtError(1, replyDir, id(2, callDir, 0), xdr2.OPTXERR_BADHMT, 5, 0)
+			bad := xmtError(1, replyDir, id(2, callDir, 0), goxdr.OPTXERR_BADHMT, 5, 0)
 			b.send(Server, bad)
 			b.send(Server, reply2Of(2, 32))
 		}},
@@ -159,14 +159,14 @@ func TestLawful2(t *testing.T) {
 			b.send(Server, error2(44, 32, 3))
 			b.send(Server, response2{count: 2}.bytes(45))
 			b.send(Server, empty(45, replyDir, 1, opXmtResp))
-			b.send(Client, xmtError(1, callDir, id(46, replyDir, 0), xdr2.OPTXERR_BADCONT))
+			b.send(Client, xmtError(1, callDir, id(46, replyDir, 0), goxdr.OPTXERR_BADCONT))
 			b.send(Client, placed2(47, 3, 9216, tbsn(40, 4, 0, 7)))
 			b.send(Client, empty(47, callDir, 1, opXmtReq))
 			b.send(Client, empty(47, callDir, 2, opXmtReq))
 		}},
 		{"a message of which the end is not known", func(b *bed) {
 			b.told2(able, able)
-			whole := request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(40, 8, seg{7, 8, 0})}}.bytes(1)
+			whole := request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(40, 8, seg{7, 8, 0})}}.bytes(1)
 			b.event(Event{Kind: Send, From: Client, Data: whole[:len(whole)-20], Length: len(whole)})
 			b.event(Event{Kind: Send, From: Client, Data: whole[:40], Length: len(whole)})
 			b.event(Event{Kind: Send, From: Client, Data: whole[:12], Length: len(whole)})

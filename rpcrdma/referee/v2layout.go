@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 
 // layout is the structure of a side's receive buffers (rtrext §7.2). It lists
 // the segments that data may be placed in.
@@ -23,11 +23,11 @@ const maxReceive = 1 << 31
 // newLayout returns the layout that b describes. It returns nil if the
 // structure is too long or has too many segments. Rules about placement are
 // then silent.
-func newLayout(b *xdr2.Xmrbs_buf) *layout {
+func newLayout(b *goxdr.Xmrbs_buf) *layout {
 	l := new(layout)
 	for _, g := range b.Xmrbuf_groups {
 		length := uint64(g.Xmrgrp_info.Xmrseg_length)
-		if g.Xmrgrp_info.Xmrseg_flags&xdr2.XMRSFLAG_DDP != 0 {
+		if g.Xmrgrp_info.Xmrseg_flags&goxdr.XMRSFLAG_DDP != 0 {
 			if uint64(len(l.targets))+uint64(g.Xmrgrp_count) > maxTargets {
 				return nil
 			}

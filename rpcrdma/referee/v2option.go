@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 
 // patience is how many later calls may be answered before an operation that no
 // specification describes must have its error. No specification gives a number.
@@ -18,33 +18,33 @@ func (r *Referee) option(h *header2) {
 		r.badOption(h)
 		return
 	}
-	if h.dir == xdr2.REPLY && !h.transmits() { // its credits are a grant (version two §4.2.2)
+	if h.dir == goxdr.REPLY && !h.transmits() { // its credits are a grant (version two §4.2.2)
 		r.dirs[h.from.Peer()].credits.answerWithout(0, uint64(h.credit))
 	}
 	switch x := h.body.(type) {
-	case *xdr2.Optinit_xch:
+	case *goxdr.Optinit_xch:
 		r.bare(h)
 		r.init(h, x)
-	case *xdr2.Optreq_xch:
+	case *goxdr.Optreq_xch:
 		r.bare(h)
 		r.request(h, x)
-	case *xdr2.Optresp_xch:
+	case *goxdr.Optresp_xch:
 		r.bare(h)
 		r.respond(h, x)
-	case *xdr2.Optupd_xch:
+	case *goxdr.Optupd_xch:
 		r.bare(h)
 		r.tell(h, x.Optupxch_now, false)
-	case *xdr2.Optxmt_req:
+	case *goxdr.Optxmt_req:
 		r.xmtReq(h, x)
-	case *xdr2.Optxmt_resp:
+	case *goxdr.Optxmt_resp:
 		r.xmtResp(h, x)
-	case *xdr2.Optxmt_cont:
+	case *goxdr.Optxmt_cont:
 		r.xmtCont(h, x)
-	case *xdr2.Optxmt_err:
+	case *goxdr.Optxmt_err:
 		r.bare(h)
 		r.xmtErr(h, x)
 	default:
-		if h.dir == xdr2.CALL {
+		if h.dir == goxdr.CALL {
 			r.v2.odd = true
 			r.ask(h, nil)
 		}
@@ -74,7 +74,7 @@ func (r *Referee) bare(h *header2) {
 
 // ask opens an operation that waits for an answer. It takes no credit, because
 // no specification says that it does.
-func (r *Referee) ask(h *header2, want xdr2.Xcharset) {
+func (r *Referee) ask(h *header2, want goxdr.Xcharset) {
 	d := r.dirs[h.from]
 	c := &call{xid: h.xid, vers: h.vers, frame: r.frame, v2: call2{seq: h.seq, op: h.op, optional: true, want: want}}
 	r.replace(d, c)
@@ -156,7 +156,7 @@ func (r *Referee) errored2(h *header2) {
 	if c.v2.op == opRequest && peer.askedFor == h.xid {
 		peer.asked = 0
 	}
-	if h.errCode == uint32(xdr2.RDMA2_ERR_INVAL_OPTION) && !c.v2.optional && !c.doubtful && c.fault == faultNone {
+	if h.errCode == uint32(goxdr.RDMA2_ERR_INVAL_OPTION) && !c.v2.optional && !c.doubtful && c.fault == faultNone {
 		r.report("v2.error-code", h.from, "INVAL_OPTION answers XID %#x, which is no OPTIONAL", h.xid)
 	}
 	r.v2.knows(h.from, c.v2.seq)
@@ -166,7 +166,7 @@ func (r *Referee) errored2(h *header2) {
 // strayError judges an ERROR that answers nothing in flight. It may answer an
 // operation of a requester that waits for no answer.
 func (r *Referee) strayError(h *header2, peer *side2) {
-	call := peer.recent.has(func(s sent2) bool { return s.xid == h.xid && (s.bare && s.dir == xdr2.CALL || s.any) })
+	call := peer.recent.has(func(s sent2) bool { return s.xid == h.xid && (s.bare && s.dir == goxdr.CALL || s.any) })
 	switch {
 	case call:
 	case peer.recent.has(func(s sent2) bool { return s.xid == h.xid && s.bare }):

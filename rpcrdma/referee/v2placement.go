@@ -3,13 +3,13 @@ package referee
 import (
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 )
 
 // item2 is one xmddp_mitem (rtrext §6.2).
 type item2 struct {
 	disp, length uint32
-	where        xdr2.Xmddp_type
+	where        goxdr.Xmddp_type
 	segments     []segment // of EXRW
 	offset       uint32    // of TBSN, as is bsn
 	bsn          []uint32
@@ -17,18 +17,18 @@ type item2 struct {
 
 // excised reports whether the data is outside the payload stream.
 func (i *item2) excised() bool {
-	return i.where == xdr2.XMDTYPE_EXRW || i.where == xdr2.XMDTYPE_TBSN
+	return i.where == goxdr.XMDTYPE_EXRW || i.where == goxdr.XMDTYPE_TBSN
 }
 
-func items2(list []xdr2.Xmddp_mitem) []item2 {
+func items2(list []goxdr.Xmddp_mitem) []item2 {
 	out := make([]item2, len(list))
 	for n := range list {
 		x := &list[n]
 		i := item2{disp: x.Xmdmi_disp, length: x.Xmdmi_length, where: x.Xmdmi_where.Type}
 		switch i.where {
-		case xdr2.XMDTYPE_EXRW:
-			i.segments = segments2(*x.Xmdmi_where.Xmdl_ex())
-		case xdr2.XMDTYPE_TBSN:
+		case goxdr.XMDTYPE_EXRW:
+			i.segments = decodedSegments(*x.Xmdmi_where.Xmdl_ex())
+		case goxdr.XMDTYPE_TBSN:
 			i.offset, i.bsn = x.Xmdmi_where.Xmdl_tbsn().Xmdl_offset, x.Xmdmi_where.Xmdl_tbsn().Xmdl_bsnum
 		}
 		out[n] = i
@@ -39,25 +39,25 @@ func items2(list []xdr2.Xmddp_mitem) []item2 {
 // direction2 is one xmddp_rsditem (rtrext §7.4).
 type direction2 struct {
 	least     uint32 // xmdrsdi_minlen
-	how       xdr2.Xmddp_type
+	how       goxdr.Xmddp_type
 	threshold uint32 // of BYSIZE
 	segments  []segment
 	windows   []*window
 }
 
-func directions2(ranges []xdr2.Xmddp_rsdset) (out []direction2) {
+func directions2(ranges []goxdr.Xmddp_rsdset) (out []direction2) {
 	for i := range ranges {
 		for j := range ranges[i].Xmdrsds_items {
 			x := &ranges[i].Xmdrsds_items[j]
 			d := direction2{least: x.Xmdrsdi_minlen, how: x.Xmdrsdi_loc.Type}
 			switch d.how {
-			case xdr2.XMDTYPE_EXRW:
-				d.segments = segments2(*x.Xmdrsdi_loc.Xmdrsdl_ex())
-			case xdr2.XMDTYPE_CHOICE:
-				d.segments = segments2(*x.Xmdrsdi_loc.Xmdrsdl_chex())
-			case xdr2.XMDTYPE_BYSIZE:
+			case goxdr.XMDTYPE_EXRW:
+				d.segments = decodedSegments(*x.Xmdrsdi_loc.Xmdrsdl_ex())
+			case goxdr.XMDTYPE_CHOICE:
+				d.segments = decodedSegments(*x.Xmdrsdi_loc.Xmdrsdl_chex())
+			case goxdr.XMDTYPE_BYSIZE:
 				b := x.Xmdrsdi_loc.Xmdrsdl_bysize()
-				d.threshold, d.segments = b.Xmdrsdl_dsdov, segments2(b.Xmdrsdl_bsex)
+				d.threshold, d.segments = b.Xmdrsdl_dsdov, decodedSegments(b.Xmdrsdl_bsex)
 			}
 			out = append(out, d)
 		}
@@ -66,7 +66,7 @@ func directions2(ranges []xdr2.Xmddp_rsdset) (out []direction2) {
 }
 
 // ranges judges the ranges of directions.
-func (r *Referee) ranges(h *header2, list []xdr2.Xmddp_rsdset) {
+func (r *Referee) ranges(h *header2, list []goxdr.Xmddp_rsdset) {
 	var end uint32
 	for i, x := range list {
 		begin := x.Xmdrsds_range.Xmdrsdr_begin
@@ -100,7 +100,7 @@ func (r *Referee) ordered(g *group2) bool {
 		case at-excised > g.length:
 			r.report("placement.order", by, "XID %#x: item %d is at %d of a virtual stream that has %d bytes before it", xid, n, at, g.length+excised)
 			return false
-		case i.where == xdr2.XMDTYPE_EXRW && total(i.segments) < uint64(i.length):
+		case i.where == goxdr.XMDTYPE_EXRW && total(i.segments) < uint64(i.length):
 			r.report("placement.source", by, "XID %#x: item %d has %d bytes in segments of %d", xid, n, i.length, total(i.segments))
 			return false
 		}
@@ -136,7 +136,7 @@ func (g *group2) lands(l *layout) string {
 	}
 	var all []part
 	for _, i := range g.items {
-		if i.where != xdr2.XMDTYPE_TBSN {
+		if i.where != goxdr.XMDTYPE_TBSN {
 			continue
 		}
 		if i.offset%4 != 0 {
@@ -186,7 +186,7 @@ func (r *Referee) directed(g *group2, h *header2, c *call) {
 			r.report("placement.answer", h.from, "XID %#x: item %d of %d bytes is %v, the direction is %v", h.xid, n, i.length, i.where, d.how)
 		case i.excised() && i.length < d.least:
 			r.report("placement.minlen", h.from, "XID %#x: item %d has %d bytes, the direction is for %d or more", h.xid, n, i.length, d.least)
-		case i.where == xdr2.XMDTYPE_EXRW:
+		case i.where == goxdr.XMDTYPE_EXRW:
 			r.filled(h, n, i, d)
 		}
 	}
@@ -195,12 +195,12 @@ func (r *Referee) directed(g *group2, h *header2, c *call) {
 // allows reports whether the direction allows the place of a result.
 func (d *direction2) allows(i *item2) bool {
 	switch i.where {
-	case xdr2.XMDTYPE_TOOSHORT, xdr2.XMDTYPE_NOITEM:
+	case goxdr.XMDTYPE_TOOSHORT, goxdr.XMDTYPE_NOITEM:
 		return true
-	case xdr2.XMDTYPE_EXRW:
-		return d.how == xdr2.XMDTYPE_EXRW || d.how == xdr2.XMDTYPE_CHOICE || d.how == xdr2.XMDTYPE_BYSIZE && i.length >= d.threshold
-	case xdr2.XMDTYPE_TBSN:
-		return d.how == xdr2.XMDTYPE_TBSN || d.how == xdr2.XMDTYPE_CHOICE || d.how == xdr2.XMDTYPE_BYSIZE && i.length < d.threshold
+	case goxdr.XMDTYPE_EXRW:
+		return d.how == goxdr.XMDTYPE_EXRW || d.how == goxdr.XMDTYPE_CHOICE || d.how == goxdr.XMDTYPE_BYSIZE && i.length >= d.threshold
+	case goxdr.XMDTYPE_TBSN:
+		return d.how == goxdr.XMDTYPE_TBSN || d.how == goxdr.XMDTYPE_CHOICE || d.how == goxdr.XMDTYPE_BYSIZE && i.length < d.threshold
 	}
 	return false
 }

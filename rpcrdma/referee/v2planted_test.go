@@ -3,7 +3,7 @@ package referee
 import (
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 )
 
 var planted2 = slices.Concat(plantedForms2, plantedSizes, plantedVersions, plantedCharacteristics, plantedGroups, plantedPlaces, plantedXmtErr, plantedShared)
@@ -44,7 +44,7 @@ var plantedForms2 = []planted{
 		b.told2(able, able)
 		b.send(Client, request2{count: 1}.bytes(1))
 		text := pick(bad, null(1), rpcReplyBytes(1))
-		b.send(Server, op2(1, 32, replyDir, &xdr2.Optxmt_resp{Optxrs_count: 1, Optxrs_pslen: uint32(len(text))}, text))
+		b.send(Server, op2(1, 32, replyDir, &goxdr.Optxmt_resp{Optxrs_count: 1, Optxrs_pslen: uint32(len(text))}, text))
 	}},
 	{"v2.trailing", "INIT", Client, func(b *bed, bad bool) {
 		b.send(Client, op2(1, 32, callDir, initOf(), pick(bad, null(1), nil)))
@@ -95,7 +95,7 @@ var plantedSizes = []planted{
 		}
 	}},
 	{"size.supported", "told", Client, func(b *bed, bad bool) {
-		b.told2([]xdr2.Xcharval{char(charSize, 8192)}, nil)
+		b.told2([]goxdr.Xcharval{char(charSize, 8192)}, nil)
 		b.known2(Server)
 		b.send(Client, call2Of(2, 32))
 		b.send(Server, v2(2, 32, msg, replyDir, lists{}, append(rpcReplyBytes(2), make([]byte, 8000)...)))
@@ -104,7 +104,7 @@ var plantedSizes = []planted{
 		}
 	}},
 	{"size.supported", "lowered while the message was on its way", Server, func(b *bed, bad bool) {
-		b.told2(nil, []xdr2.Xcharval{char(charSize, 8192)})
+		b.told2(nil, []goxdr.Xcharval{char(charSize, 8192)})
 		b.known2(Client)
 		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, 5000)...)))
 		if bad {
@@ -180,14 +180,14 @@ var plantedCharacteristics = []planted{
 	}},
 	{"init.nochg", "UPDATE", Server, func(b *bed, bad bool) {
 		b.send(Client, op2(1, 32, callDir, initOf()))
-		b.send(Server, op2(1, 32, replyDir, &xdr2.Optinit_xch{
-			Optixch_start: xdr2.Xcharset{char(charSize, 4096), char(charRequests, 4)}, Optixch_nochg: []uint32{2},
+		b.send(Server, op2(1, 32, replyDir, &goxdr.Optinit_xch{
+			Optixch_start: goxdr.Xcharset{char(charSize, 4096), char(charRequests, 4)}, Optixch_nochg: []uint32{2},
 		}))
 		b.send(Server, op2(2, 32, replyDir, updateOf(char(charSize, 8192), char(charRequests, pick(bad, 3, 4)))))
 	}},
 	{"init.nochg", "RESPOND", Server, func(b *bed, bad bool) {
 		b.send(Client, op2(1, 32, callDir, initOf()))
-		b.send(Server, op2(1, 32, replyDir, &xdr2.Optinit_xch{Optixch_start: xdr2.Xcharset{char(charSize, 4096)}, Optixch_nochg: []uint32{1}}))
+		b.send(Server, op2(1, 32, replyDir, &goxdr.Optinit_xch{Optixch_start: goxdr.Xcharset{char(charSize, 4096)}, Optixch_nochg: []uint32{1}}))
 		b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 2048))))
 		b.send(Server, op2(2, 32, replyDir, pick(bad, respondOf(1, 0), respondOf(0, 1))))
 	}},
@@ -243,11 +243,11 @@ var plantedCharacteristics = []planted{
 		b.send(Client, op2(1, 32, callDir, initOf(char(charRTR, bytes), char(charResponses, bytes), char(99, 1, 2, 3))))
 	}},
 	{"characteristic.lowered", "UPDATE", Server, func(b *bed, bad bool) {
-		b.told2(nil, []xdr2.Xcharval{char(charSize, 8192)})
+		b.told2(nil, []goxdr.Xcharval{char(charSize, 8192)})
 		b.send(Server, op2(2, 32, replyDir, updateOf(char(charSize, pick(bad, 8191, 8192)))))
 	}},
 	{"characteristic.lowered", "further than asked", Server, func(b *bed, bad bool) {
-		b.told2(nil, []xdr2.Xcharval{char(charSize, 8192)})
+		b.told2(nil, []goxdr.Xcharval{char(charSize, 8192)})
 		b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 5000))))
 		b.send(Server, op2(2, 32, replyDir, respondOf(0, 1, char(charSize, pick(bad, 4999, 6000)))))
 	}},
@@ -267,12 +267,12 @@ var plantedCharacteristics = []planted{
 		b.send(Client, v2(3, 32, msg, callDir, lists{}, append(null(3), make([]byte, 2048)...)))
 	}},
 	{"backward.none", "", Server, func(b *bed, bad bool) {
-		b.told2([]xdr2.Xcharval{char(charBackward, pick(bad, 0, 1))}, nil)
+		b.told2([]goxdr.Xcharval{char(charBackward, pick(bad, 0, 1))}, nil)
 		b.known2(Server)
 		b.send(Server, call2Of(7, 1))
 	}},
 	{"backward.inline", "read chunk", Server, func(b *bed, bad bool) {
-		b.told2([]xdr2.Xcharval{char(charBackward, pick(bad, 1, 2))}, nil)
+		b.told2([]goxdr.Xcharval{char(charBackward, pick(bad, 1, 2))}, nil)
 		b.known2(Server)
 		b.send(Server, v2(7, 1, msg, callDir, lists{reads: []rd{{40, seg{7, 8, 0}}}}, null(7)))
 	}},
@@ -298,17 +298,17 @@ var plantedShared = []planted{
 		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, pick(bad, 4096-68, 4096-72))...)))
 	}},
 	{"size.threshold", "characteristic 1", Client, func(b *bed, bad bool) {
-		b.told2(nil, []xdr2.Xcharval{char(charSize, pick(bad, 5000, 6000))})
+		b.told2(nil, []goxdr.Xcharval{char(charSize, pick(bad, 5000, 6000))})
 		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, 5500)...)))
 	}},
 	{"size.threshold", "from the structure", Client, func(b *bed, bad bool) {
-		b.told2(nil, []xdr2.Xcharval{structure(pick(bad, 1, 2))})
+		b.told2(nil, []goxdr.Xcharval{structure(pick(bad, 1, 2))})
 		b.send(Client, v2(2, 32, msg, callDir, lists{}, append(null(2), make([]byte, 5500)...)))
 	}},
 	{"size.threshold", "private data no longer counts", Server, func(b *bed, bad bool) {
 		b.r.Connect(Private{Client: private(1, 7, 7), Server: private(1, 7, 7)})
 		if bad {
-			b.told2([]xdr2.Xcharval{char(charSize, 4096)}, nil)
+			b.told2([]goxdr.Xcharval{char(charSize, 4096)}, nil)
 			b.known2(Server)
 		} else {
 			b.exchange2(1)
@@ -374,7 +374,7 @@ var plantedShared = []planted{
 		b.targets2()
 		b.known2(Client)
 		text := rpcCallBytes(1, nfsProgram, 3, nfs3Write, 4, 9, uint64(0), 8, 2, 8) // handle, offset, count, stable, length
-		first := op2(1, 32, callDir, request2{count: 1, items: []xdr2.Xmddp_mitem{tbsn(pick(bad, len(text)-4, len(text)), 8, 0, 0)}}.body(len(text)), text)
+		first := op2(1, 32, callDir, request2{count: 1, items: []goxdr.Xmddp_mitem{tbsn(pick(bad, len(text)-4, len(text)), 8, 0, 0)}}.body(len(text)), text)
 		b.send(Client, append(first, make([]byte, 1024+8-len(first))...))
 	}},
 	{"reply.unknown", "XMTRESP", Server, func(b *bed, bad bool) {
@@ -391,7 +391,7 @@ var plantedShared = []planted{
 		b.told2(able, able)
 		b.group(Client, 1, 2)
 		if bad {
-			b.send(Server, xmtError(1, replyDir, id(1, callDir, 1), xdr2.OPTXERR_BADCONT))
+			b.send(Server, xmtError(1, replyDir, id(1, callDir, 1), goxdr.OPTXERR_BADCONT))
 		}
 		b.send(Server, response(1))
 	}},
@@ -404,14 +404,14 @@ var plantedShared = []planted{
 		b.send(Server, error2(1, 1, 1, pick(bad, 4, 3), 3))
 	}},
 	{"invalidate.not-agreed", "characteristic 2", Server, func(b *bed, bad bool) {
-		b.told2([]xdr2.Xcharval{char(charInvalidate, pick(bad, 0, 1))}, nil)
+		b.told2([]goxdr.Xcharval{char(charInvalidate, pick(bad, 0, 1))}, nil)
 		b.known2(Server)
 		b.send(Client, v2(1, 32, msg, callDir, lists{writes: [][]seg{{{7, 8, 0}}}}, null(1)))
 		b.sendInvalidate(Server, 7, v2(1, 32, msg, replyDir, lists{writes: [][]seg{{{7, 0, 0}}}}, rpcReplyBytes(1)))
 	}},
 	{"invalidate.foreign", "of a group", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
-		b.sendInvalidate(Server, pick[uint32](bad, 9, 8), response(1, item(0, 0, xdr2.XMDTYPE_NOITEM)))
+		b.directs(direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.sendInvalidate(Server, pick[uint32](bad, 9, 8), response(1, item(0, 0, goxdr.XMDTYPE_NOITEM)))
 	}},
 	{"invalidate.not-reply", "XMTREQ", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
@@ -423,12 +423,12 @@ var plantedShared = []planted{
 	}},
 	{"chunk.targets", "directions", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40,
-			direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}), direct(xdr2.XMDTYPE_CHOICE, 0, 0, seg{8, 100, pick(bad, 99, 100)}))}}.bytes(1))
+		b.send(Client, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(0, 40,
+			direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}), direct(goxdr.XMDTYPE_CHOICE, 0, 0, seg{8, 100, pick(bad, 99, 100)}))}}.bytes(1))
 	}},
 	{"memory.rights", "item of a group", Server, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(40, 8, seg{7, 8, 0})}}.bytes(1))
+		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(40, 8, seg{7, 8, 0})}}.bytes(1))
 		if bad {
 			b.write(Server, 7, 0, make([]byte, 8))
 		} else {
@@ -436,11 +436,11 @@ var plantedShared = []planted{
 		}
 	}},
 	{"memory.stale", "direction", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.directs(direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
 		if !bad {
 			b.write(Server, 8, 0, make([]byte, 8))
 		}
-		b.send(Server, response(1, item(0, 0, xdr2.XMDTYPE_TOOSHORT)))
+		b.send(Server, response(1, item(0, 0, goxdr.XMDTYPE_TOOSHORT)))
 		if bad {
 			b.write(Server, 8, 0, make([]byte, 8))
 		}
@@ -452,7 +452,7 @@ var plantedShared = []planted{
 		b.send(Server, v2(1, 32, nomsg, replyDir, lists{reply: []seg{{pick(bad, 9, 8), 24, 0}}}, nil))
 	}},
 	{"returned.writes", "directions", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_TBSN, 0, 0), direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.directs(direct(goxdr.XMDTYPE_TBSN, 0, 0), direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
 		b.write(Server, 8, 0, make([]byte, 100))
 		b.send(Server, v2(1, 32, msg, replyDir, lists{writes: [][]seg{{{pick(bad, 9, 8), 100, 0}}}}, rpcReplyBytes(1)))
 	}},

@@ -1,21 +1,21 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 
 var plantedGroups = []planted{
 	{"rtr.unsupported", "XMTREQ", Client, func(b *bed, bad bool) {
-		b.told2(able, []xdr2.Xcharval{char(charRTR, pick(bad, 6, 7))})
+		b.told2(able, []goxdr.Xcharval{char(charRTR, pick(bad, 6, 7))})
 		b.known2(Client)
 		b.send(Client, request2{count: 1}.bytes(1))
 	}},
 	{"rtr.unsupported", "XMTRESP", Server, func(b *bed, bad bool) {
-		b.told2([]xdr2.Xcharval{char(charRTR, pick(bad, 1, 2))}, able)
+		b.told2([]goxdr.Xcharval{char(charRTR, pick(bad, 1, 2))}, able)
 		b.known2(Server)
 		b.send(Client, call2Of(1, 32))
 		b.send(Server, response(1))
 	}},
 	{"rtr.unsupported", "XMTCONT", Client, func(b *bed, bad bool) {
-		b.told2(able, []xdr2.Xcharval{char(charRTR, pick(bad, 3, 7)), char(charRequests, 2)})
+		b.told2(able, []goxdr.Xcharval{char(charRTR, pick(bad, 3, 7)), char(charRequests, 2)})
 		b.known2(Client)
 		b.send(Client, request2{count: 2}.bytes(1))
 		b.send(Client, empty(1, callDir, 1, opXmtReq))
@@ -96,7 +96,7 @@ var plantedGroups = []planted{
 	{"group.direction", "XMTRESP", Server, func(b *bed, bad bool) {
 		b.told2(able, able)
 		b.send(Client, request2{count: 1}.bytes(1))
-		b.send(Server, op2(1, 32, pick(bad, callDir, replyDir), &xdr2.Optxmt_resp{Optxrs_count: 1}))
+		b.send(Server, op2(1, 32, pick(bad, callDir, replyDir), &goxdr.Optxmt_resp{Optxrs_count: 1}))
 	}},
 	{"group.payload", "too long", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
@@ -108,7 +108,7 @@ var plantedGroups = []planted{
 		b.send(Client, cont(1, callDir, 1, opXmtReq, 4, words(0, pick(bad, words(0), nil))))
 	}},
 	{"group.request-limit", "", Client, func(b *bed, bad bool) {
-		b.told2(able, []xdr2.Xcharval{char(charRTR, 7), char(charRequests, pick(bad, 2, 3))})
+		b.told2(able, []goxdr.Xcharval{char(charRTR, 7), char(charRequests, pick(bad, 2, 3))})
 		b.known2(Client)
 		b.group(Client, 1, 3)
 	}},
@@ -117,7 +117,7 @@ var plantedGroups = []planted{
 		b.group(Client, 2, pick(bad, 2, 1))
 	}},
 	{"group.response-limit", "", Server, func(b *bed, bad bool) {
-		b.told2(able, []xdr2.Xcharval{char(charRTR, 7), char(charResponses, pick(bad, 1, 2))})
+		b.told2(able, []goxdr.Xcharval{char(charRTR, 7), char(charResponses, pick(bad, 1, 2))})
 		b.known2(Client)
 		b.send(Client, request2{count: 1, rsbuf: 7}.bytes(1))
 		b.send(Server, response2{count: 2}.bytes(1))
@@ -165,27 +165,27 @@ var plantedXmtErr = []planted{
 	{"xmterr.unknown", "bad", Server, func(b *bed, bad bool) {
 		b.told2(able, able)
 		b.group(Client, 1, 2)
-		b.send(Server, xmtError(1, replyDir, id(pick(bad, 2, 1), callDir, 1), xdr2.OPTXERR_BADCONT))
+		b.send(Server, xmtError(1, replyDir, id(pick(bad, 2, 1), callDir, 1), goxdr.OPTXERR_BADCONT))
 	}},
 	{"xmterr.unknown", "number", Server, func(b *bed, bad bool) {
 		b.told2(able, able)
 		b.group(Client, 1, 2)
-		b.send(Server, xmtError(1, replyDir, id(1, callDir, pick(bad, 2, 1)), xdr2.OPTXERR_BADCONT))
+		b.send(Server, xmtError(1, replyDir, id(1, callDir, pick(bad, 2, 1)), goxdr.OPTXERR_BADCONT))
 	}},
 	{"xmterr.unknown", "a reverse call that was none", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
 		b.send(Client, request2{count: 1, rsbuf: 1}.bytes(1))
 		b.send(Server, response2{count: 2}.bytes(1))
-		b.send(Client, xmtError(1, callDir, id(1, pick(bad, callDir, replyDir), 0), xdr2.OPTXERR_BADPL, 41, 0, 40))
+		b.send(Client, xmtError(1, callDir, id(1, pick(bad, callDir, replyDir), 0), goxdr.OPTXERR_BADPL, 41, 0, 40))
 	}},
 	{"xmterr.values", "sequence", Server, func(b *bed, bad bool) {
 		b.told2(able, able)
 		b.group(Client, 1, 2)
-		b.send(Server, xmtError(1, replyDir, id(1, callDir, 1), xdr2.OPTXERR_BADSEQ, 1, pick[uint32](bad, 1, 2)))
+		b.send(Server, xmtError(1, replyDir, id(1, callDir, 1), goxdr.OPTXERR_BADSEQ, 1, pick[uint32](bad, 1, 2)))
 	}},
 	{"xmterr.values", "payload", Server, func(b *bed, bad bool) {
 		b.told2(able, able)
 		b.group(Client, 1, 2)
-		b.send(Server, xmtError(1, replyDir, id(1, callDir, 0), xdr2.OPTXERR_BADPL, pick[uint32](bad, 40, 44), 0, 40))
+		b.send(Server, xmtError(1, replyDir, id(1, callDir, 0), goxdr.OPTXERR_BADPL, pick[uint32](bad, 40, 44), 0, 40))
 	}},
 }

@@ -1,9 +1,9 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 
 // placed2 returns an XMTREQ with items, size bytes in all.
-func placed2(xid, count, size int, items ...xdr2.Xmddp_mitem) []byte {
+func placed2(xid, count, size int, items ...goxdr.Xmddp_mitem) []byte {
 	first := request2{count: count, items: items}.bytes(xid)
 	return append(first, make([]byte, size-len(first))...)
 }
@@ -17,23 +17,23 @@ func (b *bed) targets2() {
 var plantedPlaces = []planted{
 	{"placement.request", "", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{pick(bad, item(40, 0, xdr2.XMDTYPE_NOITEM), exrw(40, 8, seg{7, 8, 0}))}}.bytes(1))
+		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{pick(bad, item(40, 0, goxdr.XMDTYPE_NOITEM), exrw(40, 8, seg{7, 8, 0}))}}.bytes(1))
 	}},
 	{"placement.order", "overlap", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(36, 9, seg{7, 9, 0}), exrw(pick(bad, 44, 48), 8, seg{8, 8, 0})}}.bytes(1))
+		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(36, 9, seg{7, 9, 0}), exrw(pick(bad, 44, 48), 8, seg{8, 8, 0})}}.bytes(1))
 	}},
 	{"placement.order", "beyond", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(36, 9, seg{7, 9, 0}), exrw(pick(bad, 56, 52), 8, seg{8, 8, 0})}}.bytes(1))
+		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(36, 9, seg{7, 9, 0}), exrw(pick(bad, 56, 52), 8, seg{8, 8, 0})}}.bytes(1))
 	}},
 	{"placement.position", "", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(pick(bad, 38, 40), 8, seg{7, 8, 0})}}.bytes(1))
+		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(pick(bad, 38, 40), 8, seg{7, 8, 0})}}.bytes(1))
 	}},
 	{"placement.source", "", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, items: []xdr2.Xmddp_mitem{exrw(40, 17, seg{7, 8, 0}, seg{8, pick(bad, 8, 9), 0})}}.bytes(1))
+		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(40, 17, seg{7, 8, 0}, seg{8, pick(bad, 8, 9), 0})}}.bytes(1))
 	}},
 	{"placement.target", "no structure", Client, func(b *bed, bad bool) {
 		b.told2(able, append(able[:3:3], pick(bad, char(charSize, 9216), structure(2))))
@@ -93,23 +93,23 @@ var plantedPlaces = []planted{
 	}},
 	{"placement.ranges", "overlap", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 8), over(pick(bad, 7, 8), 9)}}.bytes(1))
+		b.send(Client, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(0, 8), over(pick(bad, 7, 8), 9)}}.bytes(1))
 	}},
 	{"placement.ranges", "reversed", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(pick(bad, 9, 8), 8)}}.bytes(1))
+		b.send(Client, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(pick(bad, 9, 8), 8)}}.bytes(1))
 	}},
 	{"placement.count", "", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_TBSN, 0, 0), direct(xdr2.XMDTYPE_TBSN, 0, 0))
-		list := []xdr2.Xmddp_mitem{item(0, 0, xdr2.XMDTYPE_NOITEM), item(0, 0, xdr2.XMDTYPE_TOOSHORT)}
+		b.directs(direct(goxdr.XMDTYPE_TBSN, 0, 0), direct(goxdr.XMDTYPE_TBSN, 0, 0))
+		list := []goxdr.Xmddp_mitem{item(0, 0, goxdr.XMDTYPE_NOITEM), item(0, 0, goxdr.XMDTYPE_TOOSHORT)}
 		b.send(Server, response(1, list[:pick(bad, 1, 2)]...))
 	}},
 	{"placement.answer", "TBSN for EXRW", Server, func(b *bed, bad bool) {
-		b.directs(direct(pick(bad, xdr2.XMDTYPE_EXRW, xdr2.XMDTYPE_CHOICE), 0, 0, seg{8, 100, 0}))
+		b.directs(direct(pick(bad, goxdr.XMDTYPE_EXRW, goxdr.XMDTYPE_CHOICE), 0, 0, seg{8, 100, 0}))
 		b.send(Server, placedResponse(1, tbsn(24, 4, 0, 0)))
 	}},
 	{"placement.answer", "EXRW for TBSN", Server, func(b *bed, bad bool) {
-		how := pick(bad, xdr2.XMDTYPE_TBSN, xdr2.XMDTYPE_EXRW)
+		how := pick(bad, goxdr.XMDTYPE_TBSN, goxdr.XMDTYPE_EXRW)
 		b.directs(direct(how, 0, 0, seg{8, 100, 0}))
 		if !bad {
 			b.write(Server, 8, 0, make([]byte, 8))
@@ -117,35 +117,35 @@ var plantedPlaces = []planted{
 		b.send(Server, response(1, exrw(24, 8, seg{8, 8, 0})))
 	}},
 	{"placement.answer", "BYSIZE, EXRW", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_BYSIZE, 0, pick(bad, 9, 8), seg{8, 100, 0}))
+		b.directs(direct(goxdr.XMDTYPE_BYSIZE, 0, pick(bad, 9, 8), seg{8, 100, 0}))
 		b.write(Server, 8, 0, make([]byte, 8))
 		b.send(Server, response(1, exrw(24, 8, seg{8, 8, 0})))
 	}},
 	{"placement.answer", "BYSIZE, TBSN", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_BYSIZE, 0, pick(bad, 8, 9), seg{8, 100, 0}))
+		b.directs(direct(goxdr.XMDTYPE_BYSIZE, 0, pick(bad, 8, 9), seg{8, 100, 0}))
 		b.send(Server, placedResponse(1, tbsn(24, 8, 0, 0)))
 	}},
 	{"placement.minlen", "", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_TBSN, pick(bad, 9, 8), 0))
+		b.directs(direct(goxdr.XMDTYPE_TBSN, pick(bad, 9, 8), 0))
 		b.send(Server, placedResponse(1, tbsn(24, 8, 0, 0)))
 	}},
 	{"placement.segments", "another STag", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.directs(direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
 		b.write(Server, 8, 0, make([]byte, 8))
 		b.send(Server, response(1, exrw(24, 8, seg{pick(bad, 9, 8), 8, 0})))
 	}},
 	{"placement.segments", "longer", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_CHOICE, 0, 0, seg{8, 100, 0}))
+		b.directs(direct(goxdr.XMDTYPE_CHOICE, 0, 0, seg{8, 100, 0}))
 		b.write(Server, 8, 0, make([]byte, 100))
 		b.send(Server, response(1, exrw(24, 100, seg{8, pick(bad, 101, 100), 0})))
 	}},
 	{"placement.segments", "too many", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
+		b.directs(direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}))
 		b.write(Server, 8, 0, make([]byte, 100))
 		b.send(Server, response(1, exrw(24, 100, []seg{{8, 100, 0}, {9, 0, 0}}[:pick(bad, 2, 1)]...)))
 	}},
 	{"placement.unwritten", "", Server, func(b *bed, bad bool) {
-		b.directs(direct(xdr2.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}, seg{9, 100, 0}))
+		b.directs(direct(goxdr.XMDTYPE_EXRW, 0, 0, seg{8, 100, 0}, seg{9, 100, 0}))
 		b.write(Server, 8, 0, make([]byte, 100))
 		b.write(Server, 9, 0, make([]byte, pick(bad, 19, 20)))
 		b.send(Server, response(1, exrw(24, 120, seg{8, 100, 0}, seg{9, 100, 0})))
@@ -164,13 +164,13 @@ var plantedPlaces = []planted{
 
 // directs begins a connection and makes a call that directs results. The
 // client's receives have target segments.
-func (b *bed) directs(list ...xdr2.Xmddp_rsditem) {
+func (b *bed) directs(list ...goxdr.Xmddp_rsditem) {
 	b.told2(append(able[:3:3], char(charSize, 9216), structure(2)), able)
-	b.send(Client, request2{count: 1, directions: []xdr2.Xmddp_rsdset{over(0, 40, list...)}}.bytes(1))
+	b.send(Client, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(0, 40, list...)}}.bytes(1))
 }
 
 // placedResponse returns an XMTRESP of 9216 bytes.
-func placedResponse(xid int, items ...xdr2.Xmddp_mitem) []byte {
+func placedResponse(xid int, items ...goxdr.Xmddp_mitem) []byte {
 	first := response(xid, items...)
 	return append(first, make([]byte, 9216-len(first))...)
 }

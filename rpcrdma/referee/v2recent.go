@@ -1,6 +1,6 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+import "github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 
 // maxRecent is how many messages of a side are remembered for XMTERR and ERROR.
 const maxRecent = 512
@@ -8,7 +8,7 @@ const maxRecent = 512
 // sent2 is a message that a side sent.
 type sent2 struct {
 	xid  uint32
-	dir  xdr2.Msg_type
+	dir  goxdr.Msg_type
 	seq  uint32 // in its group
 	bare bool   // an operation that, as far as is known, waits for no answer
 	any  bool   // its header could not be decoded

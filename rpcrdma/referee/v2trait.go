@@ -6,7 +6,7 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 )
 
 // traits are the characteristics that one side announced (wire reference §5.1).
@@ -14,7 +14,7 @@ import (
 type traits struct {
 	size       *uint32 // characteristic 1
 	invalidate *bool   // characteristic 2
-	backward   *xdr2.Xchbrs
+	backward   *goxdr.Xchbrs
 	rtr        *uint32
 	structure  *layout
 	// unclear means that the structure is contradictory or exceeds our bounds.
@@ -28,13 +28,13 @@ var untold = traits{requests: 1}
 
 // The characteristics that a specification describes.
 const (
-	charSize       = xdr2.XCHAR_RBSIZE
-	charInvalidate = xdr2.XCHAR_RQRINV
-	charBackward   = xdr2.XCHAR_BRS
-	charRTR        = xdr2.XCHAR_RTRSUPP
-	charStructure  = xdr2.XCHAR_RBSTRUCT
-	charRequests   = xdr2.XCHAR_REQRXLIM
-	charResponses  = xdr2.XCHAR_RESPSXLIM
+	charSize       = goxdr.XCHAR_RBSIZE
+	charInvalidate = goxdr.XCHAR_RQRINV
+	charBackward   = goxdr.XCHAR_BRS
+	charRTR        = goxdr.XCHAR_RTRSUPP
+	charStructure  = goxdr.XCHAR_RBSTRUCT
+	charRequests   = goxdr.XCHAR_REQRXLIM
+	charResponses  = goxdr.XCHAR_RESPSXLIM
 )
 
 // defaultSize is the default receive size of version 2, in bytes (version two
@@ -43,7 +43,7 @@ const defaultSize = 4096
 
 // set stores one element of an xcharset in t. It returns why the data is
 // malformed. It skips unknown characteristics.
-func (t *traits) set(v xdr2.Xcharval) error {
+func (t *traits) set(v goxdr.Xcharval) error {
 	switch v.Xchv_which {
 	case charSize:
 		n := uint32(defaultSize)
@@ -58,8 +58,8 @@ func (t *traits) set(v xdr2.Xcharval) error {
 		}
 		t.invalidate = &yes
 	case charBackward:
-		b := xdr2.XCHBRS_INLINE
-		if err := value(v, xdr2.XDR_Xchbrs(&b)); err != nil {
+		b := goxdr.XCHBRS_INLINE
+		if err := value(v, goxdr.XDR_Xchbrs(&b)); err != nil {
 			return err
 		}
 		t.backward = &b
@@ -70,7 +70,7 @@ func (t *traits) set(v xdr2.Xcharval) error {
 		}
 		t.rtr = &bits
 	case charStructure:
-		var b xdr2.Xmrbs_buf
+		var b goxdr.Xmrbs_buf
 		if err := value(v, &b); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (t *traits) set(v xdr2.Xcharval) error {
 
 // value decodes v's data into t. Empty data means the default and leaves t
 // unchanged.
-func value(v xdr2.Xcharval, t xdr.XdrType) error {
+func value(v goxdr.Xcharval, t xdr.XdrType) error {
 	if len(v.Xchv_data) == 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func value(v xdr2.Xcharval, t xdr.XdrType) error {
 
 // addsUp returns an error if the segments of a structure don't add up to its
 // length.
-func addsUp(b *xdr2.Xmrbs_buf) error {
+func addsUp(b *goxdr.Xmrbs_buf) error {
 	var sum uint64
 	for _, g := range b.Xmrbuf_groups {
 		if sum += uint64(g.Xmrgrp_count) * uint64(g.Xmrgrp_info.Xmrseg_length); sum > 1<<32 {

@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/goxdrtest"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/xdrin"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
@@ -132,7 +132,7 @@ func FuzzHeader(f *testing.F) {
 		if err != nil && strings.Contains(err.Error(), "too many") { // limits of our own
 			return
 		}
-		var o xdr2.Rpcrdma2_xprt_hdr
+		var o goxdr.Rpcrdma2_xprt_hdr
 		want, oerr := xdrin.Decode(b, &o)
 		if (err == nil) != (oerr == nil && o.Rdma_vers == Version) {
 			t.Fatalf("%v, but the oracle says %v", err, oerr)
@@ -144,8 +144,8 @@ func FuzzHeader(f *testing.F) {
 			return
 		}
 		again := h.Append(nil)
-		if n != want || !bytes.Equal(again, xdr2test.Encode(&o)) || h.Size() != n {
-			t.Fatalf("%+v of %d bytes, %d in the oracle; encoded %x, oracle %x", h, n, want, again, xdr2test.Encode(&o))
+		if n != want || !bytes.Equal(again, goxdrtest.Encode(&o)) || h.Size() != n {
+			t.Fatalf("%+v of %d bytes, %d in the oracle; encoded %x, oracle %x", h, n, want, again, goxdrtest.Encode(&o))
 		}
 	})
 }
@@ -179,8 +179,8 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		again := ours.Append(nil)
-		if !bytes.Equal(again, xdr2test.Encode(theirs)) || ours.Size() != len(again) {
-			t.Fatalf("%+v of size %d encoded %x, oracle %x", ours, ours.Size(), again, xdr2test.Encode(theirs))
+		if !bytes.Equal(again, goxdrtest.Encode(theirs)) || ours.Size() != len(again) {
+			t.Fatalf("%+v of size %d encoded %x, oracle %x", ours, ours.Size(), again, goxdrtest.Encode(theirs))
 		}
 	})
 }

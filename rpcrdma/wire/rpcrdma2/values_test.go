@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdrin"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/xdrin"
 	"github.com/rdmad/rdmad/rpcrdma/wiretest"
 )
 

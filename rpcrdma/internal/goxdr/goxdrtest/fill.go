@@ -1,5 +1,5 @@
-// Package xdr2test makes and encodes values of the types of package xdr2.
-package xdr2test
+// Package goxdrtest makes and encodes values of the types of package goxdr.
+package goxdrtest
 
 import (
 	"bytes"
@@ -57,7 +57,7 @@ func (f filler) Marshal(name string, i xdr.XdrType) {
 	case xdr.XdrAggregate:
 		v.XdrRecurse(f, name)
 	default:
-		panic(fmt.Sprintf("xdr2test: no value for %T", i))
+		panic(fmt.Sprintf("goxdrtest: no value for %T", i))
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/xdrpp/goxdr/xdr"
 
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2"
-	"github.com/rdmad/rdmad/rpcrdma/internal/xdr2/xdr2test"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/goxdrtest"
 )
 
 // kinds are the types that arrive from a peer.
@@ -19,17 +19,17 @@ var kinds = []struct {
 	name string
 	make func() xdr.XdrType
 }{
-	{"header", func() xdr.XdrType { return new(xdr2.Rpcrdma2_xprt_hdr) }},
-	{"INIT", func() xdr.XdrType { return new(xdr2.Optinit_xch) }},
-	{"REQUEST", func() xdr.XdrType { return new(xdr2.Optreq_xch) }},
-	{"RESPOND", func() xdr.XdrType { return new(xdr2.Optresp_xch) }},
-	{"UPDATE", func() xdr.XdrType { return new(xdr2.Optupd_xch) }},
-	{"XMTREQ", func() xdr.XdrType { return new(xdr2.Optxmt_req) }},
-	{"XMTRESP", func() xdr.XdrType { return new(xdr2.Optxmt_resp) }},
-	{"XMTCONT", func() xdr.XdrType { return new(xdr2.Optxmt_cont) }},
-	{"XMTERR", func() xdr.XdrType { return new(xdr2.Optxmt_err) }},
-	{"buffer structure", func() xdr.XdrType { return new(xdr2.Xmrbs_buf) }},
-	{"backward support", func() xdr.XdrType { return xdr2.XDR_Xchbrs(new(xdr2.Xchbrs)) }},
+	{"header", func() xdr.XdrType { return new(goxdr.Rpcrdma2_xprt_hdr) }},
+	{"INIT", func() xdr.XdrType { return new(goxdr.Optinit_xch) }},
+	{"REQUEST", func() xdr.XdrType { return new(goxdr.Optreq_xch) }},
+	{"RESPOND", func() xdr.XdrType { return new(goxdr.Optresp_xch) }},
+	{"UPDATE", func() xdr.XdrType { return new(goxdr.Optupd_xch) }},
+	{"XMTREQ", func() xdr.XdrType { return new(goxdr.Optxmt_req) }},
+	{"XMTRESP", func() xdr.XdrType { return new(goxdr.Optxmt_resp) }},
+	{"XMTCONT", func() xdr.XdrType { return new(goxdr.Optxmt_cont) }},
+	{"XMTERR", func() xdr.XdrType { return new(goxdr.Optxmt_err) }},
+	{"buffer structure", func() xdr.XdrType { return new(goxdr.Xmrbs_buf) }},
+	{"backward support", func() xdr.XdrType { return goxdr.XDR_Xchbrs(new(goxdr.Xchbrs)) }},
 }
 
 // decodeAll decodes v from all of b.
@@ -48,11 +48,11 @@ func TestRoundTrip(t *testing.T) {
 	for _, k := range kinds {
 		for range 500 {
 			want := k.make()
-			xdr2test.Fill(rnd, want)
-			encoded := xdr2test.Encode(want)
+			goxdrtest.Fill(rnd, want)
+			encoded := goxdrtest.Encode(want)
 			got := k.make()
-			if err := decodeAll(encoded, got); err != nil || !bytes.Equal(xdr2test.Encode(got), encoded) {
-				t.Fatalf("%s: %x decodes to %x, %v", k.name, encoded, xdr2test.Encode(got), err)
+			if err := decodeAll(encoded, got); err != nil || !bytes.Equal(goxdrtest.Encode(got), encoded) {
+				t.Fatalf("%s: %x decodes to %x, %v", k.name, encoded, goxdrtest.Encode(got), err)
 			}
 			if n, err := Decode(append(encoded, "payload"...), k.make()); err != nil || n != len(encoded) {
 				t.Fatalf("%s: %d bytes of %d, %v", k.name, n, len(encoded), err)
@@ -71,14 +71,14 @@ func TestRefused(t *testing.T) {
 		into  xdr.XdrType
 		words []uint32
 	}{
-		{"unknown header type", new(xdr2.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 2}},
-		{"unknown direction", new(xdr2.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 0, 2, 0, 0, 0}},
-		{"unknown error", new(xdr2.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 4, 9}},
-		{"a list that goes on with 2", new(xdr2.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 0, 0, 2, 0, 0}},
-		{"CHOICE where data is", new(xdr2.Xmddp_loc), []uint32{3, 0}},
-		{"NOITEM asked for", new(xdr2.Xmddp_rsdloc), []uint32{6}},
-		{"more items than bytes", new(xdr2.Optxmt_resp), []uint32{0xffffffff, 1, 0}},
-		{"bytes left over", new(xdr2.Optxmt_cont), []uint32{1, 5, 0, 0}},
+		{"unknown header type", new(goxdr.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 2}},
+		{"unknown direction", new(goxdr.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 0, 2, 0, 0, 0}},
+		{"unknown error", new(goxdr.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 4, 9}},
+		{"a list that goes on with 2", new(goxdr.Rpcrdma2_xprt_hdr), []uint32{1, 2, 1, 0, 0, 2, 0, 0}},
+		{"CHOICE where data is", new(goxdr.Xmddp_loc), []uint32{3, 0}},
+		{"NOITEM asked for", new(goxdr.Xmddp_rsdloc), []uint32{6}},
+		{"more items than bytes", new(goxdr.Optxmt_resp), []uint32{0xffffffff, 1, 0}},
+		{"bytes left over", new(goxdr.Optxmt_cont), []uint32{1, 5, 0, 0}},
 	} {
 		if err := decodeAll(words(c.words...), c.into); err == nil {
 			t.Errorf("%s: decodes", c.name)
@@ -126,8 +126,8 @@ func FuzzDecode(f *testing.F) {
 	for i, k := range kinds {
 		for range 4 {
 			v := k.make()
-			xdr2test.Fill(rnd, v)
-			f.Add(uint8(i), xdr2test.Encode(v))
+			goxdrtest.Fill(rnd, v)
+			f.Add(uint8(i), goxdrtest.Encode(v))
 		}
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {
@@ -140,9 +140,9 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		encoded, again := xdr2test.Encode(v), k.make()
-		if err := decodeAll(encoded, again); err != nil || !bytes.Equal(xdr2test.Encode(again), encoded) {
-			t.Fatalf("%s: %x, then %x, %v", k.name, encoded, xdr2test.Encode(again), err)
+		encoded, again := goxdrtest.Encode(v), k.make()
+		if err := decodeAll(encoded, again); err != nil || !bytes.Equal(goxdrtest.Encode(again), encoded) {
+			t.Fatalf("%s: %x, then %x, %v", k.name, encoded, goxdrtest.Encode(again), err)
 		}
 	})
 }

@@ -1,8 +1,0 @@
-// Package xdr2 is what goxdr makes of the XDR of version 2, of transport
-// characteristics and of rtrext. The referee decodes its types with package xdrin, and
-// tests of the codec compare with them.
-package xdr2
-
-//go:generate go run github.com/xdrpp/goxdr/cmd/goxdr -p xdr2 -fmt -o gen.go ../../wire/rpcrdma2/x/rpcrdma2.x ../../wire/rpcrdma2/x/xchar.x ../../wire/rpcrdma2/x/rtrext.x
-// vet minds literals without field names:
-//go:generate sed -i "s/XdrVecOpaque{\\(&v[^,]*\\), /XdrVecOpaque{Bytes: \\1, Bound: /" gen.go
