@@ -156,8 +156,7 @@ func (c *conn) counters() clients.Counters {
 
 // downReason returns the reason without the addresses, because the log line has them.
 func downReason(err error) string {
-	var e *rpcrdma.Error
-	if errors.As(err, &e) && e.Reason != nil {
+	if e, ok := errors.AsType[*rpcrdma.Error](err); ok && e.Reason != nil {
 		err = e.Reason
 	}
 	return err.Error()

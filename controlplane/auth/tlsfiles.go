@@ -208,8 +208,7 @@ func (c *Certificates) stat() (s stamps, newest time.Time, err error) {
 
 // cause adds the file to what crypto/tls says only of opening one.
 func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path
 	}
 	return err

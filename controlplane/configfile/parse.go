@@ -34,8 +34,7 @@ func checkJSON(file string, text []byte) error {
 	}
 	var v any
 	err := json.Unmarshal(text, &v)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
 		return Errors{{Origin: Origin{File: file, Line: line}, Msg: "not JSON: " + syntax.Error()}}
 	}

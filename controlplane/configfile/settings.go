@@ -179,8 +179,7 @@ func (d *Document) Scopes(key string, n *yaml.Node, from Source) ([]any, bool) {
 
 // reason is what an error says of a scope.
 func reason(err error) string {
-	var invalid *settings.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*settings.InvalidError](err); ok {
 		return invalid.Violations[0].Text
 	}
 	return err.Error()

@@ -122,8 +122,7 @@ func Create(path string, f settings.FileLayer) error {
 
 // plain leaves the path out: the caller names it.
 func plain(err error) error {
-	var pathError *os.PathError
-	if errors.As(err, &pathError) {
+	if pathError, ok := errors.AsType[*os.PathError](err); ok {
 		return pathError.Err
 	}
 	return err

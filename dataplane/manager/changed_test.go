@@ -277,8 +277,7 @@ func TestMemoryIsSetAside(t *testing.T) {
 		if !ok || none.Need != rpcrdma.MinMemoryLimit || none.Left != dataplane.MinMemory-3*rpcrdma.MinMemoryLimit {
 			t.Errorf("change %d: %v", i, err)
 		}
-		var all ChangeErrors
-		if errors.As(err, &all) && !all[0].Outside() {
+		if all, ok := errors.AsType[ChangeErrors](err); ok && !all[0].Outside() {
 			t.Errorf("change %d can't be tried again: %v", i, err)
 		}
 	}

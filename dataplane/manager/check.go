@@ -20,12 +20,10 @@ func invalid(field string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var limit *dataplane.LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*dataplane.LimitError](err); ok {
 		return &InvalidError{Field: "limits." + limit.Limit, Text: fmt.Sprintf("%d is out of range 0..%d", limit.Value, dataplane.MaxLimit)}
 	}
-	var access *dataplane.AccessError
-	if errors.As(err, &access) {
+	if access, ok := errors.AsType[*dataplane.AccessError](err); ok {
 		return &InvalidError{Field: access.List, Text: access.Err.Error()}
 	}
 	return &InvalidError{Field: field, Text: err.Error()}

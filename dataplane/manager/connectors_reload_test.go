@@ -130,8 +130,7 @@ func TestMemoryForClients(t *testing.T) {
 		if !errors.As(err, new(*dataplane.NoMemoryError)) {
 			t.Errorf("change %d: %v", i, err)
 		}
-		var all ChangeErrors
-		if errors.As(err, &all) && !all[0].Outside() {
+		if all, ok := errors.AsType[ChangeErrors](err); ok && !all[0].Outside() {
 			t.Errorf("change %d can't be tried again: %v", i, err)
 		}
 	}

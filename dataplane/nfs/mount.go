@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -59,13 +60,13 @@ func (s *Server) serveMount(call *oncrpc.Call, reply *oncrpc.Reply) error {
 		if d.Err() != nil || !call.Args.Claimed() {
 			return errGarbage
 		}
-		s.mounts.remove(mounted{peer, string(path)})
+		s.mounts.remove(func(m mounted) bool { return m == mounted{peer, string(path)} })
 		return nil
 	case mountUmntAll:
 		if !call.Args.Claimed() {
 			return errGarbage
 		}
-		s.mounts.removeAll(peer)
+		s.mounts.remove(func(m mounted) bool { return m.peer == peer })
 		return nil
 	case mountExport:
 		reply.Stream = s.appendExports(reply.Stream)
@@ -241,10 +242,8 @@ const maxMounts = 256
 func (t *mountTable) add(m mounted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, have := range t.list {
-		if have == m {
-			return
-		}
+	if slices.Contains(t.list, m) {
+		return
 	}
 	if len(t.list) == maxMounts {
 		t.list = append(t.list[:0], t.list[1:]...)
@@ -252,24 +251,10 @@ func (t *mountTable) add(m mounted) {
 	t.list = append(t.list, m)
 }
 
-func (t *mountTable) remove(m mounted) {
-	t.keep(func(have mounted) bool { return have != m })
-}
-
-func (t *mountTable) removeAll(peer netip.Addr) {
-	t.keep(func(have mounted) bool { return have.peer != peer })
-}
-
-func (t *mountTable) keep(wanted func(mounted) bool) {
+func (t *mountTable) remove(gone func(mounted) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept := t.list[:0]
-	for _, m := range t.list {
-		if wanted(m) {
-			kept = append(kept, m)
-		}
-	}
-	t.list = kept
+	t.list = slices.DeleteFunc(t.list, gone)
 }
 
 // appendList appends a mountlist.

@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
@@ -68,15 +70,7 @@ func (s *subtree) rightsByMode(c *cred, st *unix.Stat_t) uint32 {
 
 // in reports whether c belongs to a group.
 func (c *cred) in(gid uint32) bool {
-	if c.gid == gid {
-		return true
-	}
-	for _, g := range c.gids {
-		if g == gid {
-			return true
-		}
-	}
-	return false
+	return c.gid == gid || slices.Contains(c.gids, gid)
 }
 
 // mayUse checks that the caller may read or write the data of a regular file with the

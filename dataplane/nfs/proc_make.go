@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -261,10 +262,8 @@ func checkTarget(target []byte) error {
 	if len(target) >= unix.PathMax {
 		return errNameTooLong
 	}
-	for _, c := range target {
-		if c == 0 {
-			return errInval
-		}
+	if bytes.IndexByte(target, 0) >= 0 {
+		return errInval
 	}
 	if len(target) == 0 {
 		return errNoEnt

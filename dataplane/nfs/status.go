@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
@@ -42,12 +43,7 @@ const (
 
 // isOneOf reports whether err is one of some errors.
 func isOneOf(err error, list ...error) bool {
-	for _, e := range list {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(e error) bool { return errors.Is(err, e) })
 }
 
 // statusOf returns the status for err. If the protocol has none, ok is false: the answer is

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -45,21 +46,12 @@ func ReadGroup(root string) Group {
 		case f[0] == "0" && f[1] == "":
 			g.look(root, "sys/fs/cgroup", f[2], "memory.max", "memory.high")
 			g.look(root, "sys/fs/cgroup/unified", f[2], "memory.max", "memory.high")
-		case hasMemory(f[1]):
+		case slices.Contains(strings.Split(f[1], ","), "memory"):
 			g.look(root, "sys/fs/cgroup/memory", f[2], "memory.limit_in_bytes")
 			g.look(root, "sys/fs/cgroup/"+f[1], f[2], "memory.limit_in_bytes")
 		}
 	}
 	return g
-}
-
-func hasMemory(controllers string) bool {
-	for c := range strings.SplitSeq(controllers, ",") {
-		if c == "memory" {
-			return true
-		}
-	}
-	return false
 }
 
 // look reads files of a group and of all groups above it. In a container the path

@@ -62,8 +62,7 @@ func prepare(tb testing.TB, kernel image.Kernel) (img image.Image, agent string)
 	img, err := Prepare(ctx, kernel, func(format string, args ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
 	})
-	var missing *image.MissingError
-	if errors.As(err, &missing) {
+	if missing, ok := errors.AsType[*image.MissingError](err); ok {
 		if os.Getenv("CI") == "true" {
 			tb.Fatalf("%s: %v", tb.Name(), missing)
 		}

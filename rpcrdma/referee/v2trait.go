@@ -3,6 +3,7 @@ package referee
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/xdrpp/goxdr/xdr"
 
@@ -47,28 +48,16 @@ func (t *traits) set(v goxdr.Xcharval) error {
 	switch v.Xchv_which {
 	case charSize:
 		n := uint32(defaultSize)
-		if err := value(v, xdr.XDR_uint32(&n)); err != nil {
-			return err
-		}
-		t.size = &n
+		return store(v, xdr.XDR_uint32(&n), &n, &t.size)
 	case charInvalidate:
 		var yes bool
-		if err := value(v, xdr.XDR_bool(&yes)); err != nil {
-			return err
-		}
-		t.invalidate = &yes
+		return store(v, xdr.XDR_bool(&yes), &yes, &t.invalidate)
 	case charBackward:
 		b := goxdr.XCHBRS_INLINE
-		if err := value(v, goxdr.XDR_Xchbrs(&b)); err != nil {
-			return err
-		}
-		t.backward = &b
+		return store(v, goxdr.XDR_Xchbrs(&b), &b, &t.backward)
 	case charRTR:
 		var bits uint32
-		if err := value(v, xdr.XDR_uint32(&bits)); err != nil {
-			return err
-		}
-		t.rtr = &bits
+		return store(v, xdr.XDR_uint32(&bits), &bits, &t.rtr)
 	case charStructure:
 		var b goxdr.Xmrbs_buf
 		if err := value(v, &b); err != nil {
@@ -92,12 +81,18 @@ func (t *traits) set(v goxdr.Xcharval) error {
 		t.requests = n
 	case charResponses:
 		n := uint32(1)
-		if err := value(v, xdr.XDR_uint32(&n)); err != nil {
-			return err
-		}
-		t.responses = &n
+		return store(v, xdr.XDR_uint32(&n), &n, &t.responses)
 	}
 	return nil
+}
+
+// store decodes v's data into what, through its type in, and has to point at it.
+func store[T any](v goxdr.Xcharval, in xdr.XdrType, what *T, to **T) error {
+	err := value(v, in)
+	if err == nil {
+		*to = what
+	}
+	return err
 }
 
 // value decodes v's data into t. Empty data means the default and leaves t
@@ -174,13 +169,8 @@ func alike[T comparable](a, b *T) bool {
 }
 
 func equalLayouts(a, b *layout) bool {
-	if a == nil || b == nil || len(a.targets) != len(b.targets) {
+	if a == nil || b == nil {
 		return a == b
 	}
-	for i := range a.targets {
-		if a.targets[i] != b.targets[i] {
-			return false
-		}
-	}
-	return a.size == b.size
+	return a.size == b.size && slices.Equal(a.targets, b.targets)
 }

@@ -1,5 +1,7 @@
 package ulb
 
+import "slices"
+
 // Opened is how a call and its reply opened a way for callbacks.
 type Opened uint8
 
@@ -75,10 +77,5 @@ func (c *Callbacks) Learn(b BackChannel) {
 
 // Has reports whether program is one of them.
 func (c *Callbacks) Has(program uint32) bool {
-	for _, p := range c.programs[:c.known] {
-		if p == program {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.programs[:c.known], program)
 }

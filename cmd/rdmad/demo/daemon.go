@@ -139,8 +139,7 @@ func (d *demo) ask(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Dir = d.dir
 	cmd.Env = append(os.Environ(), "RDMACTL_ADDR="+d.daemon.Address("control plane"))
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("rdmactl %s: %s", strings.Join(args, " "), bytes.TrimSpace(exit.Stderr))
 	}
 	return out, err

@@ -69,26 +69,23 @@ func (d *demo) tune(ctx context.Context) error {
 		return err
 	}
 	defer t.end()
-	if err := d.during(ctx, "at inline.send_max=4096", false); err != nil {
-		return err
-	}
-	if err := d.rdmactl(ctx, "connections", "list"); err != nil {
-		return err
-	}
-	if err := d.rdmactl(ctx, "settings", "set", "inline.send_max=1024"); err != nil {
-		return err
-	}
-	if err := d.during(ctx, "at inline.send_max=1024", true); err != nil {
-		return err
-	}
-	if err := d.rdmactl(ctx, "connections", "list"); err != nil {
-		return err
-	}
-	if err := d.rdmactl(ctx, "settings", "set", "inline.send_max=unset"); err != nil {
-		return err
-	}
-	if err := d.during(ctx, "with that taken back", false); err != nil {
-		return err
+	for _, step := range []struct {
+		when   string
+		writes bool
+		then   [][]string // rdmactl
+	}{
+		{"at inline.send_max=4096", false, [][]string{{"connections", "list"}, {"settings", "set", "inline.send_max=1024"}}},
+		{"at inline.send_max=1024", true, [][]string{{"connections", "list"}, {"settings", "set", "inline.send_max=unset"}}},
+		{"with that taken back", false, nil},
+	} {
+		if err := d.during(ctx, step.when, step.writes); err != nil {
+			return err
+		}
+		for _, args := range step.then {
+			if err := d.rdmactl(ctx, args...); err != nil {
+				return err
+			}
+		}
 	}
 	t.end()
 	if t.err != nil {

@@ -21,8 +21,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	cmd := exec.Command("go", "tool", "-n", "-modfile=etcd.mod", "server")
 	cmd.Dir = filepath.Dir(strings.TrimSpace(string(top)))
 	out, err := cmd.Output()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w: %s", err, failed.Stderr)
 	}
 	return strings.TrimSpace(string(out)), err

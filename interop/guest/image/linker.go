@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -70,10 +71,8 @@ func (l *linker) resolve(name, target string) string {
 // merged maps lib/x to usr/lib/x, and so on.
 func merged(name string) string {
 	first, _, _ := strings.Cut(name, "/")
-	for _, dir := range mergedDirs {
-		if first == dir {
-			return "usr/" + name
-		}
+	if slices.Contains(mergedDirs, first) {
+		return "usr/" + name
 	}
 	return name
 }

@@ -66,8 +66,7 @@ func ask(ctx context.Context, script, word string) (string, error) {
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == codeMissing {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == codeMissing {
 		return "", &MissingError{Line: strings.TrimSpace(stderr.String())}
 	}
 	if err != nil {

@@ -49,7 +49,8 @@ func DefaultValues() Values {
 // then false. An error is ErrMalformed, and changes no known value.
 func (v *Values) Set(c Characteristic) (known bool, err error) {
 	if len(c.Data) == 0 {
-		return v.setDefault(c.ID), nil
+		def := DefaultValues()
+		c = def.Encode(c.ID)
 	}
 	d := xdr.NewDecoder(c.Data)
 	switch c.ID {
@@ -93,34 +94,15 @@ func setWord(d *xdr.Decoder, v *uint32) error {
 
 func (v *Values) setBuffer(data []byte) error {
 	var b Buffer // values change seldom
+	if len(data) == 0 {
+		v.Buffer = b
+		return nil
+	}
 	if err := b.Decode(data); err != nil {
 		return err
 	}
 	v.Buffer = b
 	return nil
-}
-
-func (v *Values) setDefault(id CharID) bool {
-	def := DefaultValues()
-	switch id {
-	case CharReceiveSize:
-		v.ReceiveSize = def.ReceiveSize
-	case CharInvalidation:
-		v.Invalidation = def.Invalidation
-	case CharBackward:
-		v.Backward = def.Backward
-	case CharRTR:
-		v.RTR = def.RTR
-	case CharReceiveBuffer:
-		v.Buffer = def.Buffer
-	case CharRequestReceive:
-		v.RequestReceive = def.RequestReceive
-	case CharResponseSend:
-		v.ResponseSend = def.ResponseSend
-	default:
-		return false
-	}
-	return true
 }
 
 // Encode returns characteristic id with its value in v.

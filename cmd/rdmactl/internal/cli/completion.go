@@ -118,10 +118,5 @@ func completeExtensions(_ *cobra.Command, args []string, _ string) (out []string
 
 // contains says whether one of args begins with s.
 func contains(args []string, s string) bool {
-	for _, arg := range args {
-		if strings.HasPrefix(arg, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, s) })
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,12 +34,8 @@ func (a *app) unreachable(text string) string {
 
 // cutOff says whether the other side ended the connection.
 func cutOff(said string) bool {
-	for _, how := range []string{"EOF", "broken pipe", "connection reset", "use of closed network connection"} {
-		if strings.Contains(said, how) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"EOF", "broken pipe", "connection reset", "use of closed network connection"},
+		func(how string) bool { return strings.Contains(said, how) })
 }
 
 // tlsTrouble is what went wrong with a handshake; "" for nothing.

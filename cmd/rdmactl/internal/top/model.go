@@ -223,12 +223,9 @@ func (m *model) arrange() {
 // matches says whether the filter lets a row through.
 func (m *model) matches(r *row) bool {
 	want := strings.ToLower(m.filter.text)
-	for _, text := range []string{r.id, r.listener, r.peer, r.service} {
-		if strings.Contains(strings.ToLower(text), want) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{r.id, r.listener, r.peer, r.service}, func(text string) bool {
+		return strings.Contains(strings.ToLower(text), want)
+	})
 }
 
 // current is the id of the connection at the cursor, or in the pane; "" when
