@@ -25,7 +25,7 @@ func TestBackChannel(t *testing.T) {
 		status      int
 		want        ulb.BackChannel
 	}{
-		"session, granted":        {createSession(3, program), didCreateSession(2), 0, ulb.BackChannel{Opened: ulb.OpenedSession, Program: program}},
+		"session, granted":        {createSession(3, program), didCreateSession(2), 0, ulb.BackChannel{Opened: ulb.OpenedSession}},
 		"session, refused":        {createSession(2, program), didCreateSession(1), 0, ulb.BackChannel{}},
 		"session, not asked for":  {createSession(1, program), didCreateSession(2), 0, ulb.BackChannel{}},
 		"session, failed":         {createSession(2, program), enc(43, 10022), 10022, ulb.BackChannel{}},
@@ -33,9 +33,9 @@ func TestBackChannel(t *testing.T) {
 		"bound as back channel":   {bindDir(2), didBind(2), 0, ulb.BackChannel{Opened: ulb.OpenedBind}},
 		"bound forward":           {bindDir(3), didBind(1), 0, ulb.BackChannel{}},
 		"bind failed":             {bindDir(2), enc(41, 10052), 10052, ulb.BackChannel{}},
-		"client identified":       {setClientID, enc(35, 0, 0, 5, 0, 6), 0, ulb.BackChannel{Opened: ulb.SetClientID, Program: program, Ident: 77}},
+		"client identified":       {setClientID, enc(35, 0, 0, 5, 0, 6), 0, ulb.BackChannel{}},
 		"client in use":           {setClientID, enc(35, 10017, "tcp", "192.0.2.9.8.1"), 10017, ulb.BackChannel{}},
-		"another program":         {enc(40, program, 1, 1, 0, "host", 0, 0, 1, 0), enc(40, 0), 0, ulb.BackChannel{Opened: ulb.Controlled, Program: program}},
+		"another program":         {enc(40, program, 1, 1, 0, "host", 0, 0, 1, 0), enc(40, 0), 0, ulb.BackChannel{}},
 		"another program refused": {enc(40, program, 0), enc(40, 22), 22, ulb.BackChannel{}},
 		"nothing of the kind":     {read(4), didRead("abcd"), 0, ulb.BackChannel{}},
 	} {
@@ -54,40 +54,5 @@ func TestBackChannel(t *testing.T) {
 				t.Errorf("got %+v, want %+v", p.Back, c.want)
 			}
 		})
-	}
-}
-
-func TestCallbacks(t *testing.T) {
-	var known ulb.Callbacks
-	chosen := func(n uint32) ulb.BackChannel {
-		return ulb.BackChannel{Opened: ulb.OpenedSession, Program: n}
-	}
-	known.Learn(ulb.BackChannel{})
-	known.Learn(ulb.BackChannel{Opened: ulb.OpenedBind})
-	if known.Has(0) {
-		t.Error("learnt from nothing")
-	}
-	recall := &oncrpc.Call{Program: 0x40001234, Version: 1, Procedure: 1,
-		Args: oncrpc.Payload{Stream: enc("", 1, 7, 1, 4, sid, 0, "handle")}}
-	var p ulb.Plan
-	if err := p.Callback(registry, &known, recall); err != nil || p.Binding != nil || p.MaxReply != ulb.Unknown {
-		t.Errorf("a program that nobody chose: %v, %+v", err, p)
-	}
-	known.Learn(chosen(0x40001234))
-	known.Learn(chosen(0x40001234))
-	if err := p.Callback(registry, &known, recall); err != nil || p.Offset() != len(recall.Args.Stream) || p.MaxReply != 24 {
-		t.Errorf("%v, %+v", err, p)
-	}
-	if err := p.Reply(&oncrpc.Payload{Stream: enc(0, "", 1, 4, 0)}); err != nil {
-		t.Error(err)
-	}
-	for n := range uint32(16) {
-		if !known.Has(0x40001234) {
-			t.Fatalf("forgotten after %d others", n)
-		}
-		known.Learn(chosen(n + 1))
-	}
-	if known.Has(0x40001234) || !known.Has(1) || !known.Has(16) {
-		t.Error("the oldest should be forgotten, the others not")
 	}
 }

@@ -44,22 +44,10 @@ const (
 	Session
 	// Bind is bctsr_dir, a result of BIND_CONN_TO_SESSION.
 	Bind
-	// Confirm is a mark in the successful result of SETCLIENTID.
-	Confirm
-	// Control is a mark in the successful result of BACKCHANNEL_CTL.
-	Control
-	// CallbackProgram is the program number for callbacks that a client chose.
-	CallbackProgram
-	// Ident is callback_ident of SETCLIENTID.
-	Ident
 	// Operation is the number of an operation of a COMPOUND. An unknown number is
 	// ErrUnknown.
 	Operation
 )
-
-// CallbackBase is the program number of callback bindings in a Registry (NFS4_CALLBACK, RFC
-// 7531). Clients choose other numbers.
-const CallbackBase = 0x40000000
 
 // Unknown is a MaxReply that the binding cannot determine.
 const Unknown = -1

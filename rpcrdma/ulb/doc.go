@@ -13,8 +13,8 @@
 //
 // The caller must:
 //
-//   - not change a Registry and its Bindings once they are in use. A Plan and Callbacks
-//     belong to one goroutine at a time;
+//   - not change a Registry and its Bindings once they are in use. A Plan belongs to
+//     one goroutine at a time;
 //   - keep a Plan from the call to its reply. Then it may be reused for another call. It
 //     allocates only while its lists grow;
 //   - on an error, move no more items of that message separately: forward the rest unchanged,

@@ -91,13 +91,13 @@ type Plan struct {
 
 	proc    *Proc
 	guarded protection
-	asked   asked
-	reply   bool // the walk is over results
-	whole   bool // the body is complete, and its items may be separate
-	index   int  // in results: how many of Results were seen
-	current int  // item that the walk stopped at
-	told    bool // the reply contains limits
-	over    over // limit that the walk stopped at
+	asked   uint32 // csa_flags of CREATE_SESSION
+	reply   bool   // the walk is over results
+	whole   bool   // the body is complete, and its items may be separate
+	index   int    // in results: how many of Results were seen
+	current int    // item that the walk stopped at
+	told    bool   // the reply contains limits
+	over    over   // limit that the walk stopped at
 	// The operation of a COMPOUND that the walk is in: the offset of its arguments, or -1
 	// outside of any, and how many results were planned before it.
 	began, before int
@@ -110,24 +110,11 @@ type Plan struct {
 // StartCall begins with the call whose header is c, of any program. Its arguments are total
 // bytes long; negative means unknown. It does not read c.Args.
 func (p *Plan) StartCall(r *Registry, c *oncrpc.Call, total int) {
-	p.start(r.Lookup(c.Program, c.Version), c, total)
-}
-
-// StartCallback is StartCall for a call from a server to a client that has chosen the
-// program numbers known.
-func (p *Plan) StartCallback(r *Registry, known *Callbacks, c *oncrpc.Call, total int) {
-	program := c.Program
-	if known.Has(program) {
-		program = CallbackBase
-	}
-	p.start(r.Lookup(program, c.Version), c, total)
-}
-
-func (p *Plan) start(b *Binding, c *oncrpc.Call, total int) {
-	p.Binding, p.proc = b, b.proc(c.Procedure)
+	p.Binding = r.Lookup(c.Program, c.Version)
+	p.proc = p.Binding.proc(c.Procedure)
 	p.Items, p.Results, p.Back = p.Items[:0], p.Results[:0], BackChannel{}
 	p.guarded = protectionOf(&c.Cred)
-	p.asked, p.told, p.reply, p.whole, p.err = asked{}, false, false, false, nil
+	p.asked, p.told, p.reply, p.whole, p.err = 0, false, false, false, nil
 	p.began, p.before, p.absent = -1, 0, 0
 	p.MaxReply = Unknown
 	if p.proc == nil || p.guarded == hidden {

@@ -29,11 +29,7 @@ func (p *Plan) tagged(ev walk.Event) error {
 	case Expect, ExpectPath:
 		return p.expect(ev.Value, ev.Tag == ExpectPath)
 	case Session:
-		p.asked.flags, p.told = ev.Value, true
-	case CallbackProgram:
-		p.asked.program = ev.Value
-	case Ident:
-		p.asked.ident = ev.Value
+		p.asked, p.told = ev.Value, true
 	case Operation:
 		p.operation(p.w.Offset() - xdr.Unit)
 	}
@@ -58,17 +54,13 @@ func (p *Plan) inResults(ev walk.Event) {
 	case Expect:
 		p.index++
 	case Session:
-		if ev.Value&p.asked.flags&connBackChan != 0 {
-			p.granted(OpenedSession)
+		if ev.Value&p.asked&connBackChan != 0 {
+			p.Back.Opened = OpenedSession
 		}
 	case Bind:
 		if ev.Value&dirBack != 0 {
-			p.granted(OpenedBind)
+			p.Back.Opened = OpenedBind
 		}
-	case Confirm:
-		p.granted(SetClientID)
-	case Control:
-		p.granted(Controlled)
 	}
 }
 

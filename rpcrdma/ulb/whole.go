@@ -14,13 +14,6 @@ func (p *Plan) Call(r *Registry, c *oncrpc.Call) error {
 	return p.body(&c.Args)
 }
 
-// Callback is Call for a call from a server to a client that has chosen the program numbers
-// known.
-func (p *Plan) Callback(r *Registry, known *Callbacks, c *oncrpc.Call) error {
-	p.StartCallback(r, known, c, len(c.Args.Stream))
-	return p.body(&c.Args)
-}
-
 // Reply finds the planned results in those of a whole successful reply, whose items are
 // separate. Bytes after the results are ignored. Values that exceed the Limits are lowered
 // in results.Stream.

@@ -71,7 +71,7 @@ func roll(r *rand.Rand, prefix []byte, decode func(io.Reader) error) []byte {
 	}
 }
 
-// side is one of the four arrays of operations.
+// side is one of the two arrays of operations.
 type side struct {
 	ops    []op
 	decode func(io.Reader) (any, error)
@@ -111,22 +111,6 @@ var (
 			n, err := m.ReadFrom(r)
 			return m.Resarray, n, err
 		}}
-	callbackSide = side{callbacks(),
-		func(r io.Reader) (any, error) { m, _, err := nfsv4.ReadNfsCbArgop4(r); return m, err },
-		func(tag string, n int) []byte { return header(tag, 1, 7, n) },
-		func(r io.Reader) (any, int64, error) {
-			var m nfsv4.CbCompound4args
-			n, err := m.ReadFrom(r)
-			return m.Argarray, n, err
-		}}
-	callbackReplySide = side{callbacks(),
-		func(r io.Reader) (any, error) { m, _, err := nfsv4.ReadNfsCbResop4(r); return m, err },
-		func(tag string, n int) []byte { return header(0, tag, n) },
-		func(r io.Reader) (any, int64, error) {
-			var m nfsv4.CbCompound4res
-			n, err := m.ReadFrom(r)
-			return m.Resarray, n, err
-		}}
 )
 
 // beyondOracle are the operations that go-xdr does not know.
@@ -135,7 +119,7 @@ func beyondOracle(number uint32) bool { return number >= 72 && number < opIllega
 // op draws an operation; of results, most succeed.
 func (s *side) op(r *rand.Rand, number uint32) []byte {
 	prefix := header(int(number))
-	if (s == &replySide || s == &callbackReplySide) && r.IntN(4) > 0 {
+	if s == &replySide && r.IntN(4) > 0 {
 		prefix = header(int(number), 0)
 	}
 	return roll(r, prefix, func(r io.Reader) error { _, err := s.decode(r); return err })
@@ -147,7 +131,7 @@ func (s *side) compound(r *rand.Rand, n int) []byte {
 	b := s.head("tags"[:r.IntN(5)], n)
 	for range n {
 		number := s.ops[r.IntN(len(s.ops))].number
-		if r.IntN(2) == 0 && (s == &callSide || s == &replySide) {
+		if r.IntN(2) == 0 {
 			number = [...]uint32{6, 25, 27, 38}[r.IntN(4)]
 		}
 		if !beyondOracle(number) {

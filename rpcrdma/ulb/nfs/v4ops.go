@@ -61,8 +61,7 @@ func state() []op {
 		{32, void, u32},                               // SAVEFH
 		{33, text, secinfo},                           // SECINFO
 		{34, seq(stateid, fattr), seq(u32, bitmap)},   // SETATTR: the bitmap comes with an error, too
-		{35, seq(verifier, opaque(maxOwner), word(ulb.CallbackProgram), netaddr, word(ulb.Ident)),
-			union(void, at(0, mark(ulb.Confirm, 0), u64, verifier), at(errInUse, netaddr))}, // SETCLIENTID
+		{35, seq(verifier, opaque(maxOwner), u32, netaddr, u32), union(void, at(0, u64, verifier), at(errInUse, netaddr))}, // SETCLIENTID
 		{36, seq(u64, verifier), u32}, // SETCLIENTID_CONFIRM
 		{37, fattr, u32},              // VERIFY
 		{38, seq(stateid, u64, u32, walk.Item(noLimit)), status(u32, u32, verifier)}, // WRITE
@@ -90,12 +89,11 @@ func sessions() []op {
 		claim    = union(nil, at(4, void), at(6, void), at(1, u32))
 	)
 	return []op{
-		{40, seq(word(ulb.CallbackProgram), array(noLimit, callbackSec)),
-			status(mark(ulb.Control, 0))}, // BACKCHANNEL_CTL
+		{40, seq(u32, array(noLimit, callbackSec)), u32},                           // BACKCHANNEL_CTL
 		{41, seq(session, u32, boolean), status(session, word(ulb.Bind), boolean)}, // BIND_CONN_TO_SESSION
 		{42, seq(verifier, opaque(maxOwner), u32, protect, maybe(impl)),
 			status(u64, u32, u32, isProtected, u64, opaque(maxOwner), opaque(maxOwner), maybe(impl))}, // EXCHANGE_ID
-		{43, seq(u64, u32, word(ulb.Session), foreChannel, backChannel, word(ulb.CallbackProgram), array(noLimit, callbackSec)),
+		{43, seq(u64, u32, word(ulb.Session), foreChannel, backChannel, u32, array(noLimit, callbackSec)),
 			status(session, u32, word(ulb.Session), foreChannel, backChannel)}, // CREATE_SESSION
 		{44, session, u32}, // DESTROY_SESSION
 		{45, stateid, u32}, // FREE_STATEID

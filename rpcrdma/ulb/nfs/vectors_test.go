@@ -152,10 +152,6 @@ func TestVersion2(t *testing.T) {
 	}
 }
 
-func callback1(args []byte) *oncrpc.Call {
-	return &oncrpc.Call{Program: ulb.CallbackBase, Version: 1, Procedure: 1, Args: oncrpc.Payload{Stream: args}}
-}
-
 // TestEstimates has the arguments that let a reply grow.
 func TestEstimates(t *testing.T) {
 	v4 := func(op []byte) *oncrpc.Call { return v4call(join(header("", 2, 1), op)) }
@@ -186,7 +182,6 @@ func TestEstimates(t *testing.T) {
 		"v4 GETDEVICELIST":                     {v4(words(48, 1, 10, 0, 0, 0, 0)), compound + 8 + 8 + 8 + 4 + 4 + 160},
 		"v4 GETDEVICEINFO":                     {v4(join(words(47), sid, words(1, 5000, 0))), compound + 8 + 8 + expectBitmap + 5000},
 		"v4 no overflow":                       {v4(join(words(68), sid, words(0, 0, 1<<32-1))), 1 << 30},
-		"callback GETATTR":                     {callback1(header("", 0, 0, 1, 3, 0, 1, 1<<4)), compound + 8 + expectBitmap + 4 + 24},
 		"NLM TEST":                             {&oncrpc.Call{Program: nlmProgram, Version: 4, Procedure: 1}, 1028 + 4 + 4 + 4 + 1028 + 16},
 		"NLM LOCK":                             {&oncrpc.Call{Program: nlmProgram, Version: 1, Procedure: 2}, 1032},
 		"NLM SHARE":                            {&oncrpc.Call{Program: nlmProgram, Version: 3, Procedure: 20}, 1036},
@@ -223,7 +218,7 @@ func TestEveryResultHasASize(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range append(known(), callbacks()...) {
+	for _, o := range known() {
 		if o.results.Max() < 0 {
 			t.Errorf("operation %d", o.number)
 		}
