@@ -113,8 +113,8 @@ func (c *client) answer() {
 	c.adaptive.Observe(c.grants.Held())
 	c.adaptive.Aim(c.state.Target)
 	c.grants.SetTarget(c.adaptive.Grant(c.state.Min, c.state.Max))
-	grant, repost := c.grants.Answer()
-	if !repost {
+	grant, reposts := c.grants.AnswerGroup(1)
+	if reposts == 0 {
 		c.w.take(-1)
 	}
 	c.post()

@@ -70,14 +70,6 @@ func (b *Budget) Release(n int64) {
 	b.grant()
 }
 
-// Force takes n at once, beyond the limit if necessary. Others then wait until the debt is
-// paid.
-func (b *Budget) Force(n int64) {
-	b.mu.Lock()
-	b.out += n
-	b.mu.Unlock()
-}
-
 // SetLimit changes the limit. Units that are in use stay in use.
 func (b *Budget) SetLimit(limit int64) {
 	b.mu.Lock()

@@ -49,7 +49,9 @@ func TestBudgetCancelled(t *testing.T) {
 		gone := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		result := make(chan error, 2)
-		b.Force(1)
+		if err := b.Acquire(ctx, 1); err != nil {
+			t.Fatal(err)
+		}
 		go func() { result <- b.Acquire(ctx, 4) }()
 		synctest.Wait()
 		go func() { result <- b.Acquire(context.Background(), 3) }()
@@ -69,8 +71,11 @@ func TestBudgetCancelled(t *testing.T) {
 
 func TestBudgetDebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(4)
-		b.Force(6)
+		b := New(6)
+		if err := b.Acquire(t.Context(), 6); err != nil {
+			t.Fatal(err)
+		}
+		b.SetLimit(4)
 		granted := make(chan struct{})
 		go func() {
 			if b.Acquire(context.Background(), 1) == nil {

@@ -22,16 +22,7 @@ const (
 	ExportUnusable                      // an error
 )
 
-// ExportPaths returns the paths of all exports, as configured.
-func (s *Server) ExportPaths() []string {
-	paths := make([]string, len(s.exports))
-	for i, e := range s.exports {
-		paths[i] = e.Path
-	}
-	return paths
-}
-
-// Check looks at the path of an export, by its number in ExportPaths. It gives up a file
+// Check looks at the path of an export, by its number in the configuration. It gives up a file
 // system that went away (see the package comment), and serves it again when it is back. Call
 // it from time to time. A MNT does the same. It hangs while the file system hangs.
 func (s *Server) Check(export int) (state ExportState, message string) {

@@ -76,20 +76,3 @@ func (g *Grants) Call() error {
 	g.held++
 	return nil
 }
-
-// Drop counts a call that is never answered. Its receive is posted again.
-func (g *Grants) Drop() {
-	g.held--
-	g.posted++
-}
-
-// Answer counts the answer to a call and returns the grant to send in it. repost means that
-// the call's receive must be posted again before the answer; otherwise it must be freed.
-//
-// The limit falls by one with each answer that grants less. A peer that has seen k such
-// answers has at most limit-k calls that are older than the lower grant. The calls whose
-// answers it has not seen are answered already.
-func (g *Grants) Answer() (grant uint32, repost bool) {
-	grant, n := g.AnswerGroup(1)
-	return grant, n == 1
-}

@@ -40,16 +40,16 @@ func TestGrantsRise(t *testing.T) {
 	if again := g.Want(); again != 0 {
 		t.Fatalf("asks %d twice", again)
 	}
-	grant, repost := g.Answer()
-	if grant != Initial || !repost {
-		t.Errorf("before the receives are posted: %d, %v", grant, repost)
+	grant, reposts := g.AnswerGroup(1)
+	if grant != Initial || reposts != 1 {
+		t.Errorf("before the receives are posted: %d, %v", grant, reposts)
 	}
 	g.Arrive()
 	if err := g.Call(); err != nil {
 		t.Fatal(err)
 	}
 	g.Confirm(n, n-10)
-	if grant, _ = g.Answer(); grant != 64-10 {
+	if grant, _ = g.AnswerGroup(1); grant != 64-10 {
 		t.Errorf("with ten missing: %d", grant)
 	}
 	if n = g.Want(); n != 10 {
@@ -68,12 +68,12 @@ func TestGrantsFall(t *testing.T) {
 	}
 	g.SetTarget(2)
 	for i := range 8 {
-		grant, repost := g.Answer()
+		grant, reposts := g.AnswerGroup(1)
 		if grant != 2 {
 			t.Errorf("answer %d grants %d", i, grant)
 		}
-		if want := i >= 6; repost != want {
-			t.Errorf("answer %d: repost %v", i, repost)
+		if want := i >= 6; (reposts == 1) != want {
+			t.Errorf("answer %d: %d reposts", i, reposts)
 		}
 	}
 	if g.Limit() != 2 || g.Posted() != 2+Slack {
@@ -195,14 +195,12 @@ func (m *grantsModel) call(t *rapid.T) {
 }
 
 func (m *grantsModel) answer(t *rapid.T, read bool) {
-	grant, repost := m.g.Answer()
+	grant, reposts := m.g.AnswerGroup(1)
 	if grant == 0 || grant != m.g.Told() {
 		t.Fatalf("grants %d, told %d", grant, m.g.Told())
 	}
 	m.held--
-	if repost {
-		m.real++
-	}
+	m.real += reposts
 	m.answers = append(m.answers, answerModel{grant, read})
 	m.ask(t)
 }
@@ -262,7 +260,7 @@ func TestGrantsModel(t *testing.T) {
 			"dropped call": func(t *rapid.T) {
 				need(m.calls > 0)
 				m.call(t)
-				m.g.Drop()
+				m.g.DropGroup(1)
 				m.held--
 				m.real++ // the caller posts it again
 				m.calls++

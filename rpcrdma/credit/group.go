@@ -54,7 +54,11 @@ func (s *Spend) Dones() uint32 { return s.dones }
 
 // AnswerGroup counts the answer to a call of n transmissions. It returns the grant to send
 // in it, and how many of the call's receives must be posted again before it. The others
-// must be freed. See Answer.
+// must be freed.
+//
+// The limit falls by n with each answer that grants less. A peer that has seen k answers to
+// calls of one transmission has at most limit-k calls that are older than the lower grant.
+// The calls whose answers it has not seen are answered already.
 func (g *Grants) AnswerGroup(n int) (grant uint32, repost int) {
 	g.held -= n
 	can := g.posted + n + g.held - Slack - g.dones // with this call's receives
