@@ -15,9 +15,10 @@ import (
 // only work on the connection and recent calls were short. It also serves calls that came
 // together, if these are so short that giving them to workers costs as much, and posts
 // their replies by one call. Calls of a service that answers later (ResponderConfig.Later)
-// wait for nothing here, so it serves these whatever else is in progress. A leader that takes longer loses the lead: the host's watch
-// starts another goroutine that continues to poll, and takes over what the leader had left
-// to do. So a service may wait for anything, even for completions of its own connection.
+// keep nothing waiting, so it serves these whatever else is in progress. A leader that takes
+// longer loses the lead: the host's watch starts another goroutine that continues to poll,
+// and takes over what the leader had left to do. So a service may wait for anything, even
+// for completions of its own connection.
 const (
 	// brisk is the longest time of a call after which leaders continue to serve calls.
 	brisk = 2 * time.Millisecond
