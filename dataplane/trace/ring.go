@@ -2,10 +2,10 @@ package trace
 
 import "unsafe"
 
-// slot is an event in a ring and the place of its bytes.
+// slot is an event in a ring.
 type slot struct {
 	Event
-	at, span int // span includes the unused bytes before it
+	span int // of its bytes in the ring, with the unused ones before them
 }
 
 // ring is a queue of events with their data in one buffer. The oldest event may
@@ -54,7 +54,7 @@ func (r *ring) push(e *Event, data [][]byte, snap int) bool {
 		return false
 	}
 	s := &r.slots[(r.first+r.n)%len(r.slots)]
-	s.Event, s.at, s.span = *e, at, span
+	s.Event, s.span = *e, span
 	s.Data = r.buf[at : at : at+n]
 	for _, d := range data {
 		s.Data = append(s.Data, d[:min(len(d), n-len(s.Data))]...)

@@ -79,7 +79,6 @@ type RequesterCounters struct {
 	Errors         uint64 // error headers and bad replies
 	Dropped        uint64 // messages too short, or of another version
 	Stray          uint64 // replies to no call in flight: late, duplicate or made up
-	Dones          uint64 // DONEs sent
 	GroupsRefused  uint64 // calls that the peer answered with XMTERR
 	Complaints     uint64 // XMTERRs sent
 }

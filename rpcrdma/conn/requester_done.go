@@ -15,7 +15,6 @@ func (r *Requester) owe(xid uint32, acts []Action) []Action {
 // Done is the event that the DONE of a SendDone action goes out. It returns the header.
 func (r *Requester) Done(xid uint32) Header {
 	r.donesSent++
-	r.Counters.Dones++
 	return Header{rpcrdma2.Header{Header: rpcrdma1.Header{
 		XID: xid, Version: rpcrdma1.Version, Credits: r.spend.Max(), Proc: rpcrdma1.Done,
 	}}}

@@ -44,7 +44,7 @@ type message struct {
 	writes                    [][]segment
 	reply                     []segment
 	hasReply                  bool // a reply chunk is present, perhaps without segments
-	align, thresh             uint32
+	align                     uint32
 	errCode, versLow, versTop uint32
 	header                    int    // bytes before payload
 	payload                   []byte // the RPC message after the header, or its known part
@@ -162,7 +162,7 @@ func (m *message) decode1(b []byte) error {
 		m.lists1(body.Rdma_nomsg())
 	case goxdr.RDMA_MSGP:
 		h := body.Rdma_msgp()
-		m.align, m.thresh = h.Rdma_align, h.Rdma_thresh
+		m.align = h.Rdma_align
 		m.lists1(&h.Rdma_lists)
 	case goxdr.RDMA_ERROR:
 		h := body.Rdma_error()
