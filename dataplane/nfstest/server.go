@@ -162,13 +162,6 @@ func (s *Server) compound(args io.Reader, out *results) error {
 	return nil
 }
 
-// channel is what the server says of a channel.
-func channel() nfsv4.ChannelAttrs4 {
-	return nfsv4.ChannelAttrs4{
-		CaMaxrequestsize: Boast, CaMaxresponsesize: Boast, CaMaxresponsesizeCached: Boast, CaMaxoperations: 1 << 20, CaMaxrequests: 512,
-	}
-}
-
 // operation answers one that a strict client makes; others are a test's mistake.
 func (s *Server) operation(op nfsv4.NfsArgop4, out *results) error {
 	var res io.WriterTo
@@ -184,7 +177,7 @@ func (s *Server) operation(op nfsv4.NfsArgop4, out *results) error {
 		s.sessions = append(s.sessions, op.OpcreateSession)
 		s.mu.Unlock()
 		res = &nfsv4.NfsResop4_OP_CREATE_SESSION{OpcreateSession: &nfsv4.CreateSession4res_NFS4_OK{CsrResok4: nfsv4.CreateSession4resok{
-			CsrSequence: 1, CsrFlags: op.OpcreateSession.CsaFlags, CsrForeChanAttrs: channel(), CsrBackChanAttrs: channel(),
+			CsrSequence: 1, CsrFlags: op.OpcreateSession.CsaFlags, CsrForeChanAttrs: boastful(1<<20, 512), CsrBackChanAttrs: boastful(1<<20, 512),
 		}}}
 	case *nfsv4.NfsArgop4_OP_SEQUENCE:
 		q := op.Opsequence

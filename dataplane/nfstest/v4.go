@@ -119,10 +119,10 @@ func (c *Client) giveSlot(slot uint32) {
 	c.free = append(c.free, slot)
 }
 
-// greedy is a channel of which as much is asked for as there can be.
-func greedy() nfsv4.ChannelAttrs4 {
+// boastful is a channel of which as many bytes are asked for, or granted, as there can be.
+func boastful(operations, requests uint32) nfsv4.ChannelAttrs4 {
 	return nfsv4.ChannelAttrs4{
-		CaMaxrequestsize: Boast, CaMaxresponsesize: Boast, CaMaxresponsesizeCached: Boast, CaMaxoperations: 1 << 16, CaMaxrequests: 64,
+		CaMaxrequestsize: Boast, CaMaxresponsesize: Boast, CaMaxresponsesizeCached: Boast, CaMaxoperations: operations, CaMaxrequests: requests,
 	}
 }
 
@@ -137,9 +137,10 @@ func (c *Client) Open(owner string) {
 		c.T.FailNow()
 	}
 	id := res[0].(*nfsv4.NfsResop4_OP_EXCHANGE_ID).OpexchangeId.(*nfsv4.ExchangeId4res_NFS4_OK).EirResok4
+	most := boastful(1<<16, 64)
 	res, _ = c.must(&nfsv4.NfsArgop4_OP_CREATE_SESSION{OpcreateSession: nfsv4.CreateSession4args{
 		CsaClientid: id.EirClientid, CsaSequence: id.EirSequenceid, CsaFlags: nfsv4.CREATE_SESSION4_FLAG_CONN_BACK_CHAN,
-		CsaForeChanAttrs: greedy(), CsaBackChanAttrs: greedy(), CsaCbProgram: 0x40000000,
+		CsaForeChanAttrs: most, CsaBackChanAttrs: most, CsaCbProgram: 0x40000000,
 		CsaSecParms: []nfsv4.CallbackSecParms4{&nfsv4.CallbackSecParms4_AUTH_NONE{}},
 	}})
 	if res == nil {

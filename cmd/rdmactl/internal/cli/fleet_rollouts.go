@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -32,17 +33,11 @@ func newFleetRollouts(a *app) *cobra.Command {
 	},
 		newRolloutsList(a), newRolloutShow(a), newRolloutWatch(a),
 		newRolloutChange(a, "pause", "Let no further wave of a rollout begin", "Lets no further wave of a rollout begin. The wave that is under way continues: if the gates pass, its nodes keep the change.",
-			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
-				return c.PauseRollout(ctx, &rdmadv1.PauseRolloutRequest{Id: id})
-			}),
+			rdmadv1.FleetServiceClient.PauseRollout, &rdmadv1.PauseRolloutRequest{}),
 		newRolloutChange(a, "resume", "Let the further waves of a rollout begin", "Lets the further waves of a paused rollout begin.",
-			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
-				return c.ResumeRollout(ctx, &rdmadv1.ResumeRolloutRequest{Id: id})
-			}),
+			rdmadv1.FleetServiceClient.ResumeRollout, &rdmadv1.ResumeRolloutRequest{}),
 		newRolloutChange(a, "abort", "End a rollout: its nodes take the change back", "Ends a rollout. Its nodes take the change back. A rollout that is HALTED stops waiting for nodes that have not.",
-			func(ctx context.Context, c rdmadv1.FleetServiceClient, id string) (rolloutAnswer, error) {
-				return c.AbortRollout(ctx, &rdmadv1.AbortRolloutRequest{Id: id})
-			}))
+			rdmadv1.FleetServiceClient.AbortRollout, &rdmadv1.AbortRolloutRequest{}))
 }
 
 func newRolloutsList(a *app) *cobra.Command {
@@ -159,11 +154,7 @@ func newRolloutShow(a *app) *cobra.Command {
 		Long:    "Shows a rollout: its state, why it was halted, and the nodes of each wave.",
 		Example: "  rdmactl fleet rollouts show small@2\n  rdmactl fleet rollouts show small@2 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.GetRollout, &rdmadv1.GetRolloutRequest{Id: args[0]})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(res.GetRollout(), func() *output.Table { return rolloutTable(res.GetRollout()) })
+			return showRollout(cmd.Context(), a, rdmadv1.FleetServiceClient.GetRollout, &rdmadv1.GetRolloutRequest{Id: args[0]})
 		},
 	}
 }
@@ -222,24 +213,28 @@ func rolloutLine(r *rdmadv1.FleetRollout) []output.Cell {
 // rolloutAnswer is an answer that holds a rollout.
 type rolloutAnswer interface{ GetRollout() *rdmadv1.FleetRollout }
 
-func newRolloutChange(a *app, verb, short, long string, change func(context.Context, rdmadv1.FleetServiceClient, string) (rolloutAnswer, error)) *cobra.Command {
+// newRolloutChange makes a command that changes the rollout whose id it sets in req.
+func newRolloutChange[Q proto.Message, R rolloutAnswer](a *app, verb, short, long string,
+	method func(rdmadv1.FleetServiceClient, context.Context, Q, ...grpc.CallOption) (R, error), req Q,
+) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " ID", Short: short, Long: long, Example: "  rdmactl fleet rollouts " + verb + " small@2",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var r *rdmadv1.FleetRollout
-			err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) error {
-				res, err := change(ctx, rdmadv1.NewFleetServiceClient(conn), args[0])
-				if err == nil {
-					r = res.GetRollout()
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			return a.printer().Answer(r, func() *output.Table { return rolloutTable(r) })
+			setField(req, "id", args[0])
+			return showRollout(cmd.Context(), a, method, req)
 		},
 	}
+}
+
+// showRollout makes one request and prints the rollout in the answer.
+func showRollout[Q any, R rolloutAnswer](ctx context.Context, a *app,
+	method func(rdmadv1.FleetServiceClient, context.Context, Q, ...grpc.CallOption) (R, error), req Q,
+) error {
+	res, err := ask(ctx, a, rdmadv1.NewFleetServiceClient, method, req)
+	if err != nil {
+		return err
+	}
+	return a.printer().Answer(res.GetRollout(), func() *output.Table { return rolloutTable(res.GetRollout()) })
 }
 
 func newFleetRollback(a *app) *cobra.Command {
