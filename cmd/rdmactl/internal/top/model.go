@@ -35,7 +35,6 @@ type model struct {
 	away      error // why rdmad doesn't answer
 	awaySince time.Time
 	rows      map[string]*row // all connections
-	sampled   bool            // there are rates
 
 	paused bool
 	held   []snapshot // what came meanwhile, the latest of it
@@ -168,7 +167,6 @@ func (m *model) goOn() {
 func (m *model) take(s snapshot) {
 	m.status = s.status
 	if s.sample != nil {
-		m.sampled = true
 		m.listeners, m.total = s.sample.GetListeners(), s.sample.GetTotal()
 		m.calls.add(m.total.GetCalls())
 		m.bytes.add(m.total.GetBytesReceived() + m.total.GetBytesSent())
