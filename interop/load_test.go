@@ -88,12 +88,12 @@ func testTree(t *testing.T, w *work) {
 		makeTree(t, tree)
 		runInDir(t, tree, "for p in part*; do tar cf ../$p.tar $p; done")
 	}
-	w.client(t, eachPart+"unpack() { tar xf /host/$1.tar; }; each unpack")
+	w.talking(t, eachPart+"unpack() { tar xvf /host/$1.tar; }; each unpack")
 	same(t, "differences on the server", w.serverSide(t, "diff -r --no-dereference "+w.server.share()+"/tree . || true"), "")
 	w.refetch(t)
-	w.client(t, eachPart+`mkdir /tmp/compare
+	w.talking(t, eachPart+`mkdir /tmp/compare
 unpack() { tar xf /host/$1.tar -C /tmp/compare; }; each unpack
-compare() { diff -r /tmp/compare/$1 $1; }; each compare
+compare() { diff -rs /tmp/compare/$1 $1; }; each compare
 rm -rf /tmp/compare`)
 	modes := "find . -type f -perm -111 | wc -l; find . -type l | wc -l; find . | wc -l"
 	same(t, "files, links and programs", w.client(t, modes), w.serverSide(t, modes))

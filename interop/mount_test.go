@@ -121,6 +121,17 @@ func (w *work) client(t *testing.T, script string) string {
 	return w.g.MustRun(t, clientTime, "set -e; cd "+w.path()+"\n"+script)
 }
 
+// talking runs a script in the directory that takes as long as it takes, but
+// prints something at least once in clientTime.
+func (w *work) talking(t *testing.T, script string) {
+	t.Helper()
+	script = "set -e; cd " + w.path() + "\n" + script
+	if got, err := w.g.RunTalking(t.Context(), clientTime, script); err != nil || got.Code != 0 {
+		t.Fatalf("in the guest: exit code %d, error %v\nscript:\n%s\nend of stdout:\n%s\nstderr:\n%s",
+			got.Code, err, script, got.Stdout[max(0, len(got.Stdout)-4096):], got.Stderr)
+	}
+}
+
 // serverSide runs a script in the directory, as the server sees it.
 func (w *work) serverSide(t *testing.T, script string) string {
 	t.Helper()
