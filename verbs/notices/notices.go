@@ -21,7 +21,7 @@ type Notices struct {
 }
 
 // New returns notices that call come for each readable file, with the caller's key. come
-// must not block. The caller must call Close.
+// must not block or call Close. The caller must call Close.
 func New(come func(key uint64)) (*Notices, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // goroutine.
 type inputs struct {
 	mu      sync.Mutex
-	notices *notices.Notices // made for the first queue pair
+	notices *notices.Notices // nil while there are no queue pairs
 	waiting map[uint64]*queuePair
 }
 
@@ -30,14 +30,17 @@ func (n *inputs) request(q *queuePair, fd int) bool {
 	return n.notices.Request(fd, uint64(q.Num())) == nil
 }
 
-// withdraw takes a request back.
+// withdraw takes the request of a queue pair back.
 func (n *inputs) withdraw(fd int) { n.notices.Withdraw(fd) }
 
 // forget drops a queue pair. Closing its socket ends the watching.
 func (n *inputs) forget(q *queuePair) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.waiting, uint64(q.Num()))
+	if delete(n.waiting, uint64(q.Num())); len(n.waiting) == 0 && n.notices != nil {
+		go n.notices.Close() // it waits for come
+		n.notices = nil
+	}
 }
 
 // come is called for a socket with input.
@@ -47,11 +50,5 @@ func (n *inputs) come(key uint64) {
 	n.mu.Unlock()
 	if q != nil {
 		q.readable()
-	}
-}
-
-func (n *inputs) close() {
-	if n.notices != nil {
-		n.notices.Close()
 	}
 }

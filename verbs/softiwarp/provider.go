@@ -54,7 +54,6 @@ func (p *Provider) Close() error {
 		return err
 	}
 	p.dev.watch.Close()
-	p.dev.inputs.close()
 	p.lingers.close()
 	p.dev.buffers.close()
 	return nil
