@@ -15,13 +15,21 @@ import (
 // requester_lead.go). After a tick of rest, the storage that only a busy connection needs is
 // free.
 
+// Values of idling.sleep.
+const (
+	polled  = iota
+	dozing  // the completion queue is being asked to notify
+	resting // no goroutine polls; the goroutine that sets polled polls, or starts one that does
+	woken   // notified while dozing
+)
+
 // idling is the state of a link's rests.
 type idling struct {
-	asleep atomic.Bool        // no goroutine polls; the goroutine that sets it to false starts one
-	cq     verbs.Notifier     // nil means that the completion queue does not support this, and the link never rests
-	tired  context.CancelFunc // makes the polling goroutine stop; under link.mu
-	moved  uint64             // Sends and Receives up to the last tick
-	spare  bool               // a caller polled, so there may be storage to free; under link.mu
+	sleep atomic.Int32
+	cq    verbs.Notifier     // nil means that the completion queue does not support this, and the link never rests
+	tired context.CancelFunc // makes the polling goroutine stop; under link.mu
+	moved uint64             // Sends and Receives up to the last tick
+	spare bool               // a caller polled, so there may be storage to free; under link.mu
 }
 
 // awake returns the context in which a goroutine waits for completions. It ends when the
@@ -47,7 +55,7 @@ func (l *link) restIfIdle() {
 	l.flushLocked()
 	switch {
 	case l.idling.cq == nil:
-	case l.idling.spare && l.idling.asleep.CompareAndSwap(true, false): // no goroutine polls, so this one may
+	case l.idling.spare && l.idling.rouse(): // no goroutine polls, so this one may
 		l.idling.spare = false
 		l.shrink()
 		if !l.doze() {
@@ -71,21 +79,26 @@ func (l *link) sleep() bool {
 	return l.doze()
 }
 
-// doze is sleep without freeing anything.
+// doze is sleep without freeing anything. The caller leads. Before doze has returned, no
+// caller of a call can take the lead.
 func (l *link) doze() bool {
 	if l.idling.cq == nil {
 		return false
 	}
-	l.idling.asleep.Store(true)
-	if l.idling.cq.ReqNotify(l.wake) && l.ctx.Err() == nil {
-		return true
+	l.idling.sleep.Store(dozing)
+	if !l.idling.cq.ReqNotify(l.wake) || !l.idling.sleep.CompareAndSwap(dozing, resting) {
+		l.idling.sleep.Store(polled)
+		return false
 	}
-	return !l.idling.asleep.CompareAndSwap(true, false)
+	return l.ctx.Err() == nil || !l.idling.rouse()
 }
 
-// wake ends a rest, unless another goroutine has done so.
+// rouse ends a rest. It returns false if there is none. Otherwise its caller has to poll.
+func (i *idling) rouse() bool { return i.sleep.CompareAndSwap(resting, polled) }
+
+// wake ends a rest and polls, unless another goroutine has done so.
 func (l *link) wake() {
-	if l.idling.asleep.CompareAndSwap(true, false) {
+	if !l.idling.sleep.CompareAndSwap(dozing, woken) && l.idling.rouse() {
 		l.poll()
 	}
 }

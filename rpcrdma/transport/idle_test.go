@@ -167,7 +167,7 @@ func (r *Responder) rests() bool {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
 	r.restIfIdle()
-	return r.sq.used == 0 && r.idling.asleep.Load()
+	return r.sq.used == 0 && r.idling.sleep.Load() == resting
 }
 
 // leave ends the clients, and waits until their connections are freed.

@@ -185,7 +185,8 @@ func (l *link) poll() {
 }
 
 // drainCQ handles all available completions, serves a call that arrives alone, and reports
-// the outcomes of calls made with Go. leads is false if the goroutine lost the lead. up is false if the connection has ended.
+// the outcomes of calls made with Go. leads is false if the goroutine lost the lead. up is
+// false if the connection has ended.
 func (l *link) drainCQ() (leads, up bool) {
 	for {
 		n := l.lead.seen
@@ -373,7 +374,7 @@ func (l *link) dieLocked(err error) {
 	}
 	switch {
 	case l.lead.caller: // the caller stops polling and starts a goroutine that frees everything
-	case l.idling.asleep.CompareAndSwap(true, false), l.lead.Take():
+	case l.idling.rouse(), l.lead.Take():
 		go l.poll()
 	}
 }

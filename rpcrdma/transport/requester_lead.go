@@ -20,7 +20,8 @@ import (
 // caller does not wait, a goroutine polls. The caller holds link.mu.
 func (r *Requester) takeLead(p *pending) {
 	// A requester of a server leaves polling to its responder.
-	if r.dead || r.reverse || r.lead.over.away || (!r.lead.Take() && !r.idling.asleep.CompareAndSwap(true, false)) {
+	over := len(p.done) > 0 // for example, it has to be planned again
+	if over || r.dead || r.reverse || r.lead.over.away || (!r.lead.Take() && !r.idling.rouse()) {
 		return
 	}
 	r.lead.rests = false
