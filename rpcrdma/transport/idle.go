@@ -85,10 +85,12 @@ func (l *link) doze() bool {
 	if l.idling.cq == nil {
 		return false
 	}
-	l.idling.sleep.Store(dozing)
-	if !l.idling.cq.ReqNotify(l.wake) || !l.idling.sleep.CompareAndSwap(dozing, resting) {
-		l.idling.sleep.Store(polled)
-		return false
+	for ok := false; !ok; ok = l.idling.sleep.CompareAndSwap(dozing, resting) { // or an earlier request woke it
+		l.idling.sleep.Store(dozing)
+		if !l.idling.cq.ReqNotify(l.wake) {
+			l.idling.sleep.Store(polled)
+			return false
+		}
 	}
 	return l.ctx.Err() == nil || !l.idling.rouse()
 }
@@ -96,9 +98,10 @@ func (l *link) doze() bool {
 // rouse ends a rest. It returns false if there is none. Otherwise its caller has to poll.
 func (i *idling) rouse() bool { return i.sleep.CompareAndSwap(resting, polled) }
 
-// wake ends a rest and polls, unless another goroutine has done so.
+// wake ends a rest and polls, unless another goroutine has done so. The completion may be
+// that of an earlier request, and gone. Then the rest continues.
 func (l *link) wake() {
-	if !l.idling.sleep.CompareAndSwap(dozing, woken) && l.idling.rouse() {
+	if !l.idling.sleep.CompareAndSwap(dozing, woken) && l.idling.rouse() && !l.doze() {
 		l.poll()
 	}
 }

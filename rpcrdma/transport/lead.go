@@ -44,13 +44,14 @@ type lead struct {
 	served  int      // how many of these were served; the next is being served
 	replies int      // of the served ones, calls whose replies are not sent yet: the first of handed
 	then    []func() // what to do once these replies are on their way
-	// answered means that a call of ours ended since the last check by drainCQ; under link.mu.
+	// answered means that a call of ours ended since the last rest; under link.mu.
 	answered bool
 	last     time.Time // when a call of ours last ended; under link.mu
 	often    bool      // it ended soon after the one before; under link.mu
 	seen     int       // completions in link.wc that are not handled yet
 	over     outcomes
 	wait     callerWait
+	goes     bool // the last call was made with Go, whose callers do not poll; under link.mu
 	caller   bool // the leader is a caller that waits for its reply; under link.mu
 	rests    bool // the leader is away because no call waits, and calls come often
 	rest     int  // how many of the next calls go to workers

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -197,13 +198,16 @@ func (l *link) drainCQ() (leads, up bool) {
 			return true, true
 		}
 		l.mu.Lock()
+		l.lead.answered = l.lead.answered || !slices.ContainsFunc(l.wc[:n], isReceive) // only our own work has ended
 		l.lead.polling = true
 		up = l.handle(n)
 		l.lead.polling = false
 		here := l.mayServe()
 		l.lead.over.away = len(l.lead.over.calls) > 0
 		rests := up && l.lead.answered && len(l.lead.handed) == 0 && !l.lead.over.away && l.role.restLead()
-		l.lead.answered = false
+		if rests {
+			l.lead.answered = false
+		}
 		l.mu.releaseAndPost()
 		if rests || !l.serveHanded(here) || !l.conclude() {
 			return false, true

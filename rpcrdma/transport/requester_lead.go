@@ -19,6 +19,7 @@ import (
 // takeLead makes the caller of p, whose call has begun, the leader if there is none. If that
 // caller does not wait, a goroutine polls. The caller holds link.mu.
 func (r *Requester) takeLead(p *pending) {
+	r.lead.goes = p.toDo != nil
 	// A requester of a server leaves polling to its responder.
 	over := len(p.done) > 0 // for example, it has to be planned again
 	if over || r.dead || r.reverse || r.lead.over.away || (!r.lead.Take() && !r.idling.rouse()) {
@@ -59,16 +60,22 @@ func (r *Requester) pollFor(ctx context.Context, p *pending) bool {
 		return true
 	}
 	r.lead.caller = false
-	if !r.restLead() {
-		go r.poll()
+	for range maxMoves {
+		if r.restLead() {
+			return false
+		}
+		if r.dead || r.awaited > 0 || !r.handle(r.cq.Poll(r.batch())) { // what has come meanwhile
+			break
+		}
 	}
+	go r.poll()
 	return false
 }
 
 // restLead stops all polling if no call waits. It returns false when a goroutine has to
 // poll. The caller is the leader and holds link.mu.
 func (r *Requester) restLead() bool {
-	if r.dead || r.reverse || r.awaited > 0 {
+	if r.dead || r.reverse || r.lead.goes || r.awaited > 0 {
 		return false
 	}
 	r.idling.spare = true
