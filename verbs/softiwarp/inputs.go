@@ -14,24 +14,21 @@ type inputs struct {
 	waiting map[uint64]*queuePair
 }
 
-// request arranges that q.readable is called once when q's socket can be read. It returns
-// false if the system refuses that.
-func (n *inputs) request(q *queuePair, fd int) bool {
+// add returns the notices for q, or nil if the system refuses them. q.readable is called for
+// those that have q's number as their key, until forget.
+func (n *inputs) add(q *queuePair) *notices.Notices {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.notices == nil {
 		made, err := notices.New(n.come)
 		if err != nil {
-			return false
+			return nil
 		}
 		n.notices, n.waiting = made, make(map[uint64]*queuePair)
 	}
 	n.waiting[uint64(q.Num())] = q
-	return n.notices.Request(fd, uint64(q.Num())) == nil
+	return n.notices
 }
-
-// withdraw takes the request of a queue pair back.
-func (n *inputs) withdraw(fd int) { n.notices.Withdraw(fd) }
 
 // forget drops a queue pair. Closing its socket ends the watching.
 func (n *inputs) forget(q *queuePair) {

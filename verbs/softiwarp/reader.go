@@ -49,12 +49,12 @@ func (q *queuePair) readable() {
 // watch requests that readable is called at the next input. It returns false if the system
 // refuses that.
 func (r *receiver) watch() bool {
-	if !r.watched {
+	if r.notices == nil {
+		r.notices = r.q.dev.inputs.add(r.q)
+	}
+	if !r.watched && r.notices != nil {
 		r.q.input.Store(false)
-		r.watched = true
-		if err := r.q.raw.Control(r.request); err != nil {
-			r.watched = false
-		}
+		_ = r.q.raw.Control(r.request) // an error means that the connection is closed
 	}
 	return r.watched
 }

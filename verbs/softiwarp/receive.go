@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/notices"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
@@ -27,7 +28,8 @@ type receiver struct {
 	start    *buffer // while waiting: the start of an FPDU, or nil
 	from, to int     // the unconsumed bytes of buf or start
 	read     func(fd uintptr) bool
-	watched  bool // input calls queuePair.readable
+	notices  *notices.Notices // nil before the first request
+	watched  bool             // input calls queuePair.readable
 	request  func(fd uintptr)
 	withdraw func(fd uintptr)
 	look     bool // do not wait for input
@@ -82,8 +84,8 @@ type ending struct {
 func (r *receiver) init(q *queuePair) {
 	r.q = q
 	r.read = r.tryRead
-	r.request = func(fd uintptr) { r.watched = q.dev.inputs.request(q, int(fd)) }
-	r.withdraw = func(fd uintptr) { q.dev.inputs.withdraw(int(fd)) }
+	r.request = func(fd uintptr) { r.watched = r.notices.Request(int(fd), uint64(q.Num())) == nil }
+	r.withdraw = func(fd uintptr) { r.notices.Withdraw(int(fd)) }
 }
 
 func (r *receiver) begin(l link) {
