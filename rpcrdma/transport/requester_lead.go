@@ -17,16 +17,17 @@ import (
 // if the peer makes calls too, the rest begins at once, so that these calls don't wait.
 
 // takeLead makes the caller of p, whose call has begun, the leader if there is none. If that
-// caller does not wait, a goroutine polls. The caller holds link.mu.
-func (r *Requester) takeLead(p *pending) {
-	r.lead.goes = p.toDo != nil
+// caller does not wait, because the call was made with Go, a goroutine polls. The caller
+// holds link.mu.
+func (r *Requester) takeLead(p *pending, goes bool) {
+	r.lead.goes = goes
 	// A requester of a server leaves polling to its responder.
 	over := len(p.done) > 0 // for example, it has to be planned again
 	if over || r.dead || r.reverse || r.lead.over.away || (!r.lead.Take() && !r.idling.rouse()) {
 		return
 	}
 	r.lead.rests = false
-	if p.toDo != nil {
+	if goes {
 		go r.poll()
 		return
 	}
@@ -139,8 +140,9 @@ func (w *callerWait) release() {
 	*w = callerWait{}
 }
 
-// releaseAndGather releases the lock after the caller of p has begun it, and posts.
-func (r *Requester) releaseAndGather(p *pending) {
+// releaseAndGather releases the lock after a caller has begun its call, and posts. goes means
+// that the call was made with Go.
+func (r *Requester) releaseAndGather(goes bool) {
 	// Calls that are over, or have not begun, have callers that run or are about to.
-	r.mu.releaseAndGather(p.toDo == nil && r.inCalls > r.awaited)
+	r.mu.releaseAndGather(!goes && r.inCalls > r.awaited)
 }

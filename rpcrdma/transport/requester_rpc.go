@@ -270,8 +270,9 @@ func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed,
 
 // begin sends the call, now or once there is a credit.
 func (r *Requester) begin(p *pending) error {
+	goes := p.toDo != nil // if so, a worker may have p as soon as the call is over
 	r.mu.Lock()
-	defer r.releaseAndGather(p)
+	defer r.releaseAndGather(goes)
 	p.leads = false
 	switch {
 	case r.dead && r.reason != nil:
@@ -290,7 +291,7 @@ func (r *Requester) begin(p *pending) error {
 		r.launch(p)
 		r.carryOut()
 	}
-	r.takeLead(p)
+	r.takeLead(p, goes)
 	return nil
 }
 
