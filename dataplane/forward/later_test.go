@@ -211,6 +211,15 @@ func TestHeldUntilTheEnd(t *testing.T) {
 	})
 }
 
+// upSession returns a session whose calls have a timeout, the upstream's end of its connection, and
+// where the reason of its end goes.
+func upSession(timeout time.Duration) (*scriptConn, *Session, <-chan string) {
+	nc, ended := newScriptConn(), make(chan string, 1)
+	s := newSession(New(Config{Forward: spec.Forward{CallTimeout: timeout}}), netip.AddrPort{}, nc)
+	s.Up(fakeConn{ended: ended})
+	return nc, s, ended
+}
+
 // TestTimesOut: a call times out by its own time, not by that of earlier ones. A reply that
 // does not come to its end times out as well. While a call's own items arrive, the upstream
 // has more time.
@@ -226,11 +235,8 @@ func TestTimesOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				nc := newScriptConn()
-				s := newSession(New(Config{Forward: spec.Forward{CallTimeout: timeout}}), netip.AddrPort{}, nc)
+				nc, s, ended := upSession(timeout)
 				defer s.Close()
-				ended := make(chan string, 1)
-				s.Up(fakeConn{ended: ended})
 				ctx, cancel := context.WithCancel(t.Context())
 				start := time.Now()
 				first := begin(t, s, ctx, 1)
@@ -257,11 +263,8 @@ func TestTimesOut(t *testing.T) {
 	}
 	t.Run("arriving", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			nc := newScriptConn()
-			s := newSession(New(Config{Forward: spec.Forward{CallTimeout: timeout}}), netip.AddrPort{}, nc)
+			_, s, ended := upSession(timeout)
 			defer s.Close()
-			ended := make(chan string, 1)
-			s.Up(fakeConn{ended: ended})
 			ctx, cancel := context.WithCancel(t.Context())
 			w, a := newWaiter(s), &arrival{make(chan int)}
 			call := &oncrpc.Call{XID: 1, Program: nfsProgram, Version: 4, Procedure: 1, Args: twoWrites(random(1000), random(1000)), Arrival: a, Later: w}
