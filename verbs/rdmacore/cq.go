@@ -176,13 +176,18 @@ func (c *completionQueue) Wait(ctx context.Context) error {
 func (c *completionQueue) watch(ctx context.Context) {
 	c.Lock()
 	defer c.Unlock()
-	if c.RequestedLocked() {
-		c.NotifyLocked(nil)
-		c.dev.notices.Withdraw(int(c.channel.fd))
-	}
+	c.withdrawLocked()
 	c.ctx, c.asleep = ctx, false
 	if !c.ClosedLocked() {
 		c.wait.watch(ctx, &c.events)
+	}
+}
+
+// withdrawLocked drops the function of ReqNotify: Wait reports completions from here on.
+func (c *completionQueue) withdrawLocked() {
+	if c.RequestedLocked() {
+		c.NotifyLocked(nil)
+		c.dev.notices.Withdraw(int(c.channel.fd))
 	}
 }
 
@@ -254,6 +259,7 @@ func (c *completionQueue) spin(ctx context.Context) bool {
 	until := time.Now().Add(c.busyPoll)
 	for {
 		c.Lock() // other goroutines push into the queue in the meantime
+		c.withdrawLocked()
 		for c.Queue.Len() == 0 && c.pullLocked(false) > 0 {
 		}
 		ready := c.reasonLocked(ctx)
