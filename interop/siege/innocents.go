@@ -9,12 +9,8 @@ import (
 	"net"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
@@ -202,21 +198,11 @@ func (is *innocents) connector() *innocent {
 }
 
 // operator makes a client that asks for the status as an admin, on a new
-// connection. On the loopback the attackers are the same user, and may take its
-// place before it is answered: then it tries again, as docs/security.md says.
+// connection.
 func (is *innocents) operator() *innocent {
 	return &innocent{name: "operator", every: 500 * time.Millisecond, least: 2, do: func(ctx context.Context) error {
-		err := statusAs(ctx, &is.target, here, admin)
-		if is.target.sameUser() && status.Code(err) == codes.Unavailable {
-			err = statusAs(ctx, &is.target, here, admin)
-		}
-		return err
+		return statusAs(ctx, &is.target, here, admin)
 	}}
-}
-
-// sameUser reports whether rdmad cannot tell the attackers from the operator.
-func (t *Target) sameUser() bool {
-	return t.Certificates == "" && !strings.HasPrefix(t.Control, "unix://")
 }
 
 // admin is the name of the operator's certificate.
