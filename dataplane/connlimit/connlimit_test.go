@@ -307,13 +307,23 @@ func TestOwnPlacesAreTakenSoon(t *testing.T) {
 	p.Touch(start)
 	busy.busy.Store(true)
 	refused(t, table, start.Add(grace-1), "a", Ordinary, PerKey)
-	newcomer, _ := admit(t, table, start.Add(grace), "a", Ordinary)
-	if silent.why.Load() == nil || idle.why.Load() != nil {
-		t.Error("the silent one did not go first")
+	newcomer, _ := admit(t, table, start.Add(2*grace), "a", Ordinary)
+	if silent.why.Load() != nil || idle.why.Load() == nil {
+		t.Error("the idle one did not go before the silent one, which may be about to call")
 	}
-	admit(t, table, start.Add(grace+time.Millisecond), "a", Ordinary)
-	if idle.why.Load() == nil || busy.why.Load() != nil || newcomer.why.Load() != nil || other.why.Load() != nil {
-		t.Error("the idle one did not go next, or one that is in use went, or another's")
+	last, _ := admit(t, table, start.Add(2*grace), "a", Ordinary)
+	if silent.why.Load() == nil || newcomer.why.Load() != nil {
+		t.Error("without an idle one, the silent one did not go")
+	}
+	at := start.Add(3*grace + HalfOpenGrace)
+	_, p = admit(t, table, at, "a", Ordinary)
+	p.Touch(at)
+	if newcomer.why.Load() == nil {
+		t.Error("the oldest silent one did not go")
+	}
+	admit(t, table, at.Add(grace), "a", Ordinary)
+	if last.why.Load() == nil || busy.why.Load() != nil || other.why.Load() != nil {
+		t.Error("one that is silent for long did not go first, or one that is in use went, or another's")
 	}
 }
 

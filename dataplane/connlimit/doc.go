@@ -12,7 +12,8 @@
 //     FairGrace. If all connections of that key are in use, a connection of the next
 //     largest key goes.
 //   - A newcomer whose key is at its own limit takes a place of the same key, after
-//     [Limits].KeyGrace if that is set, half-open or not.
+//     [Limits].KeyGrace if that is set: of the idlest, or if none is idle, of the oldest
+//     half-open one.
 //   - If no connection may be evicted, the newcomer is refused with a [RefusedError].
 //
 // So newcomers never take the place of a connection in use, and one key never takes more

@@ -104,13 +104,22 @@ func (g *group) idlest(now int64, halfOpen, idle time.Duration) *member {
 }
 
 // oldest returns the member that was half-open or idle for longest, if for at least long,
-// or nil.
+// or nil. Within HalfOpenGrace, half-open members go only if no other was idle for long: they
+// may be about to make their first call.
 func (g *group) oldest(now, long int64) *member {
 	used, half := g.idleFor(now, long), g.oldestHalfOpen(now)
-	if half != nil && now-half.seen >= long && (used == nil || half.seen < used.seen) {
-		return half
+	if half == nil || now-half.seen < long {
+		return used
 	}
-	return used
+	young := now-half.seen < int64(HalfOpenGrace)
+	if used == nil && young {
+		g.settle(now) // behind half, members may wait that were used meanwhile
+		used = g.idleFor(now, long)
+	}
+	if used != nil && (young || used.seen <= half.seen) {
+		return used
+	}
+	return half
 }
 
 // oldestHalfOpen returns the half-open member that was admitted first, or nil. It moves
