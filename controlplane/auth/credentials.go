@@ -16,8 +16,6 @@ import (
 type Info struct {
 	credentials.CommonAuthInfo
 	Identity Identity
-	// Conn is the connection as it was accepted.
-	Conn net.Conn
 	// Refused says why the connection may not be used; nil when it may.
 	Refused error
 }
@@ -69,12 +67,12 @@ func (s *server) handshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 			c.Close()
 			return nil, nil, err
 		}
-		return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id, c, nil}, nil
+		return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id, nil}, nil
 	}
 	if s.tls != nil {
 		return s.secure(c)
 	}
-	return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, s.policy.stranger(unwrap(c)), c, nil}, nil
+	return c, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, s.policy.stranger(unwrap(c)), nil}, nil
 }
 
 // secure makes the TLS handshake.
@@ -93,7 +91,7 @@ func (s *server) secure(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 		conn.Close()
 		return nil, nil, err
 	}
-	return conn, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id, c, nil}, nil
+	return conn, Info{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, id, nil}, nil
 }
 
 var errUnverified = errors.New("the client's certificate was not verified")

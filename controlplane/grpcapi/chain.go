@@ -21,8 +21,8 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// chain is the interceptors of every call, the outermost first: the count of the
-// connection's work, metrics, log, recovery, the gate, and for streams the one that
+// chain is the interceptors of every call, the outermost first: the refusal of those
+// without a place, metrics, log, recovery, the gate, and for streams the one that
 // ends streams that the client does not read. A panic is counted and logged like
 // any other error. One of the handler is recovered from within the gate, so that
 // the audit log has it, too.
@@ -46,7 +46,7 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, s
 		return status.Error(codes.Internal, "internal error; rdmad's log has the details")
 	})
 	return []grpc.UnaryServerInterceptor{
-			unaryWork,
+			unaryPlaced,
 			metrics.UnaryServerInterceptor(),
 			logging.UnaryServerInterceptor(logger, logOpts...),
 			recovery.UnaryServerInterceptor(recoverOpt),
@@ -54,7 +54,7 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, s
 			e.unary,
 			recovery.UnaryServerInterceptor(recoverOpt),
 		}, []grpc.StreamServerInterceptor{
-			streamWork,
+			streamPlaced,
 			metrics.StreamServerInterceptor(),
 			logging.StreamServerInterceptor(logger, logOpts...),
 			recovery.StreamServerInterceptor(recoverOpt),

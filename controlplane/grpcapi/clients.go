@@ -41,7 +41,7 @@ func (d *doorman) arrival(c net.Conn) connlimit.Key {
 func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if known, ok := c.(*identified); ok {
 		level := credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}
-		return c, auth.Info{CommonAuthInfo: level, Identity: known.client, Conn: c}, nil
+		return c, auth.Info{CommonAuthInfo: level, Identity: known.client}, nil
 	}
 	conn, info, err := d.TransportCredentials.ServerHandshake(c)
 	if err != nil {
@@ -57,52 +57,38 @@ func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, e
 		class = connlimit.Reserved
 	}
 	if a.Refused = p.Enter(d.places.Clients, key, class); a.Refused == nil {
-		return conn, a, nil
+		return newInUse(conn, p), a, nil
 	}
 	d.log.Warn("connection refused", "peer", a.Identity.Client, "origin", a.Identity.Origin, "reason", a.Refused.Error())
 	if p.Enter(d.places.turnedAway, key, class) != nil {
 		conn.Close()
 		return nil, nil, a.Refused
 	}
-	return conn, a, nil
+	return conn, a, nil // it stays half-open, and ages
 }
 
-// work counts a request as work in flight on its client's connection. If the
-// connection has no place, the error says why.
-func work(ctx context.Context) (done func(), err error) {
-	done = func() {}
+// placed returns why the client's connection has no place, or nil.
+func placed(ctx context.Context) error {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return done, nil
+		return nil
 	}
-	info, ok := p.AuthInfo.(auth.Info)
-	if !ok {
-		return done, nil
+	if info, ok := p.AuthInfo.(auth.Info); ok && info.Refused != nil {
+		return withInfo(codes.ResourceExhausted, info.Refused, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
 	}
-	if info.Refused != nil {
-		return done, withInfo(codes.ResourceExhausted, info.Refused, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
-	}
-	if c, ok := info.Conn.(*port.Conn); ok {
-		c.Begin()
-		return c.End, nil
-	}
-	return done, nil
+	return nil
 }
 
-func unaryWork(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	done, err := work(ctx)
-	if err != nil {
+func unaryPlaced(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if err := placed(ctx); err != nil {
 		return nil, err
 	}
-	defer done()
 	return next(ctx, req)
 }
 
-func streamWork(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	done, err := work(ss.Context())
-	if err != nil {
+func streamPlaced(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if err := placed(ss.Context()); err != nil {
 		return err
 	}
-	defer done()
 	return next(srv, ss)
 }
