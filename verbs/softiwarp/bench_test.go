@@ -175,9 +175,16 @@ func newMover(b *testing.B, op verbs.Opcode, size int, crc bool) *mover {
 	return m
 }
 
-// move executes n operations and waits until all have arrived.
+// move executes n operations and waits until all have arrived. The far side waits
+// meanwhile, as consumers do and as the stream's reader does. If nobody waited, what arrives
+// would stay in the socket until the far side's lease expires, up to 20 ms.
 func (m *mover) move(n int) {
 	m.far.recv(verbs.RecvWR{})
+	arrived := make(chan struct{})
+	go func() {
+		m.far.succeedOne()
+		close(arrived)
+	}()
 	posted, outstanding := 0, 0
 	for posted < n || outstanding > 0 {
 		for posted < n && outstanding < 2 {
@@ -192,7 +199,7 @@ func (m *mover) move(n int) {
 	}
 	m.near.send(m.fence)
 	m.near.succeedOne()
-	m.far.succeedOne()
+	<-arrived
 }
 
 // succeedOne is succeed for one completion, without an allocation. It does not call
