@@ -38,7 +38,7 @@ func Peer(ctx context.Context) Identity {
 // kernel, elsewhere by TLS when certs isn't nil, else not at all. Connections
 // may be wrapped, with a NetConn method that gives the one within.
 func Credentials(p *Policy, certs *Certificates, log *slog.Logger) credentials.TransportCredentials {
-	s := &server{policy: p, log: log}
+	s := &server{policy: p, log: log, turns: newTurns()}
 	if certs != nil {
 		s.tls = credentials.NewTLS(certs.Config())
 	}
@@ -48,6 +48,7 @@ func Credentials(p *Policy, certs *Certificates, log *slog.Logger) credentials.T
 type server struct {
 	policy *Policy
 	tls    credentials.TransportCredentials // nil without TLS
+	turns  turns
 	log    *slog.Logger
 }
 
@@ -77,7 +78,11 @@ func (s *server) handshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 
 // secure makes the TLS handshake.
 func (s *server) secure(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := s.tls.ServerHandshake(c)
+	h := &handshaking{c, s.turns}
+	s.turns.take()
+	conn, info, err := s.tls.ServerHandshake(h)
+	h.turns = nil
+	s.turns.leave()
 	if err != nil {
 		return nil, nil, err
 	}
