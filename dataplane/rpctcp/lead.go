@@ -51,6 +51,7 @@ func (c *serverConn) mayServe() bool {
 
 // lend serves a call in the leader. It returns false if the goroutine lost the lead.
 func (c *serverConn) lend(cl *call) bool {
+	c.crew.working.Add(1) // before the lead can be lost: who loses it counts as a worker
 	turn := c.lead.Leave()
 	c.server.watch.Add((*leader)(c))
 	took, size := cl.run(), len(cl.msg)+cl.size()
@@ -60,6 +61,7 @@ func (c *serverConn) lend(cl *call) bool {
 	if !c.lead.Return(turn) {
 		return false
 	}
+	c.crew.working.Done()
 	c.lead.judge(took, waited || size > large && c.lead.unread())
 	return true
 }
@@ -103,6 +105,5 @@ func (c *leader) Lease() *lease.Lease { return &c.lead.Lease }
 // worker.
 func (c *leader) Expired() {
 	c.lead.tire()
-	c.crew.working.Add(1)
 	go (*serverConn)(c).serve()
 }
