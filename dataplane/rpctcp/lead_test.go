@@ -295,3 +295,30 @@ func TestArrived(t *testing.T) {
 		t.Error("a pipe says what it has")
 	}
 }
+
+// TestLeadIsLostBeforeTheWatchGoesOn: a call may end after the watch has taken the lead and
+// before it starts the next leader.
+func TestLeadIsLostBeforeTheWatchGoesOn(t *testing.T) {
+	var release chan struct{}
+	testLead(t, func() oncrpc.Handler {
+		release = make(chan struct{})
+		return handlerFunc(func(_ context.Context, call *oncrpc.Call, _ *oncrpc.Reply) error {
+			call.Args.Claim()
+			<-release
+			return nil
+		})
+	}, func(l *leadTest) {
+		l.send(1, echo.ProcNull)
+		synctest.Wait()
+		if !l.conn.lead.Take() { // as the watch does
+			t.Fatal("the leader is not away")
+		}
+		close(release)
+		if got := l.next(l.t); got != 1 {
+			t.Fatalf("reply to %d", got)
+		}
+		synctest.Wait() // the old leader is gone
+		(*leader)(l.conn).Expired()
+		l.call(2)
+	})
+}
