@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/sys/unix"
@@ -244,106 +242,6 @@ func TestUserDoesNotLockOutItself(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
-}
-
-// holder wants a place, and has nothing to do.
-type holder struct{}
-
-func (holder) Busy() bool               { return false }
-func (holder) Evict(connlimit.Eviction) {}
-
-// TestIdlestClientGoes: the client whose last request ended first loses its place,
-// not the one that connected first.
-func TestIdlestClientGoes(t *testing.T) {
-	places := grpcapi.NewPlaces(connlimit.Limits{Total: 2})
-	_, first := serve(t, controlplane.Config{
-		Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0", Access: controlplane.Access{Places: places},
-	})
-	second, err := grpc.NewClient(first.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Close()
-	for _, c := range []*grpc.ClientConn{first, second, first} {
-		if err := getStatus(t, c); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(50 * time.Millisecond) // the server knows a little later than the client that the reply is written
-	}
-	place, err := places.Clients.Admit(time.Now().Add(connlimit.Grace), connlimit.Name("newcomer"), connlimit.Ordinary, holder{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer place.Leave()
-	gone := make(chan string, 2)
-	for who, c := range map[string]*grpc.ClientConn{"first": first, "second": second} {
-		go func() {
-			if c.WaitForStateChange(t.Context(), connectivity.Ready) {
-				gone <- who
-			}
-		}()
-	}
-	if who := <-gone; who != "second" {
-		t.Errorf("the %s client lost its place", who)
-	}
-}
-
-// TestIdleClientIsClosed: a client that has made calls is closed when it is idle,
-// and so is one that has made none. A client that watches is not idle.
-func TestIdleClientIsClosed(t *testing.T) {
-	places := grpcapi.NewPlaces(grpcapi.DefaultClients())
-	clients := places.Clients
-	_, idle := serve(t, controlplane.Config{
-		Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0", Access: controlplane.Access{Places: places},
-	})
-	silent, err := net.Dial("tcp", strings.TrimPrefix(idle.Target(), "passthrough:///"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	if _, err := silent.Write([]byte(http2.ClientPreface)); err != nil {
-		t.Fatal(err)
-	}
-	if err := http2.NewFramer(silent, nil).WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := http2.NewFramer(nil, silent).ReadFrame(); err != nil { // it has its place
-		t.Fatal(err)
-	}
-	if err := getStatus(t, idle); err != nil {
-		t.Fatal(err)
-	}
-	watching, err := grpc.NewClient(idle.Target(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watching.Close()
-	stream, err := healthpb.NewHealthClient(watching).Watch(t.Context(), &healthpb.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Recv(); err != nil {
-		t.Fatal(err)
-	}
-	for now := time.Now(); clients.Stats().Held > 1; time.Sleep(time.Millisecond) {
-		now = now.Add(grpcapi.DefaultClients().Idle) // again, if a reply is not written yet
-		clients.Age(now)
-	}
-	if !idle.WaitForStateChange(t.Context(), connectivity.Ready) {
-		t.Error("the idle client's connection is still up")
-	}
-	if _, err := io.Copy(io.Discard, silent); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-		t.Error(err)
-	}
-	if s := clients.Stats(); s.Held != 1 || s.Evicted[connlimit.Idle]+s.Evicted[connlimit.HalfOpen] != 2 {
-		t.Errorf("%+v", s)
-	}
-	if err := getStatus(t, watching); err != nil {
-		t.Errorf("the one that watches: %v", err)
-	}
-	if err := getStatus(t, idle); err != nil {
-		t.Errorf("the idle one comes back: %v", err)
-	}
 }
 
 // TestPingFlood: a client that only pings gets GOAWAY with ENHANCE_YOUR_CALM, and

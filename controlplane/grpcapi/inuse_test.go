@@ -2,9 +2,7 @@ package grpcapi
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -12,12 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"golang.org/x/net/http2/hpack"
 
-	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
@@ -53,76 +47,86 @@ func (c *heldConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// newcomer wants a place.
-type newcomer struct{}
-
-func (newcomer) Busy() bool               { return false }
-func (newcomer) Evict(connlimit.Eviction) {}
-
 // TestReplyIsWrittenFirst: a connection whose handler is done, and whose reply is not
 // written yet, keeps its place. Once the reply is written, it may go.
 func TestReplyIsWrittenFirst(t *testing.T) {
-	policy, err := auth.NewPolicy(auth.Rules{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	places, log, handled := NewPlaces(connlimit.Limits{Total: 1}), slog.New(slog.DiscardHandler), make(chan struct{}, 1)
-	server := grpc.NewServer(
-		grpc.Creds(&doorman{auth.Credentials(policy, nil, log), places, nil, log}),
-		grpc.ChainUnaryInterceptor(unaryPlaced, func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-			defer func() { handled <- struct{}{} }()
-			return next(ctx, req)
-		}))
-	healthpb.RegisterHealthServer(server, health.NewServer())
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, served := &held{Listener: tcp, waiting: make(chan struct{}, 16)}, make(chan error)
-	go func() { served <- server.Serve(port.Listen(l, places.arriving, nil, log)) }()
-	defer func() {
-		server.Stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
-	conn, err := grpc.NewClient("passthrough:///"+tcp.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	check := func() error {
-		_, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
-		return err
-	}
-	now := time.Now()
-	admit := func() error {
-		now = now.Add(time.Hour) // so that all are idle, except those in use
-		place, err := places.Clients.Admit(now, connlimit.Name("newcomer"), connlimit.Ordinary, newcomer{})
-		if err == nil {
-			place.Leave()
-		}
-		return err
-	}
-
-	if err := check(); err != nil {
+	handled := make(chan struct{}, 1)
+	p := openPort(t, connlimit.Limits{Total: 1}, func() { handled <- struct{}{} })
+	client := p.client(t)
+	if err := p.check(t, client); err != nil {
 		t.Fatal(err)
 	}
 	<-handled
-	l.gate.Lock()
+	p.listener.gate.Lock()
 	answer := make(chan error, 1)
-	go func() { answer <- check() }()
+	go func() { answer <- p.check(t, client) }()
 	<-handled
-	<-l.waiting
-	if admit() == nil {
+	<-p.listener.waiting
+	if _, err := p.admit(time.Now().Add(time.Hour)); err == nil {
 		t.Error("a newcomer took the place before the reply was written")
 	}
-	l.gate.Unlock()
+	p.listener.gate.Unlock()
 	if err := <-answer; err != nil {
 		t.Fatalf("the reply is lost: %v", err)
 	}
-	for admit() != nil { // the server knows a little later than the client that it is written
-		time.Sleep(time.Millisecond)
+	p.rest()
+	if _, err := p.admit(time.Now().Add(2 * time.Hour)); err != nil {
+		t.Errorf("after the reply was written: %v", err)
+	}
+}
+
+// TestUnfinishedRequests: requests that are never whole keep no place, and rdmad remembers
+// no more of them than it allows at one time, and those whose refusals are not written yet.
+func TestUnfinishedRequests(t *testing.T) {
+	p := openPort(t, connlimit.Limits{Total: 1}, func() {})
+	c, err := net.Dial("tcp", p.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte(http2.ClientPreface)); err != nil {
+		t.Fatal(err)
+	}
+	f := http2.NewFramer(c, c)
+	if err := f.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	var block bytes.Buffer
+	h := hpack.NewEncoder(&block)
+	for _, field := range [][2]string{
+		{":method", "POST"}, {":scheme", "http"}, {":path", "/grpc.health.v1.Health/Check"}, {":authority", "rdmad"},
+		{"content-type", "application/grpc"}, {"te", "trailers"},
+	} {
+		if err := h.WriteField(hpack.HeaderField{Name: field[0], Value: field[1], Sensitive: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const requests = 2000
+	go func() {
+		for i := range uint32(requests) {
+			if f.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: block.Bytes(), EndHeaders: true}) != nil {
+				return
+			}
+		}
+	}()
+	for refused := 0; refused < requests-maxStreams; {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := frame.(*http2.RSTStreamFrame); ok {
+			refused++
+		}
+	}
+	u := p.rest()[0]
+	u.mu.Lock()
+	open := len(u.use)
+	u.mu.Unlock()
+	if open > maxStreams+1 { // the last refusal may just be written
+		t.Errorf("%d streams are remembered", open)
+	}
+	if _, err := p.admit(time.Now().Add(time.Hour)); err != nil {
+		t.Error(err)
 	}
 }
 
