@@ -2,9 +2,8 @@ package auth
 
 import "net"
 
-// turns has TLS handshakes compute one at a time, in the order in which they ask. A burst of
-// them would else have a processor each, and a queue before everything that serves NFS
-// clients.
+// turns lets TLS handshakes compute one at a time, in the order in which they ask. Otherwise a
+// burst of them would take all processors, and the calls of NFS clients would wait behind it.
 type turns chan struct{}
 
 func newTurns() turns { return make(turns, 1) }
@@ -12,9 +11,9 @@ func newTurns() turns { return make(turns, 1) }
 func (t turns) take()  { t <- struct{}{} }
 func (t turns) leave() { <-t }
 
-// handshaking is the connection of a handshake, which has the turn except while it reads: a
-// client that says nothing keeps nobody waiting. What a handshake writes fits into the
-// socket's buffer.
+// handshaking is the connection of a handshake. The handshake has the turn, except while it
+// reads, so that others go on while its client is silent. It does not wait when it writes: the
+// little that it writes fits into the socket's buffer.
 type handshaking struct {
 	net.Conn
 	turns turns // nil after the handshake
