@@ -218,6 +218,6 @@ func (d *Dataplane) Connection(id string) (ConnInfo, error) {
 		return ConnInfo{}, err
 	}
 	info := c.info()
-	info.SendHeld = c.heldNow()
+	info.SendHeld = c.heldAs(&info.Info)
 	return info, nil
 }

@@ -26,10 +26,10 @@ func (c *conn) down(err error) {
 		"told", bound, "next", rpcrdma.InlineMin, "forgotten_after", forgetReceiver)
 }
 
-// heldNow returns, for operators, why Sends to the peer are smaller than the settings and
-// the peer allow, or "" if they are not.
-func (c *conn) heldNow() string {
-	if p := c.peerFacts(); c.settings.Load().InlineSendMax > p.Bound {
+// heldAs returns, for operators, why Sends to the peer are smaller than the settings and
+// the peer allow, or "" if they are not. i is the connection's current state.
+func (c *conn) heldAs(i *rpcrdma.Info) string {
+	if p := c.peerFacts(i); c.settings.Load().InlineSendMax > p.Bound {
 		return p.Held()
 	}
 	return ""

@@ -83,7 +83,8 @@ func (u *Update) each(all []*conn, report func(*Fact), take func(*conn) (before,
 		}
 		f = Fact{Conn: c.key, AtConnect: c.atConnect, Ended: c.ended(), Peer: c.role()}
 		if ask { // before the update reaches the peer
-			peer = c.peerFacts()
+			info := c.link.Info()
+			peer = c.peerFacts(&info)
 			f.Peer = &peer
 		}
 		if f.Before, f.Now = take(c); report != nil {
@@ -113,9 +114,9 @@ func (c *conn) role() *settings.Peer {
 	return client
 }
 
-// peerFacts returns what is known about the peer and the device.
-func (c *conn) peerFacts() settings.Peer {
-	i := c.link.Info()
+// peerFacts returns what is known about the peer and the device. i is the connection's
+// current state.
+func (c *conn) peerFacts(i *rpcrdma.Info) settings.Peer {
 	p := settings.Peer{
 		Target: c.rc == nil,
 		Bound:  i.PeerReceive, Receive: i.PeerReceiveSize, Invalidation: i.PeerRemoteInvalidation,

@@ -59,11 +59,11 @@ func (d *Dataplane) Stats() []*ListenerStats {
 	// connections were read together with the list of connections that are up.
 	for _, c := range up {
 		if s := all[c.l]; s != nil {
-			one := c.link.Stats()
+			one, info := c.link.Stats(), c.link.Info()
 			s.Totals.Add(&one)
 			s.InFlight += int(c.handler.inFlight.Load())
-			s.Versions[agreed(c.link.Info())]++
-			if c.heldNow() != "" {
+			s.Versions[agreed(&info)]++
+			if c.heldAs(&info) != "" {
 				s.SendHeld++
 			}
 		}
@@ -97,7 +97,7 @@ func (d *Dataplane) Totals() (connections int, sum rpcrdma.Stats) {
 }
 
 // agreed returns the agreed version of a connection, or 0 if there is none yet.
-func agreed(i rpcrdma.Info) int {
+func agreed(i *rpcrdma.Info) int {
 	if !i.VersionAgreed {
 		return 0
 	}
