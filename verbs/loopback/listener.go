@@ -87,10 +87,14 @@ func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case e := <-l.requests:
-			if e.pending() {
+			switch {
+			case !e.pending():
+				_ = e.Close()
+			case ctx.Err() == nil:
 				return e, nil
+			case l.offer(e) != nil: // others took its place meanwhile
+				_ = e.Close()
 			}
-			_ = e.Close()
 		}
 	}
 }

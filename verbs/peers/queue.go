@@ -45,10 +45,11 @@ func (q *Queue[T]) wake() {
 	}
 }
 
-// Get waits for a value and removes it. The error is verbs.ErrClosed or that of ctx.
+// Get waits for a value and removes it. The error is verbs.ErrClosed or that of ctx. A value
+// that comes after ctx has ended stays for others.
 func (q *Queue[T]) Get(ctx context.Context) (v T, err error) {
 	for {
-		if v, ok, err := q.next(); ok || err != nil {
+		if v, ok, err := q.next(ctx); ok || err != nil {
 			return v, err
 		}
 		select {
@@ -62,17 +63,19 @@ func (q *Queue[T]) Get(ctx context.Context) (v T, err error) {
 
 // next takes a value if there is one. Of two values that came one after the other, only
 // the first may have woken somebody.
-func (q *Queue[T]) next() (v T, ok bool, err error) {
+func (q *Queue[T]) next(ctx context.Context) (v T, ok bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return v, false, verbs.ErrClosed
 	}
-	v, ok = q.list.Next()
+	if err = ctx.Err(); err == nil {
+		v, ok = q.list.Next()
+	}
 	if q.list.Len() > 0 {
 		q.wake()
 	}
-	return v, ok, nil
+	return v, ok, err
 }
 
 // Close ends Put and Get, and returns the remaining values. Closing it twice has no effect.

@@ -72,3 +72,28 @@ func TestQueueLeaves(t *testing.T) {
 		t.Errorf("Get: %v", err)
 	}
 }
+
+// TestQueueAfterTheEnd: a caller whose context has ended takes nothing, and wakes another that
+// waits for what it would have taken.
+func TestQueueAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue[int](10)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := q.Put(innocent, 1); err != nil {
+			t.Fatal(err)
+		}
+		<-q.arrived // as a caller does that is woken and then ends
+		if _, err := q.Get(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("took a value: %v", err)
+		}
+		select {
+		case <-q.arrived:
+		default:
+			t.Error("nobody was woken")
+		}
+		if v, err := q.Get(t.Context()); v != 1 || err != nil {
+			t.Errorf("%d, %v", v, err)
+		}
+	})
+}

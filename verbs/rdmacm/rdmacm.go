@@ -56,7 +56,8 @@ type Provider interface {
 type Listener interface {
 	// GetRequest waits for the next connection request (rdma_get_request). A request must
 	// be accepted, rejected or closed. Peers that fail before their request is complete are
-	// dropped. It returns verbs.ErrClosed after Close.
+	// dropped. It returns verbs.ErrClosed after Close. A request that arrives after ctx has
+	// ended stays for other callers.
 	GetRequest(ctx context.Context) (ID, error)
 	Addr() netip.AddrPort
 	// Close stops listening and drops requests not yet returned by GetRequest. Accepted

@@ -117,12 +117,25 @@ func testListenerClose(e *env) {
 	}
 }
 
-// GetRequest ends with its context.
+// GetRequest ends with its context. It leaves a request that comes after that to others.
 func testGetRequestContext(e *env) {
-	ctx, cancel := context.WithCancel(e.Context())
+	ended, cancel := context.WithCancel(e.Context())
 	cancel()
-	if _, err := e.ln.GetRequest(ctx); !errors.Is(err, context.Canceled) {
-		e.Fatalf("get request: %v", err)
+	a := e.start(e.ln.Addr().String(), Options{})
+	for range 100 { // the request comes meanwhile
+		if _, err := e.ln.GetRequest(ended); !errors.Is(err, context.Canceled) {
+			e.Fatalf("get request: %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	defer cancel()
+	id, err := e.ln.GetRequest(ctx)
+	must(e, err)
+	must(e, id.Reject(ctx, nil))
+	must(e, id.Close())
+	if err := a.wait(e); err == nil {
+		e.Fatal("connected to a listener that rejected")
 	}
 }
 
