@@ -239,17 +239,17 @@ func (c *call) ready() int {
 // sending took shows how busy the upstream is.
 func (c *call) Sent(error) {
 	now := time.Now()
-	s := c.s
+	s, took := c.s, now.Sub(c.began)
 	s.mu.Lock()
 	conn := s.conn
-	c.sending, c.sent = false, now
+	c.sending, c.sent = false, now // from here on others may answer and reuse the call
 	if c.awaiting {
 		s.armLocked(s.f.cfg.CallTimeout)
 	}
 	over := s.overLocked(c)
 	s.mu.Unlock()
 	if conn != nil {
-		conn.Waited(now.Sub(c.began))
+		conn.Waited(took)
 	}
 	if over {
 		c.answer()
