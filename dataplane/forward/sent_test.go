@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/perconn"
 )
 
-// slowConn is a connection that is told of waits, and returns when it may.
+// slowConn keeps the caller of Waited until may is closed.
 type slowConn struct {
 	perconn.Conn
 	may chan struct{}
@@ -34,7 +34,7 @@ func TestSentLetsGo(t *testing.T) {
 		defer close(sent)
 		c.Sent(nil)
 	}()
-	for sending := true; sending; time.Sleep(time.Millisecond) { // nothing else may order the two
+	for sending := true; sending; time.Sleep(time.Millisecond) { // a channel from the goroutine would hide the race
 		s.mu.Lock()
 		sending = c.sending
 		s.mu.Unlock()
