@@ -203,6 +203,61 @@ func twoWrites(first, second []byte) oncrpc.Payload {
 	return p
 }
 
+// told is where a reply's Filled goes.
+type told chan int
+
+func (c told) Filled(n int) { c <- n }
+
+// TestParts: a part of a result goes on when it is enough, and a smaller one when the upstream
+// pauses.
+func TestParts(t *testing.T) {
+	nc := newScriptConn()
+	nc.next = make(chan []byte, 8)
+	f := New(Config{})
+	f.least, f.enough = 4, 8
+	s := newSession(f, netip.AddrPort{}, nc)
+	defer s.Close()
+	data, filled, sent := random(40), make(told, 8), make(chan struct{})
+	wrote := sync.OnceFunc(func() { close(sent) })
+	nc.wrote = func([]byte) { wrote() }
+	call := &oncrpc.Call{XID: 1, Program: nfsProgram, Version: 3, Procedure: 6, Args: oncrpc.Payload{Stream: enc("handle42", 0, 0, len(data))}}
+	reply := &oncrpc.Reply{Mem: new(memory), Ahead: filled}
+	done := make(chan error, 1)
+	go func() { done <- serve(t.Context(), s, call, reply) }()
+	<-sent
+	at := 0
+	come := func(pieces ...int) {
+		for _, n := range pieces {
+			nc.next <- data[at : at+n]
+			at += n
+		}
+	}
+	msg := record(success(1, enc(0, 0, len(data), 1, string(data))), 0)
+	nc.next <- msg[:len(msg)-len(data)]
+	for _, step := range []struct {
+		pieces []int
+		final  int
+	}{
+		{[]int{7}, 7},     // and the upstream pauses
+		{[]int{3, 2}, 12}, // first too little to go on
+		{[]int{9}, 21},    // enough
+	} {
+		come(step.pieces...)
+		if n := <-filled; n != step.final {
+			t.Errorf("%d bytes went on, want %d", n, step.final)
+		}
+	}
+	come(2, 1)    // never enough
+	come(40 - at) // the rest goes with the reply
+	if err := <-done; err != nil || !bytes.Equal(reply.Items[0].Buf.Bytes()[:len(data)], data) {
+		t.Errorf("%v, or other data", err)
+	}
+	if len(filled) > 0 {
+		t.Errorf("%d bytes went on with the reply", <-filled)
+	}
+	reply.Release()
+}
+
 // TestCallArrives: of a call whose items arrive, the upstream gets what is there: nothing
 // before the first data, and no byte that is not there.
 func TestCallArrives(t *testing.T) {

@@ -24,9 +24,10 @@ type Forwarder struct {
 	log   *slog.Logger
 	gate  gate
 	stats counters
-	// least and most are the sizes in bytes of the parts of a result that go to the client
-	// before the upstream has sent all of it.
-	least, most int
+	// least and enough are sizes, in bytes, of the parts of a result that go to the client
+	// before the upstream has sent all of it: at once if a part is enough, else when the
+	// upstream pauses.
+	least, enough int
 }
 
 var _ perconn.Opener = (*Forwarder)(nil)
@@ -34,7 +35,7 @@ var _ perconn.Opener = (*Forwarder)(nil)
 // New makes a forwarder. It connects only in OpenConn.
 func New(cfg Config) *Forwarder {
 	cfg = cfg.withDefaults()
-	return &Forwarder{cfg: cfg, log: cfg.Logger.With("upstream", cfg.Address), least: leastPart, most: mostPart}
+	return &Forwarder{cfg: cfg, log: cfg.Logger.With("upstream", cfg.Address), least: leastPart, enough: enoughPart}
 }
 
 // errNoConn answers calls without a connection of their own.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/budget"
@@ -12,11 +13,15 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Forwarder.least and most, in bytes.
+// Forwarder.least and enough, in bytes.
 const (
-	leastPart = 64 << 10
-	mostPart  = 256 << 10
+	leastPart  = 64 << 10
+	enoughPart = 256 << 10
 )
+
+// pause is how long the upstream sends nothing before less than Forwarder.enough goes on.
+// To pass on each read would cost more than it saves if both links are fast.
+const pause = 400 * time.Microsecond
 
 // growStep is how far a reply's stream grows beyond what is needed now, in bytes.
 const growStep = 64 << 10
@@ -232,19 +237,60 @@ func (s *Session) item(c *call) error {
 	return nil
 }
 
+// ahead is the last item of a reply, as far as it has come.
+type ahead struct {
+	reply      *oncrpc.Reply // nil without an item of which the client could have more
+	at, passed int           // bytes that have come, and that the client has
+}
+
 // fill reads the last item of a reply. It passes the parts of a long one on as they come.
 func (s *Session) fill(r *oncrpc.Reply, b []byte) error {
-	for at, passed := 0, 0; at < len(b); {
-		n, err := s.records.ReadPart(b[at:min(len(b), passed+s.f.most)])
+	a := &s.ahead
+	for *a = (ahead{}); a.at < len(b); {
+		n, err := s.records.ReadPart(b[a.at:])
+		a.reply = nil
 		if err != nil {
 			return err
 		}
-		if at += n; at-passed >= s.f.least && at < len(b) {
-			r.Filled(at)
-			passed = at
+		a.at += n
+		switch part := a.at - a.passed; {
+		case part < s.f.least || a.at == len(b):
+		case part < s.f.enough:
+			a.reply = r // the part goes on if the upstream pauses
+		default:
+			s.passOn(r)
 		}
 	}
 	return nil
+}
+
+// passOn gives the client what has come of the last item.
+func (s *Session) passOn(r *oncrpc.Reply) {
+	r.Filled(s.ahead.at)
+	s.ahead.passed, s.ahead.reply = s.ahead.at, nil
+}
+
+// source is a session as what reads from its upstream's connection.
+type source Session
+
+// Read implements io.Reader.
+func (s *source) Read(b []byte) (int, error) {
+	if s.ahead.reply == nil {
+		return s.nc.Read(b)
+	}
+	if err := s.nc.SetReadDeadline(time.Now().Add(pause)); err != nil {
+		return 0, err
+	}
+	n, err := s.nc.Read(b)
+	if late := n == 0 && errors.Is(err, os.ErrDeadlineExceeded); late {
+		(*Session)(s).passOn(s.ahead.reply)
+	} else if err != nil {
+		return n, err
+	}
+	if err := s.nc.SetReadDeadline(time.Time{}); err != nil || n > 0 {
+		return n, err
+	}
+	return s.nc.Read(b)
 }
 
 // alloc returns memory for n bytes of a result. If the transport has none in time, it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,10 +19,18 @@ type scriptConn struct {
 	next     chan []byte
 	wrote    func(b []byte)
 	have     []byte
+	late     bool // there is a deadline for reads: nothing is waited for
 
 	once   sync.Once
 	closed chan struct{}
 }
+
+// past is the channel of a deadline that has passed.
+var past = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 func newScriptConn() *scriptConn {
 	return &scriptConn{next: make(chan []byte, 1), closed: make(chan struct{})}
@@ -29,12 +38,18 @@ func newScriptConn() *scriptConn {
 
 func (c *scriptConn) Read(b []byte) (int, error) {
 	if len(c.have) == 0 {
+		var deadline chan struct{}
+		if c.late && len(c.next) == 0 {
+			deadline = past
+		}
 		select {
 		case more, ok := <-c.next:
 			if !ok {
 				return 0, io.EOF
 			}
 			c.have = more
+		case <-deadline:
+			return 0, os.ErrDeadlineExceeded
 		case <-c.closed:
 			return 0, net.ErrClosed
 		}
@@ -58,6 +73,11 @@ func (c *scriptConn) Write(b []byte) (int, error) {
 
 func (c *scriptConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+func (c *scriptConn) SetReadDeadline(t time.Time) error {
+	c.late = !t.IsZero()
 	return nil
 }
 

@@ -48,6 +48,7 @@ type Session struct {
 	head    [8]byte // XID and message type
 	pad     [xdr.Unit]byte
 	scratch []byte // for skipped data
+	ahead   ahead
 
 	mu        sync.Mutex
 	conn      perconn.Conn // nil before Up
@@ -69,11 +70,11 @@ var _ perconn.Traited = (*Session)(nil)
 func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	s := &Session{
 		f: f, peer: peer, nc: nc,
-		in:      bufio.NewReaderSize(nc, readBuffer),
 		done:    make(chan struct{}),
 		up:      make(chan struct{}),
 		pending: make(map[uint32]*call),
 	}
+	s.in = bufio.NewReaderSize((*source)(s), readBuffer)
 	s.records = oncrpc.NewRecordReader(s.in, int(f.cfg.MaxRecord))
 	s.out = rpctcp.NewSender(nc, f.cfg.CallTimeout, func(err error) { s.fail(fmt.Errorf("calls can't be sent: %w", err)) })
 	s.ctx, s.cancel = context.WithCancel(context.Background())
