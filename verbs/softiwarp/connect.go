@@ -101,7 +101,7 @@ func agree(req, reply *mpa.Frame, c *rdmacm.ConnParam) (link, mpa.RTR, error) {
 	if !reply.Enhanced {
 		return l, 0, nil
 	}
-	if int(reply.EnhancedData.ORD) > max(l.ird, 1) {
+	if ord := int(reply.EnhancedData.ORD); ord > max(l.ird, 1) && ord != mpa.MaxDepth { // which is no limit
 		return link{}, 0, errIRD
 	}
 	l.ird = min(l.ird, int(reply.EnhancedData.ORD))

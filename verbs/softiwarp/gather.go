@@ -108,6 +108,9 @@ func (t *transmitter) request() bool {
 	case verbs.OpRDMARead:
 		return t.readRequest(e)
 	case verbs.OpBindMW:
+		if t.batch.npins > 0 {
+			return false // as for localInvalidate: the reader may wait for the pins, with the window
+		}
 		if !e.bind.execute(t.q) {
 			t.blame(errBindFailed)
 			return false

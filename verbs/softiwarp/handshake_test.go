@@ -293,6 +293,24 @@ func replyWith(f mpa.Frame) func(mpa.Frame) []byte {
 	}
 }
 
+// TestDepthIsNotNegotiated: a reply that leaves the depths open limits nothing.
+func TestDepthIsNotNegotiated(t *testing.T) {
+	address := rawServer(t, func(mpa.Frame) []byte {
+		b, _ := (&mpa.Frame{Kind: mpa.Reply, Revision: 2, Enhanced: true}).Append(nil)
+		return append(b[:len(b)-mpa.EnhancedSize], 0x3f, 0xff, 0x3f, 0xff)
+	}, func(p *rawPeer) { _, _ = io.Copy(io.Discard, p.conn) })
+	s, err := dialRaw(t, Config{}, address, testParam)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ird, ord := s.id.Negotiated(); ird != testParam.ResponderResources || ord != testParam.InitiatorDepth {
+		t.Errorf("IRD %d, ORD %d, want %+v", ird, ord, testParam)
+	}
+	if err := s.id.Disconnect(); err != nil {
+		t.Error(err)
+	}
+}
+
 func dialRaw(t *testing.T, config Config, address string, c rdmacm.ConnParam) (*side, error) {
 	p := newProvider(t, config)
 	s := newSide(t, p, must(p.Resolve(t.Context(), address))(t), testAttr)

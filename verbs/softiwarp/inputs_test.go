@@ -2,9 +2,12 @@ package softiwarp
 
 import (
 	"runtime"
+	"runtime/metrics"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/notices"
 )
 
 // unattended reports whether nobody reads a side's connection.
@@ -44,5 +47,42 @@ func TestUnattended(t *testing.T) {
 			t.Error(err)
 		}
 		<-p.b.id.Disconnected()
+	}
+}
+
+// goroutinesMade returns how many goroutines this process has made so far.
+func goroutinesMade() uint64 {
+	s := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// TestUnwatched: when the system watches no socket, a connection that rests has a goroutine that
+// waits for input, instead of one after another that look for it.
+func TestUnwatched(t *testing.T) {
+	p := newProvider(t, Config{})
+	refused, err := notices.New(func(uint64) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused.Close()
+	in := &p.dev.inputs
+	in.mu.Lock()
+	in.notices, in.waiting = refused, make(map[uint64]*queuePair)
+	in.mu.Unlock()
+	a, b := connectWith(t, newProvider(t, Config{}), p, testParam, testParam)
+	for range 3 {
+		come := make(chan struct{})
+		b.recv(verbs.RecvWR{ID: 7})
+		b.cq.(verbs.Notifier).ReqNotify(func() { close(come) })
+		before := goroutinesMade()
+		time.Sleep(20 * time.Millisecond) // for many rounds, if there were any
+		if made := goroutinesMade() - before; made > 20 {
+			t.Errorf("%d goroutines were made while nothing came", made)
+		}
+		a.send(verbs.SendWR{Flags: verbs.SendSignaled})
+		<-come
+		b.succeed(1)
+		a.succeed(1)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/rdmad/rdmad/verbs/peers"
 )
 
 const (
@@ -17,31 +19,34 @@ const (
 
 // lingers closes the sockets of finished connections without losing the last bytes
 // written. A socket that is closed with unread input resets the connection, and the
-// peer may then never read the Terminate.
+// peer may then never read the Terminate. When too many linger, the oldest of the peer that has
+// the most is closed.
 type lingers struct {
-	most  int // at most maxLingers
 	mu    sync.Mutex
-	conns map[*net.TCPConn]struct{}
+	conns *peers.List[*net.TCPConn]
 	wg    sync.WaitGroup
 }
 
 // add takes ownership of conn. It writes last, closes the sending side, and drops input
-// until the peer closes its side. If the peer has closed already and last is empty, or
-// too many connections linger, it closes conn at once.
+// until the peer closes its side. If the peer has closed already and last is empty, it closes
+// conn at once.
 func (l *lingers) add(conn *net.TCPConn, last []byte, peerClosed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if (peerClosed && len(last) == 0) || len(l.conns) >= l.most {
+	if peerClosed && len(last) == 0 {
 		_ = conn.Close()
 		return
 	}
-	if l.conns == nil {
-		l.conns = make(map[*net.TCPConn]struct{})
-	}
-	l.conns[conn] = struct{}{}
 	_ = conn.SetDeadline(time.Now().Add(lingerTimeout))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, lost := l.conns.Add(addrPort(conn.RemoteAddr()).Addr(), conn)
+	if lost != nil {
+		_ = lost.Value.SetDeadline(longAgo) // its goroutine closes it
+	}
 	l.wg.Go(func() {
 		l.finish(conn, last)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.conns.Remove(at)
 	})
 }
 
@@ -50,15 +55,12 @@ func (l *lingers) finish(conn *net.TCPConn, last []byte) {
 		_, _ = io.Copy(io.Discard, struct{ io.Reader }{conn})
 	}
 	_ = conn.Close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.conns, conn)
 }
 
 // close stops waiting for peers and returns when all sockets are closed.
 func (l *lingers) close() {
 	l.mu.Lock()
-	for conn := range l.conns {
+	for conn, ok := l.conns.Next(); ok; conn, ok = l.conns.Next() {
 		_ = conn.SetReadDeadline(longAgo)
 	}
 	l.mu.Unlock()

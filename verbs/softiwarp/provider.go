@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
+	"github.com/rdmad/rdmad/verbs/peers"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
@@ -31,7 +32,7 @@ func New(config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{config: config, lingers: lingers{most: config.maxLingers}}
+	p := &Provider{config: config, lingers: lingers{conns: peers.NewList[*net.TCPConn](config.maxLingers)}}
 	p.dev = newDevice(p)
 	return p, nil
 }

@@ -28,6 +28,7 @@ func (q *queuePair) Expired() { q.unattend() }
 func (q *queuePair) unattend() {
 	q.rx.park()
 	if !q.rx.watch() {
+		q.rx.unwatched = true
 		go q.receive()
 		return
 	}
@@ -70,12 +71,15 @@ func (r *receiver) attend() {
 }
 
 // receive is the body of the receiving goroutine. It ends when there is nothing to read and
-// the consumer rests.
+// the consumer rests. If the system does not watch the socket, it stays until the consumer
+// rests once more: then the system may.
 func (q *queuePair) receive() {
 	r := &q.rx
 	r.attend()
+	stays := r.unwatched
+	r.unwatched = false
 	for {
-		r.look = q.recvCQ.resting(q)
+		r.look = !stays && q.recvCQ.resting(q)
 		in := r.fill()
 		r.look = false
 		if in == inputNone {
@@ -86,6 +90,7 @@ func (q *queuePair) receive() {
 			break
 		}
 		if in == inputInterrupted {
+			stays = false
 			continue
 		}
 		q.received()

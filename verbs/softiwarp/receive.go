@@ -30,12 +30,14 @@ type receiver struct {
 	read     func(fd uintptr) bool
 	notices  *notices.Notices // nil before the first request
 	watched  bool             // input calls queuePair.readable
-	request  func(fd uintptr)
-	withdraw func(fd uintptr)
-	look     bool // do not wait for input
-	n        int
-	err      error
-	nothing  bool // the last attempt found no input
+	// unwatched tells the receiving goroutine that starts that the system did not allow that.
+	unwatched bool
+	request   func(fd uintptr)
+	withdraw  func(fd uintptr)
+	look      bool // do not wait for input
+	n         int
+	err       error
+	nothing   bool // the last attempt found no input
 
 	// The next expected message sequence numbers.
 	sendMSN, readMSN uint32
