@@ -1,9 +1,22 @@
 package interop
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+// guests is how many tests with guests run at once, unless -parallel says something else.
+// A guest waits often, but two tests may take 9 GB.
+const guests = "2"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", guests)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+}
