@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -136,5 +137,40 @@ func TestBacklog(t *testing.T) {
 	}
 	if _, err := a.l.GetRequest(t.Context()); !errors.Is(err, verbs.ErrClosed) {
 		t.Errorf("GetRequest of a closed listener: %v", err)
+	}
+}
+
+// TestLingersOfOnePeer: an address that keeps the sockets of its rejected requests open loses the
+// oldest. Another address reads why it is rejected.
+func TestLingersOfOnePeer(t *testing.T) {
+	p := newProvider(t, Config{Descriptors: 16})
+	l := must(p.Listen(t.Context(), "127.0.0.1:0"))(t)
+	defer l.Close()
+	reject := func() {
+		id := must(l.GetRequest(t.Context()))(t)
+		if err := id.Reject(t.Context(), []byte("no")); err != nil {
+			t.Error(err)
+		}
+		id.Close()
+	}
+	dial := func(from string) *rawPeer {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		peer := newRawPeer(t, must(d.Dial("tcp", l.Addr().String()))(t))
+		peer.frame(rawRequest())
+		reject()
+		return peer
+	}
+	var all []*rawPeer
+	for range 2 * p.config.maxLingers {
+		all = append(all, dial("127.0.0.66"))
+	}
+	innocent := dial("127.0.0.1")
+	if f, err := readFrame(innocent.conn, mpa.Reply); err != nil || !f.Reject || string(f.PrivateData) != "no" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for _, peer := range all[:p.config.maxLingers] {
+		if _, err := io.ReadAll(peer.conn); err != nil && !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("an old one: %v", err)
+		}
 	}
 }
