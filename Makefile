@@ -79,11 +79,13 @@ unit: ## unit and conformance tests
 	$(GO) vet ./...
 	$(GO) test -timeout 30m $(TESTFLAGS) $(UNIT)
 
-# The tests of these only run programs, which are built without the race detector.
+# Left out of the race run: tests of programs that are built without the race detector, and tests
+# that take long in one goroutine, or in a browser.
 NORACE = %/docs %/configs/container
+RACESKIP = ^Test(EveryByte|OldDamage|OldContentsAreChecked|Pictures|Accessibility)$$
 
 race: ## the same under the race detector
-	$(GO) test -race -timeout 30m $(TESTFLAGS) $(filter-out $(NORACE),$(UNIT))
+	$(GO) test -race -timeout 30m -skip '$(RACESKIP)' $(TESTFLAGS) $(filter-out $(NORACE),$(UNIT))
 
 # The siege runs first and alone: beside a guest, the emulator would starve the
 # clients that it judges.

@@ -22,19 +22,18 @@ func TestGatewayKnfsd(t *testing.T) {
 
 func testGatewayKnfsd(t *testing.T, kernel image.Kernel) {
 	gw := startKnfsdGateway(t, kernel)
-	parts := shortKnfsd
+	forward, connector := shortKnfsd, append([]part{{"large directory", testLargeDirectory}}, shortKnfsd...)
 	if *longFlag {
-		parts = matrix
+		forward, connector = matrix, matrix
 	}
-	t.Run("forward", func(t *testing.T) { gw.tryKnfsd(t, overRDMA, parts) })
-	t.Run("connector", func(t *testing.T) { gw.tryKnfsd(t, overTCP, parts) })
+	t.Run("forward", func(t *testing.T) { gw.tryKnfsd(t, overRDMA, forward) })
+	t.Run("connector", func(t *testing.T) { gw.tryKnfsd(t, overTCP, connector) })
 }
 
 // shortKnfsd is the matrix but for what takes long and TestGateway has as well.
 var shortKnfsd = append([]part{
 	{"names", testNames},
 	{"sparse and truncate", testSparse},
-	{"large directory", testLargeDirectory},
 	{"remount", testRemount},
 }, short...)
 

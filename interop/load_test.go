@@ -36,10 +36,10 @@ func summary(report string) string {
 }
 
 // Tree of a kernel's shape: directories three deep, many small files, a few
-// large ones, links and programs.
+// large ones, links and programs. There are three times as many files with -long.
 const (
 	treeDirs  = 60
-	treeFiles = 1200
+	treeFiles = 400
 )
 
 // makeTree writes the tree, the same in every run.
@@ -47,14 +47,18 @@ func makeTree(t *testing.T, root string) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
 	r := rand.New(random)
-	for i := range treeFiles {
+	files := treeFiles
+	if *longFlag {
+		files *= 3
+	}
+	for i := range files {
 		d := i % treeDirs
 		dir := filepath.Join(root, fmt.Sprintf("part%d", d%6), fmt.Sprintf("sub%d", d%20), fmt.Sprintf("leaf%d", d))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		size := int(r.ExpFloat64() * 6000)
-		if i%400 == 0 {
+		if i%200 == 0 {
 			size += 300000
 		}
 		data := make([]byte, size)

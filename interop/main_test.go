@@ -8,7 +8,7 @@ import (
 )
 
 // guests is how many tests with guests run at once, unless -parallel says something else.
-// A guest waits often, but two tests may take 9 GB.
+// A guest often waits. One test's guests take up to 5 GB.
 const guests = "2"
 
 func TestMain(m *testing.M) {
