@@ -16,20 +16,33 @@ import (
 )
 
 // missingExports returns a line for each directory of the configuration that can't be
-// exported. It does not look at the default directory, and at services that operators changed
-// or an import took out of service.
+// exported, or that the state directory is in. It does not look whether the default directory
+// exists, and at services that operators changed or an import took out of service.
 func missingExports(c *config.Config, changed *spec.Changes) (errs configfile.Errors) {
 	for i := range c.Services {
 		n, name := c.Services[i].NFS, c.Services[i].Name
 		if n == nil || changed.Services[name] != nil || slices.Contains(changed.Removed.Services, name) {
 			continue
 		}
+		wrong := make(map[string]bool)
+		note := func(key string, at config.Origin, err error) {
+			wrong[key] = true
+			errs = append(errs, &config.Error{Origin: at, Key: key, Msg: err.Error()})
+		}
 		readExports(n, func(key string, err error) {
 			key = fmt.Sprintf("services[%d].%s", i, key)
 			if at := c.Origins.Of(key); err != nil && at != (config.Origin{}) {
-				errs = append(errs, &config.Error{Origin: at, Key: key, Msg: err.Error()})
+				note(key, at, err)
 			}
 		})
+		all, keys := n.All()
+		dir := (&state{path: c.State.Path}).service(name)
+		for k := range all {
+			key := fmt.Sprintf("services[%d].%spath", i, keys[k])
+			if err := nfs.KeepOut(dir, all[k].Path); err != nil && !wrong[key] {
+				note(key, c.Origins.Of(key), err)
+			}
+		}
 	}
 	return errs
 }

@@ -103,7 +103,7 @@ func (s *Server) keepOut(export *posix.Place) error {
 	defer unix.Close(dir)
 	inside, err := below(dir, export)
 	if err == nil && inside {
-		err = fmt.Errorf("state directory %s is within it: clients could read its key", s.cfg.StateDir)
+		err = withinError(s.cfg.StateDir)
 	}
 	return err
 }
