@@ -72,24 +72,49 @@ func loopback(ctx context.Context, key, address, rule string) (literal string, e
 // a file that a dead process left. It does not touch a socket on which a
 // process answers, or a file that is no socket.
 func listenUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, error) {
-	fail := func(err error) error {
-		return fmt.Errorf("control.listen %s%s: %w", unixScheme, path, manager.BindReason(err))
+	l, err := bindUnix(ctx, path, p)
+	if err != nil {
+		return nil, fmt.Errorf("control.listen %s%s: %w", unixScheme, path, manager.BindReason(err))
 	}
+	return l, nil
+}
+
+func bindUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, error) {
 	if !strings.HasPrefix(path, "/") {
-		return nil, fail(errors.New("the path must be absolute"))
+		return nil, errors.New("the path must be absolute")
 	}
 	if err := removeStale(ctx, path); err != nil {
-		return nil, fail(err)
+		return nil, err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
-		return nil, fail(err)
+		return nil, err
 	}
 	if err := openTo(path, p); err != nil {
 		l.Close()
-		return nil, fail(err)
+		return nil, err
 	}
 	return l, nil
+}
+
+// TryUnix returns why the control plane could not listen on unix:///path with
+// some rules, or nil. It binds the path briefly if nothing is there. It leaves a
+// socket that is there alone: the service manager may have made it, and a
+// connection would have it start rdmad.
+func TryUnix(ctx context.Context, listen string, rules auth.Rules) error {
+	path := strings.TrimPrefix(listen, unixScheme)
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {
+		return nil
+	}
+	p, err := auth.NewPolicy(rules)
+	if err != nil {
+		return err
+	}
+	l, err := bindUnix(ctx, path, p)
+	if err == nil {
+		err = l.Close()
+	}
+	return err
 }
 
 // openTo sets the users that may open a socket: its owner, the administrators'

@@ -53,6 +53,37 @@ func TestListenRefuses(t *testing.T) {
 	}
 }
 
+// TestTryUnix: a socket that can't be made is found, and nothing stays behind.
+func TestTryUnix(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("keep me"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := net.Listen("unix", filepath.Join(dir, "alive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	for path, want := range map[string]string{
+		"/none/there": "no such file or directory",
+		"/file":       "a file that is no socket is in the way",
+		"/alive":      "", // it may be the service manager's
+		"/new":        "",
+	} {
+		got := ""
+		if err := TryUnix(t.Context(), "unix://"+dir+path, auth.Rules{}); err != nil {
+			got = err.Error()
+		}
+		if !strings.HasSuffix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, not %q", path, got, want)
+		}
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 2 {
+		t.Errorf("%v, %v stay", all, err)
+	}
+}
+
 func TestListenOnLoopback(t *testing.T) {
 	for _, given := range []string{"127.0.0.1:0", "127.8.9.10:0", "localhost:0"} {
 		l, err := listen(t.Context(), given, false, new(auth.Policy))

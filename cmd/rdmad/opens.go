@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane/manager"
@@ -29,6 +30,7 @@ type opening struct {
 	providers providers.Set
 	log       *slog.Logger
 	running   bool // an rdmad uses the state directory, and probably the addresses
+	rulesBad  bool // control.roles or control.group
 	errs      configfile.Errors
 }
 
@@ -38,6 +40,7 @@ func tryOpening(ctx context.Context, c *config.Config) error {
 	defer o.providers.Close(o.log)
 	o.state()
 	o.certificates()
+	o.groups()
 	o.note("metrics.web_config", metrics.CheckWebConfig(c.Metrics.WebConfig))
 	o.exports()
 	o.addresses(ctx)
@@ -68,6 +71,15 @@ func (o *opening) certificates() {
 	}
 }
 
+// groups looks up the groups that have roles.
+func (o *opening) groups() {
+	rules := o.c.Control.Access().Rules
+	for key, err := range rules.Problems() {
+		o.note("control."+key, err)
+		o.rulesBad = true
+	}
+}
+
 func (o *opening) exports() {
 	o.errs = append(o.errs, missingExports(o.c, &spec.Changes{})...)
 }
@@ -75,7 +87,7 @@ func (o *opening) exports() {
 // addresses briefly binds each address that the configuration names.
 func (o *opening) addresses(ctx context.Context) {
 	for _, one := range o.c.Addresses() {
-		if o.c.Origins.Of(one.Key) == (config.Origin{}) || strings.HasPrefix(one.Address, "unix:") {
+		if o.c.Origins.Of(one.Key) == (config.Origin{}) {
 			continue
 		}
 		err := o.bind(ctx, one)
@@ -87,6 +99,13 @@ func (o *opening) addresses(ctx context.Context) {
 }
 
 func (o *opening) bind(ctx context.Context, a config.Address) error {
+	if strings.HasPrefix(a.Address, "unix:") {
+		rules := o.c.Control.Access().Rules
+		if o.rulesBad {
+			rules = auth.Rules{} // they are reported already
+		}
+		return controlplane.TryUnix(ctx, a.Address, rules)
+	}
 	if a.Provider == "" {
 		l, err := tcpaddr.Listen(ctx, a.Address)
 		if err == nil {

@@ -3,6 +3,7 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"os/user"
 	"slices"
@@ -47,6 +48,35 @@ type Policy struct {
 type rule struct {
 	Rule
 	gids []uint32
+}
+
+// Problems are why NewPolicy refuses the rules, all of them, by key below
+// control. It looks up the groups and checks the patterns.
+func (r *Rules) Problems() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		more := true
+		problem := func(key string, err error) {
+			if err != nil && more {
+				more = yield(key, err)
+			}
+		}
+		if r.Group != "" {
+			_, err := lookupGroup(r.Group)
+			problem("group", err)
+		}
+		for i, one := range r.Rules {
+			key := "roles[" + strconv.Itoa(i) + "]"
+			for _, c := range one.Certificates {
+				if err := checkPattern(c); err != nil {
+					problem(key+".certificates", fmt.Errorf("%q %w", c, err))
+				}
+			}
+			for _, name := range one.Groups {
+				_, err := lookupGroup(name)
+				problem(key+".groups", err)
+			}
+		}
+	}
 }
 
 // NewPolicy looks up the groups and checks the patterns. Errors are one line

@@ -3,6 +3,7 @@ package auth
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -217,5 +218,25 @@ func TestLimiterIsBounded(t *testing.T) {
 	}
 	if v := l.Allow(Identity{Client: "busy", Role: Admin}, now); !v.OK {
 		t.Error("another role is another client")
+	}
+}
+
+// TestProblems: all groups that this machine does not have are named, with their keys.
+func TestProblems(t *testing.T) {
+	r := Rules{Group: "nobody-has-this", Rules: []Rule{
+		{Groups: []string{"0", "nor-this", "root"}},
+		{Groups: []string{"this-neither"}},
+	}}
+	var got []string
+	for key, err := range r.Problems() {
+		got = append(got, key+": "+err.Error())
+	}
+	want := []string{
+		"group: there is no group nobody-has-this on this machine",
+		"roles[0].groups: there is no group nor-this on this machine",
+		"roles[1].groups: there is no group this-neither on this machine",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
