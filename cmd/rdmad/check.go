@@ -55,6 +55,10 @@ nothing, and works while rdmad runs.`,
 					cmd.PrintErrln("rdmad: warning:", line)
 				}
 			}
+			c, _, err = storedProblems(c)
+			if err != nil {
+				return err
+			}
 			report, err := provenance.Make(c, settingsFile(c.State.Path))
 			if err != nil {
 				return err

@@ -34,6 +34,26 @@ type opening struct {
 	errs      configfile.Errors
 }
 
+// storedProblems returns why rdmad would not start with the services, listeners, connectors and
+// limits that operators stored, and the configuration with the stored limits.
+func storedProblems(c *config.Config) (*config.Config, spec.Delta, error) {
+	changed, err := storedChanges(c.State.Path)
+	with := c
+	if err == nil {
+		with, err = withLimits(c, changed.Limits)
+	}
+	if err == nil {
+		_, err = manager.NewFile((&state{path: c.State.Path}).connectors()).Load() // an earlier rdmad's
+		switch {
+		case errors.As(err, new(*fs.PathError)):
+			err = nil // as for the others
+		case err != nil:
+			err = fmt.Errorf("connectors added before: %w", err)
+		}
+	}
+	return with, changed.Limits, err
+}
+
 // tryOpening returns everything that fails as configfile.Errors, or nil.
 func tryOpening(ctx context.Context, c *config.Config) error {
 	o := &opening{c: c, providers: make(providers.Set), log: slog.New(slog.DiscardHandler), running: isRunning(c.State.Path)}
