@@ -18,10 +18,11 @@ func (o *options) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --config FILE",
 		Short: "Check a configuration, and print where each value comes from",
-		Long: `check reads a configuration as rdmad does, with the changes that operators stored
-in the state directory. It prints every mistake with its line. If there is none, it
-prints every value and where it comes from: the built-in default, a line of the
-file, an environment variable, a flag, or a stored change of a live setting.
+		Long: `check reads a configuration as rdmad does. It prints every mistake with its line. If
+there is none, it prints every value and where it comes from: the built-in default, a
+line of the file, an environment variable, a flag, or a change of a live setting or a
+limit that operators stored in the state directory. It does not show the services,
+listeners and connectors that operators added, changed or removed: rdmactl export does.
 
 check also opens what the configuration names: exports must be directories that
 can be read, certificates must load, addresses must be free, the state directory must
@@ -55,7 +56,8 @@ nothing, and works while rdmad runs.`,
 					cmd.PrintErrln("rdmad: warning:", line)
 				}
 			}
-			c, _, err = storedProblems(c)
+			given := c.Values()
+			c, changed, err := storedProblems(c)
 			if err != nil {
 				return err
 			}
@@ -63,6 +65,7 @@ nothing, and works while rdmad runs.`,
 			if err != nil {
 				return err
 			}
+			report.Stored("limits", changed, given, (&state{path: c.State.Path}).listeners())
 			limit := procmem.Expected(o.root, int64(c.Limits.Memory), dataplane.DefaultMemory, dataplane.MinMemory)
 			report.Memory = provenance.Memory{Limit: limit.Bytes, Source: limit.Source, Asked: limit.Asked, Warning: limit.Warning()}
 			if limit.Lowered() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,6 +42,12 @@ func storedProblems(c *config.Config) (*config.Config, spec.Delta, error) {
 	with := c
 	if err == nil {
 		with, err = withLimits(c, changed.Limits)
+	}
+	if err == nil {
+		with.Origins = maps.Clone(c.Origins)
+		for path := range changed.Limits {
+			delete(with.Origins, "limits."+path)
+		}
 	}
 	if err == nil {
 		_, err = manager.NewFile((&state{path: c.State.Path}).connectors()).Load() // an earlier rdmad's

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -65,7 +66,7 @@ type State struct {
 type Configured struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	From  string `json:"from"` // default, FILE:LINE, an environment variable or a flag
+	From  string `json:"from"` // default, FILE:LINE, an environment variable, a flag or the file of a stored change
 }
 
 // Value is a setting and its origin.
@@ -120,6 +121,22 @@ func Make(c *config.Config, stored string) (*Report, error) {
 	}
 	r.fill(c, state.Relined(c.Layer()))
 	return r, nil
+}
+
+// Stored marks the values of a section that operators changed, by their paths in the section.
+// before are the values without the changes, file is the file with the changes.
+func (r *Report) Stored(section string, changed map[string]any, before []config.Value, file string) {
+	for i := range r.Configuration {
+		v := &r.Configuration[i]
+		path, in := strings.CutPrefix(v.Key, section+".")
+		if _, stored := changed[path]; !in || !stored {
+			continue
+		}
+		v.From = "stored in " + file
+		if at := slices.IndexFunc(before, func(b config.Value) bool { return b.Key == v.Key }); at >= 0 {
+			v.From += ", over " + before[at].Value + " " + before[at].From.String()
+		}
+	}
 }
 
 func (r *Report) restore(state *settings.State, c *statefile.Contents) (*settings.State, error) {
