@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/provenance"
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/procmem"
@@ -42,6 +43,10 @@ nothing, and works while rdmad runs.`,
 				return fmt.Errorf("--output: %q is neither table nor json", output)
 			}
 			c, err := o.load()
+			var mistakes configfile.Errors
+			if errors.As(err, &mistakes) && c != nil && !offline {
+				return tryOpening(cmd.Context(), c, mistakes)
+			}
 			if err != nil {
 				return err
 			}
@@ -49,7 +54,7 @@ nothing, and works while rdmad runs.`,
 				cmd.PrintErrln("rdmad: warning:", name, "is an environment variable that names no key of the configuration")
 			}
 			if !offline {
-				if err := tryOpening(cmd.Context(), c); err != nil {
+				if err := tryOpening(cmd.Context(), c, nil); err != nil {
 					return err
 				}
 				for _, line := range unmounted(c) {

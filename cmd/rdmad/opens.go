@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,8 +31,9 @@ type opening struct {
 	c         *config.Config
 	providers providers.Set
 	log       *slog.Logger
-	running   bool // an rdmad uses the state directory, and probably the addresses
-	rulesBad  bool // control.roles or control.group
+	running   bool              // an rdmad uses the state directory, and probably the addresses
+	rulesBad  bool              // control.roles or control.group
+	mistakes  configfile.Errors // found before
 	errs      configfile.Errors
 }
 
@@ -61,9 +63,10 @@ func storedProblems(c *config.Config) (*config.Config, spec.Delta, error) {
 	return with, changed.Limits, err
 }
 
-// tryOpening returns everything that fails as configfile.Errors, or nil.
-func tryOpening(ctx context.Context, c *config.Config) error {
-	o := &opening{c: c, providers: make(providers.Set), log: slog.New(slog.DiscardHandler), running: isRunning(c.State.Path)}
+// tryOpening returns everything that fails as configfile.Errors, or nil. mistakes are those
+// known before. It adds them, and leaves out what failed because of them.
+func tryOpening(ctx context.Context, c *config.Config, mistakes configfile.Errors) error {
+	o := &opening{c: c, mistakes: mistakes, providers: make(providers.Set), log: slog.New(slog.DiscardHandler), running: isRunning(c.State.Path)}
 	defer o.providers.Close(o.log)
 	o.state()
 	o.certificates()
@@ -71,14 +74,28 @@ func tryOpening(ctx context.Context, c *config.Config) error {
 	o.note("metrics.web_config", metrics.CheckWebConfig(c.Metrics.WebConfig))
 	o.exports()
 	o.addresses(ctx)
-	if len(o.errs) == 0 {
+	all := slices.Concat(mistakes, o.errs)
+	if len(all) == 0 {
 		return nil
 	}
-	return o.errs
+	slices.SortStableFunc(all, func(a, b *config.Error) int { return a.Line - b.Line })
+	return all
+}
+
+// mistaken reports whether a key, a section or list around it, or something within it is wrong
+// already.
+func (o *opening) mistaken(key string) bool {
+	within := func(key, around string) bool {
+		rest, ok := strings.CutPrefix(key, around)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	}
+	return slices.ContainsFunc(o.mistakes, func(e *config.Error) bool {
+		return e.Key != "" && (within(key, e.Key) || within(e.Key, key))
+	})
 }
 
 func (o *opening) note(key string, err error) {
-	if err != nil {
+	if err != nil && !o.mistaken(key) {
 		o.errs = append(o.errs, &config.Error{Origin: o.c.Origins.Of(key), Key: key, Msg: err.Error()})
 	}
 }
@@ -108,13 +125,18 @@ func (o *opening) groups() {
 }
 
 func (o *opening) exports() {
-	o.errs = append(o.errs, missingExports(o.c, &spec.Changes{})...)
+	for _, one := range missingExports(o.c, &spec.Changes{}) {
+		if !o.mistaken(one.Key) {
+			o.errs = append(o.errs, one)
+		}
+	}
 }
 
 // addresses briefly binds each address that the configuration names.
 func (o *opening) addresses(ctx context.Context) {
 	for _, one := range o.c.Addresses() {
-		if o.c.Origins.Of(one.Key) == (config.Origin{}) {
+		list, _, _ := strings.Cut(one.Key, "]") // so that the provider counts, too
+		if o.c.Origins.Of(one.Key) == (config.Origin{}) || o.mistaken(one.Key) || one.Provider != "" && o.mistaken(list+"].provider") {
 			continue
 		}
 		err := o.bind(ctx, one)

@@ -33,7 +33,8 @@ type Options struct {
 }
 
 // Load reads and checks a configuration: the defaults, a file unless its name is "", the
-// environment and the flags. Its errors are Errors, except for a file that can't be read.
+// environment and the flags. Its errors are Errors, except for a file that can't be read. With
+// Errors it may also return what is right, for further checks only.
 func Load(file string, o Options) (*Config, error) {
 	if file == "" {
 		return load("", nil, o, os.LookupEnv)
@@ -43,11 +44,10 @@ func Load(file string, o Options) (*Config, error) {
 		return nil, err
 	}
 	c, err := load(file, text, o, os.LookupEnv)
-	if err != nil {
-		return nil, err
+	if c != nil {
+		c.Text = text
 	}
-	c.Text = text
-	return c, nil
+	return c, err
 }
 
 // Parse checks only the text of a file, without the environment.
