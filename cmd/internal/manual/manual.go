@@ -5,6 +5,7 @@ package manual
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,14 +41,18 @@ func (p *Program) commands() (all []*cobra.Command) {
 // use is how to call a command.
 func use(cmd *cobra.Command) string { return strings.TrimSuffix(cmd.UseLine(), " [flags]") }
 
-// aliases are the other names of a command. The name of its parent counts.
+// aliases are the other names of a command. The name of its parent counts, and
+// all groups are named.
 func aliases(cmd *cobra.Command) string {
 	if !cmd.HasParent() || len(cmd.Aliases)+len(cmd.Parent().Aliases) == 0 || !cmd.Parent().HasParent() {
 		return ""
 	}
-	above := append(cmd.Parent().Aliases, cmd.Parent().Name())[0]
-	name := append(cmd.Aliases, cmd.Name())[0]
-	return cmd.Root().Name() + " " + above + " " + name
+	path := []string{append(cmd.Aliases, cmd.Name())[0], append(cmd.Parent().Aliases, cmd.Parent().Name())[0]}
+	for c := cmd.Parent().Parent(); c != nil; c = c.Parent() {
+		path = append(path, c.Name())
+	}
+	slices.Reverse(path)
+	return strings.Join(path, " ")
 }
 
 // flags are those that are not for all commands.

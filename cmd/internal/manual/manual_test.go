@@ -21,6 +21,20 @@ func program() *Program {
 	return &Program{Root: root, Section: 1, Sections: ".SH FILES\n"}
 }
 
+// TestAliases: the other name of a command has all its groups.
+func TestAliases(t *testing.T) {
+	leaf := &cobra.Command{Use: "abort"}
+	inner := &cobra.Command{Use: "rollouts", Aliases: []string{"rollout"}}
+	outer := &cobra.Command{Use: "fleet"}
+	root := &cobra.Command{Use: "tool"}
+	root.AddCommand(outer)
+	outer.AddCommand(inner)
+	inner.AddCommand(leaf)
+	if got := aliases(leaf); got != "tool fleet rollout abort" {
+		t.Error(got)
+	}
+}
+
 func TestMan(t *testing.T) {
 	want := `.\" Written by make generate.
 .TH TOOL 1
