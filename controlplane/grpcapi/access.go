@@ -43,7 +43,7 @@ func methodsOf(services map[string]grpc.ServiceInfo) map[string]method {
 		for _, m := range info.Methods {
 			full := "/" + name + "/" + m.Name
 			if known {
-				table[full] = method{role: other}
+				table[full] = method{role: other, recorded: other >= auth.Operator}
 			} else if role, ok := requiredRole(name, m.Name); ok {
 				table[full] = method{role: role, recorded: role >= auth.Operator}
 			}

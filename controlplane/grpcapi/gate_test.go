@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
+	channelzpb "google.golang.org/grpc/channelz/grpc_channelz_v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -160,6 +162,24 @@ func listed(t *testing.T, s *Server, req *rdmadv1.ListAuditRequest) (lines []str
 		}, " ")))
 	}
 	return lines, res
+}
+
+// TestOthersAreAudited: requests to gRPC's own services that need a high role are recorded, too.
+func TestOthersAreAudited(t *testing.T) {
+	s, _ := newServer(t, Access{})
+	const action = "grpc.channelz.v1.Channelz/GetServers"
+	for role, want := range map[auth.Role]codes.Code{auth.Operator: codes.PermissionDenied, auth.Admin: codes.OK} {
+		_, err := s.gate.unary(as(t, role), &channelzpb.GetServersRequest{}, &grpc.UnaryServerInfo{FullMethod: "/" + action},
+			func(context.Context, any) (any, error) { return nil, nil })
+		if status.Code(err) != want {
+			t.Errorf("%s: %v", role, err)
+		}
+	}
+	got, _ := listed(t, s, &rdmadv1.ListAuditRequest{})
+	slices.Sort(got)
+	if len(got) != 2 || got[0] != "ada ROLE_ADMIN "+action+" {} > OK" || !strings.HasPrefix(got[1], "ada ROLE_OPERATOR "+action+" {} > PERMISSION_DENIED") {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
 }
 
 func TestChangesAreAudited(t *testing.T) {
