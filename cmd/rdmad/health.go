@@ -80,9 +80,13 @@ func (h *health) refused(err error) {
 	h.known.Set(conditions.Finding{Name: reloadName, Reason: reason, Message: config.OneLine(err)})
 }
 
-// reloaded records that a file was applied.
-func (h *health) reloaded(file string) {
+// reloaded records that a file was applied, and the keys that wait for a restart.
+func (h *health) reloaded(file string, waits []string) {
 	h.reloads.Record(time.Now(), nil)
+	if len(waits) > 0 {
+		h.known.Set(conditions.Finding{Name: reloadName, Reason: conditions.ReloadRestart, Message: file + ": " + strings.Join(waits, ", ")})
+		return
+	}
 	h.known.Set(conditions.Finding{Name: reloadName, Reason: conditions.ReloadLoaded, Message: file})
 }
 

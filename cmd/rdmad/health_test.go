@@ -188,6 +188,13 @@ func TestReloadCondition(t *testing.T) {
 	p.expect("out", conditions.TargetGone)
 	p.must(reconfigure(p.daemon, p.parse(echoListener), time.Second))
 	p.expect("configuration", conditions.ReloadLoaded)
+	p.health.reloaded("rdmad.yaml", []string{"control.listen", "state.path"})
+	p.expect("configuration", conditions.ReloadRestart)
+	if text := p.health.known.List().Find(conditions.Reload, "configuration").Message; text != "rdmad.yaml: control.listen, state.path" {
+		t.Error(text)
+	}
+	p.health.reloaded("rdmad.yaml", nil)
+	p.expect("configuration", conditions.ReloadLoaded)
 	if all := p.health.known.List(); all.Find(conditions.Target, "out") != nil {
 		t.Errorf("a connector that is gone has a target: %v", all)
 	}

@@ -30,10 +30,10 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 			d.control.RecordReload(c.File, err)
 			d.health.refused(err)
 		},
-		Applied: func(next *config.Config) {
+		Applied: func(next *config.Config, waits []string) {
 			d.config.Store(next)
 			d.control.RecordReload(next.File, nil)
-			d.health.reloaded(next.File)
+			d.health.reloaded(next.File, waits)
 		},
 		Began:   d.notify.Reloading,
 		Ended:   d.notify.Ready,

@@ -72,7 +72,7 @@ func reconfigure(d *daemon, c *config.Config, drain time.Duration) error {
 	}
 	p.Commit()
 	p.wait()
-	d.health.reloaded(c.File)
+	d.health.reloaded(c.File, nil)
 	return nil
 }
 

@@ -95,6 +95,7 @@ var (
 
 	ReloadLoaded  = &Reason{Reload, "Loaded", OK, "The configuration file is in force.", ""}
 	ReloadWaits   = &Reason{Reload, "WaitsForConfirmation", Degraded, "The changed file waits until a revision of the settings is confirmed or rolled back.", "rdmactl settings confirm, or rdmactl settings rollback REVISION"}
+	ReloadRestart = &Reason{Reload, "WaitsForRestart", Degraded, "The changed file is in force, except for values that rdmad reads at its start only: see the message.", "restart rdmad, or undo these changes of the file"}
 	ReloadRefused = &Reason{Reload, "Refused", Degraded, "The changed file has errors. Everything stays as it was.", "correct the file: rdmad check --config FILE lists its errors"}
 	ReloadBlocked = &Reason{Reload, "Blocked", Degraded, "The changed file needs something that is not there now, such as a port or a directory. Everything stays as it was, and rdmad tries again.", "remove the cause: see the message; rdmad then applies the file within a minute"}
 
@@ -138,7 +139,7 @@ var Reasons = []*Reason{
 	AuditWritable, AuditUnwritable,
 	MemoryFree, MemoryNearLimit,
 	DescriptorsFree, DescriptorsNearLimit,
-	ReloadLoaded, ReloadWaits, ReloadRefused, ReloadBlocked,
+	ReloadLoaded, ReloadWaits, ReloadRestart, ReloadRefused, ReloadBlocked,
 	RPCBindRegistered, RPCBindUnasked, RPCBindAway, RPCBindTaken,
 	FleetJoined, FleetLeads, FleetConnecting, FleetAway, FleetSlow, FleetUntrusted, FleetDenied, FleetNoSpace, FleetNameTaken, FleetOtherCluster, FleetOlder, FleetUnreadable, FleetNotApplied, FleetLeftOut,
 	RolloutRunning, RolloutPaused, RolloutRolledBack, RolloutHalted,

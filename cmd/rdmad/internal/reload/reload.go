@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,8 +67,9 @@ type Config struct {
 	// settings waits to be confirmed (*desired.PendingError). It is not called again for
 	// the same error.
 	Refused func(error)
-	// Applied, if not nil, is called when a file is in force.
-	Applied func(next *config.Config)
+	// Applied, if not nil, is called when a file is in force. waits has the keys of its values
+	// that need a restart to be in force, in the order of the keys.
+	Applied func(next *config.Config, waits []string)
 	// Began and Ended, if not nil, are called for each reload, even for one that is
 	// refused.
 	Began, Ended func()
@@ -103,7 +105,7 @@ func New(cfg Config) *Reloader {
 		cfg.Refused = func(error) {}
 	}
 	if cfg.Applied == nil {
-		cfg.Applied = func(*config.Config) {}
+		cfg.Applied = func(*config.Config, []string) {}
 	}
 	cfg.FirstRetry, cfg.LastRetry = cmp.Or(cfg.FirstRetry, firstRetry), cmp.Or(cfg.LastRetry, lastRetry)
 	r := &Reloader{cfg: cfg, text: cfg.Running.Text, waiting: cfg.Waiting, again: time.NewTimer(time.Hour), pause: cfg.FirstRetry}
@@ -239,10 +241,11 @@ func (r *Reloader) load() {
 	ready.Commit()
 	old := r.cfg.Running
 	restart := unchangeable(old, next)
+	waits := differing(restart, old, next)
 	// Parts that need a restart keep their old values.
 	next.Control, next.Metrics, next.State, next.Providers, next.Tracing, next.Fleet, next.Console = old.Control, old.Metrics, old.State, old.Providers, old.Tracing, old.Fleet, old.Console
 	r.cfg.Running, r.reason = next, ""
-	r.cfg.Applied(next)
+	r.cfg.Applied(next, waits)
 	r.cfg.Logger.Info("configuration reloaded", "file", next.File)
 	if len(restart) > 0 {
 		r.cfg.Logger.Warn("parts of the configuration need a restart to be in force",
@@ -292,4 +295,34 @@ func unchangeable(old, next *config.Config) (parts []string) {
 		}
 	}
 	return parts
+}
+
+// differing returns the keys of some parts whose values differ.
+func differing(parts []string, old, next *config.Config) (keys []string) {
+	values := func(c *config.Config) map[string]string {
+		out := make(map[string]string)
+		for _, v := range c.Values() {
+			out[v.Key] = v.Value
+		}
+		return out
+	}
+	was, is := values(old), values(next)
+	for _, part := range parts {
+		var of []string
+		for _, all := range []map[string]string{was, is} {
+			for key := range all {
+				before, had := was[key]
+				after, has := is[key]
+				if strings.HasPrefix(key, part+".") && (before != after || had != has) {
+					of = append(of, key)
+				}
+			}
+		}
+		if len(of) == 0 {
+			of = []string{part}
+		}
+		slices.Sort(of)
+		keys = append(keys, slices.Compact(of)...)
+	}
+	return keys
 }

@@ -320,6 +320,26 @@ func TestRestartNeeded(t *testing.T) {
 	r.log("services 1 -> 1", "configuration reloaded")
 }
 
+// TestKeysThatWait: the keys whose values need a restart are named.
+func TestKeysThatWait(t *testing.T) {
+	parse := func(text string) *config.Config {
+		c, err := config.Parse("rdmad.yaml", []byte(text), config.Options{Providers: []string{"softiwarp"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	old := parse(echo + "control: {roles: [{role: viewer, uids: [7]}]}\n")
+	next := parse(echo + "control: {listen: \"127.0.0.1:1\"}\nstate: {path: other}\nlimits: {connections: 7}\n")
+	got := strings.Join(differing(unchangeable(old, next), old, next), " ")
+	if want := "control.listen control.roles[0].role control.roles[0].uids state.path"; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	if got := differing(unchangeable(old, old), old, old); got != nil {
+		t.Error(got)
+	}
+}
+
 // TestWaitsForConfirm: a file that changes within a confirm window is applied as soon as the
 // window ends.
 func TestWaitsForConfirm(t *testing.T) {
