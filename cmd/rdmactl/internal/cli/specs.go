@@ -2,7 +2,10 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"time"
@@ -157,6 +160,9 @@ func (s *specFlag) setItems(text string) error {
 	}
 	list := reflect.New(s.field.Type).Elem()
 	for _, values := range items {
+		if err := knownKeys(values, s.field.Type.Elem()); err != nil {
+			return err
+		}
 		item := reflect.New(s.field.Type.Elem())
 		if err := spec.Decode(values, item.Interface()); err != nil {
 			return errors.New(strings.Join(strings.Fields(err.Error()), " ")) // it has several lines
@@ -164,6 +170,33 @@ func (s *specFlag) setItems(text string) error {
 		list = reflect.Append(list, item.Elem())
 	}
 	return s.addItems(list)
+}
+
+// knownKeys returns an error if a group of fields, or a group in its lists, has a key that the
+// type does not have.
+func knownKeys(values map[string]any, t reflect.Type) error {
+	var known []string
+	for f := range spec.Fields(t) {
+		known = append(known, f.Path)
+		list, _ := values[f.Path].([]any)
+		if !f.Items() {
+			continue
+		}
+		for _, item := range list {
+			if group, ok := item.(map[string]any); ok {
+				if err := knownKeys(group, f.Type.Elem()); err != nil {
+					return fmt.Errorf("%s: %w", f.Path, err)
+				}
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(known, key) {
+			slices.Sort(known)
+			return fmt.Errorf("%s is an unknown key; known here: %s", key, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 func (s *specFlag) addItems(list reflect.Value) error {
