@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/nfs"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
@@ -28,7 +29,7 @@ func TestNoAllocation(t *testing.T) {
 		proc    uint32
 		args    []byte
 		windows float64
-	}{"NULL": {0, nil, 0}, "READ": {procRead, read, 1}, "WRITE": {procWrite, write, 1}} {
+	}{"NULL": {0, nil, 0}, "READ": {procRead, read, 1}, "WRITE": {procWrite, write, 1}, "long stream": {0, make([]byte, 3000), 0}} {
 		nc, _ := e.raw()
 		msg := oncrpc.AppendCall(nil, &oncrpc.Call{XID: 1, Program: nfs.Program, Version: 3, Procedure: c.proc, Cred: e.cred})
 		b := frame(append(msg, c.args...))
@@ -45,6 +46,36 @@ func TestNoAllocation(t *testing.T) {
 		if n := testing.AllocsPerRun(100, do); n > c.windows && !raceEnabled || err != nil {
 			t.Errorf("%s: %v allocations, %v", name, n, err)
 		}
+	}
+}
+
+// TestIdleCallsKeepLittle: calls that were in flight at once keep storage of short calls and
+// replies only, because no pool counts it. Longer storage goes to the next calls of any client.
+func TestIdleCallsKeepLittle(t *testing.T) {
+	const calls, most = 64, 1 << 10
+	s := &session{c: &Connector{spares: rpctcp.NewSpares(keepStream)}}
+	flight := make([]*call, calls)
+	for i := range flight {
+		cl := s.take()
+		cl.stream = make([]byte, keepStream)
+		cl.rpc.Reply = make([]byte, most+i%2*keepStream/2)
+		flight[i] = cl
+	}
+	for _, cl := range flight {
+		cl.end()
+	}
+	for _, cl := range s.idle {
+		for name, n := range map[string]int{"stream": cap(cl.stream), "head": cap(cl.head), "reply": cap(cl.rpc.Reply), "short": cap(cl.short)} {
+			if n > most {
+				t.Errorf("an idle call keeps a %s of %d bytes", name, n)
+			}
+		}
+	}
+	if n := len(s.idle); n != calls {
+		t.Errorf("%d idle calls", n)
+	}
+	if n := cap(s.c.spares.Take(nil)); n <= most {
+		t.Errorf("the next call gets %d bytes", n)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// keepStream is the largest storage of a stream, in bytes, that is kept for the next call.
+// keepStream is the largest storage of a stream, in bytes, that is kept for later calls.
 const keepStream = 64 << 10
 
 // call is a client's call in flight. It is reused when its reply is written.
@@ -26,6 +26,9 @@ type call struct {
 	// stream is the call without its DDP-eligible items. The arguments begin at body.
 	stream []byte
 	body   int
+	// head and short are storage of a short stream and of a short reply, which the call
+	// keeps.
+	head, short []byte
 	// unsure means that the binding does not understand all of the arguments.
 	unsure bool
 	// gated means that the call counts as in flight. begun means that its XID is recorded.
@@ -74,11 +77,15 @@ func (cl *call) provide() error {
 	rpc.Program, rpc.Version, rpc.Procedure, rpc.Cred, rpc.Verf = h.Program, h.Version, h.Procedure, h.Cred, h.Verf
 	rpc.XID, rpc.OwnXID, rpc.Whole = h.XID, true, true
 	rpc.Args = cl.stream[cl.body:]
+	rpc.Reply = cl.short
 	need := cl.planReply() + cl.callCost()
 	if cl.reserved > 0 {
 		cl.settle(need)
 	} else if err := cl.reserve(need); err != nil {
 		return err
+	}
+	if rpc.MaxReply+oncrpc.AcceptedReplySize > cap(cl.short) {
+		rpc.Reply = cl.s.c.spares.Take(cl.short)
 	}
 	for i := range rpc.Results {
 		r := &rpc.Results[i]
@@ -241,12 +248,9 @@ func (cl *call) end() {
 	cl.freeLong()
 	clear(cl.items)
 	cl.reply, cl.items = nil, cl.items[:0]
-	if cap(cl.stream) > keepStream {
-		cl.stream = nil
-	}
-	if cap(cl.rpc.Reply) > keepStream {
-		cl.rpc.Reply = nil
-	}
+	cl.head = cl.s.c.spares.Keep(cl.head, cl.stream)
+	cl.short = cl.s.c.spares.Keep(cl.short, cl.rpc.Reply)
+	cl.stream, cl.rpc.Reply = nil, nil
 	cl.rpc.Args, cl.rpc.Cred, cl.rpc.Verf, cl.unsure = nil, oncrpc.Auth{}, oncrpc.Auth{}, false
 	cl.settle(0)
 	cl.s.forget(cl)

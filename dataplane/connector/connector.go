@@ -27,7 +27,8 @@ type Connector struct {
 	log    *slog.Logger
 	place  *dataplane.Connector
 	listen net.Listener
-	memory *fair.Pool // bytes of the calls of all clients
+	memory *fair.Pool    // bytes of the calls of all clients
+	spares rpctcp.Spares // storage of calls and replies
 	relief *rpctcp.Relief
 	// versions remembers whether the target speaks version 1 only.
 	versions rpcrdma.VersionMemory
@@ -71,7 +72,7 @@ func Prepare(ctx context.Context, cfg Config) (*Connector, error) {
 	}
 	c := &Connector{
 		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), listen: l,
-		memory: fair.NewPool(cfg.Memory, mostOfCall),
+		memory: fair.NewPool(cfg.Memory, mostOfCall), spares: rpctcp.NewSpares(keepStream),
 	}
 	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
 	c.place, err = cfg.Dataplane.PrepareConnector(dataplane.ConnectorConfig{

@@ -111,8 +111,21 @@ func (s *session) readHead(cl *call) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl.stream, err = r.more(cl.stream[:0], headSize)
+	cl.head, err = r.more(cl.head[:0], headSize)
+	cl.stream = cl.head
 	return r, err
+}
+
+// more appends up to n bytes of the record to the stream. A longer stream moves to other
+// storage than the head, to which the call's header refers.
+func (cl *call) more(r *reading, n int) (err error) {
+	if size := len(cl.stream) + n; size > cap(cl.stream) && !r.done {
+		if b := cl.s.c.spares.Take(nil); cap(b) >= size {
+			cl.stream = append(b, cl.stream...)
+		}
+	}
+	cl.stream, err = r.more(cl.stream, n)
+	return err
 }
 
 // readCall reads one record: a call, which it hands on, or the reply to a callback.
@@ -256,7 +269,7 @@ func (s *session) readArguments(cl *call, r *reading) error {
 			return nil
 		}
 		if at == ulb.More {
-			if cl.stream, err = r.more(cl.stream, step); err != nil {
+			if err := cl.more(r, step); err != nil {
 				return err
 			}
 			if err := r.fits(); err != nil {
@@ -276,7 +289,7 @@ func (s *session) readRest(cl *call, r *reading) (err error) {
 		if err := r.fits(); err != nil {
 			return err
 		}
-		cl.stream, err = r.more(cl.stream, min(left, keepStream))
+		err = cl.more(r, min(left, keepStream))
 	}
 	return err
 }

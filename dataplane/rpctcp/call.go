@@ -9,7 +9,7 @@ import (
 )
 
 // keepStream is the usual size of a reply's stream, in bytes. Every call in flight is
-// charged for it. Larger storage is not kept for the next call.
+// charged for it. Larger storage is not kept for later calls.
 const keepStream = 64 << 10
 
 // call is a call in flight on a connection. It is reused once its reply is sent.
@@ -20,6 +20,7 @@ type call struct {
 	call   oncrpc.Call
 	reply  oncrpc.Reply
 	mark   [oncrpc.RecordMarkSize]byte
+	own    []byte // storage of a short reply
 
 	// reserved is how many bytes are charged for the reply's stream. small means that they
 	// are the connection's small request.
@@ -33,8 +34,21 @@ type call struct {
 func (cl *call) reserve() (err error) {
 	if cl.small, err = cl.conn.streams.take(cl.conn.ctx, keepStream); err == nil {
 		cl.reserved = keepStream
+		cl.reply.Stream = cl.conn.server.spares.Take(cl.own)
 	}
 	return err
+}
+
+// release returns the memory of the reply. The call keeps storage for a short one.
+func (cl *call) release() {
+	stream := cl.reply.Stream
+	if cl.reply.Storage != nil { // it contains the stream
+		stream = nil
+	}
+	cl.reply.Release()
+	cl.reply.Stream = nil
+	cl.own = cl.conn.server.spares.Keep(cl.own, stream)
+	cl.discharge()
 }
 
 // chargeStream charges for what the stream takes beyond the usual size.
@@ -92,7 +106,7 @@ func (cl *call) forget() {
 // drop ends a call without a reply.
 func (cl *call) drop() {
 	cl.forget()
-	cl.conn.slots <- cl
+	cl.conn.giveBack(cl)
 }
 
 // size returns the length of the reply without its mark, in bytes.
@@ -113,11 +127,7 @@ func (cl *call) Sent(err error) {
 	} else {
 		cl.conn.unanswered.Store(true)
 	}
-	cl.reply.Release()
-	if cap(cl.reply.Stream) > keepStream {
-		cl.reply.Stream = nil
-	}
-	cl.discharge()
+	cl.release()
 	cl.conn.ended()
-	cl.conn.slots <- cl
+	cl.conn.giveBack(cl)
 }

@@ -25,6 +25,7 @@ type Server struct {
 	calls    *pool            // records of calls
 	replies  *pool            // items of replies
 	streams  *fair.Pool       // streams of replies
+	spares   Spares           // storage of replies
 	relief   *Relief          // of calls, replies and streams
 	watch    lease.Watch      // of leaders that serve calls
 	stats    counters
@@ -74,6 +75,7 @@ func NewServer(cfg Config) *Server {
 		calls:     newPool(cfg.MemoryLimit, cfg.MaxRecord),
 		replies:   newPool(cfg.MemoryLimit, cfg.MaxRecord),
 		streams:   fair.NewPool(int64(max(cfg.MemoryLimit, keepStream)), keepStream),
+		spares:    NewSpares(keepStream),
 		places:    connlimit.New(time.Now(), connlimit.Config{Name: cfg.Name, Parent: cfg.Parent, Limits: cfg.Limits}),
 		shutdown:  make(chan struct{}),
 		listeners: make(map[net.Listener]struct{}),

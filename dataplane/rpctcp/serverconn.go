@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +34,9 @@ type serverConn struct {
 	replies *account  // items of replies
 	streams allowance // of replies
 
-	slots    chan *call   // calls that are not in flight
+	slots    chan struct{} // one for each call that may be read now
+	mu       sync.Mutex
+	idle     []*call      // calls that are not in flight; the last one was used last
 	inFlight atomic.Int32 // calls from when they were read until their replies are sent
 	crew     Crew[*call]  // the workers, and former leaders
 	lead     lead
@@ -63,9 +66,9 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 	c.slow = s.slowCalls(c.peer)
 	c.lead.unread = func() bool { return arrived(nc) }
 	c.crew = NewCrew[*call]()
-	c.slots = make(chan *call, s.cfg.MaxCalls)
+	c.slots = make(chan struct{}, s.cfg.MaxCalls)
 	for range s.cfg.MaxCalls {
-		c.slots <- nil // made when first used
+		c.slots <- struct{}{}
 	}
 	c.join()
 	return c
@@ -91,9 +94,7 @@ func (c *serverConn) serve() {
 		c.cut(err) // no answer can reach the peer
 	}
 	for range s.cfg.MaxCalls { // the last replies are sent
-		if cl := <-c.slots; cl != nil {
-			cl.forget()
-		}
+		<-c.slots
 	}
 	c.crew.Dismiss()
 	c.cancel(io.EOF)
@@ -164,15 +165,12 @@ var errLostLead = errors.New("another goroutine reads the connection")
 // and errLostLead when another goroutine has taken the lead.
 func (c *serverConn) readCalls() error {
 	for {
-		var cl *call
 		select {
-		case cl = <-c.slots:
+		case <-c.slots:
 		case <-c.ctx.Done():
 			return context.Cause(c.ctx)
 		}
-		if cl == nil {
-			cl = &call{conn: c}
-		}
+		cl := c.take()
 		valid, err := c.readCall(cl)
 		if err != nil {
 			cl.drop()
@@ -185,6 +183,28 @@ func (c *serverConn) readCalls() error {
 			return errLostLead
 		}
 	}
+}
+
+// take returns a call that is not in flight: the one that was used last, so that a peer with
+// one call at a time needs memory for one.
+func (c *serverConn) take() *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.idle)
+	if n == 0 {
+		return &call{conn: c}
+	}
+	cl := c.idle[n-1]
+	c.idle = c.idle[:n-1]
+	return cl
+}
+
+// giveBack takes back a call that has ended.
+func (c *serverConn) giveBack(cl *call) {
+	c.mu.Lock()
+	c.idle = append(c.idle, cl)
+	c.mu.Unlock()
+	c.slots <- struct{}{}
 }
 
 // readCall reads one call. It answers a call that is not valid.
@@ -204,7 +224,7 @@ func (c *serverConn) readCall(cl *call) (valid bool, err error) {
 	cl.times.Is(&cl.call)
 	if _, ok := errors.AsType[*oncrpc.DeniedError](err); ok {
 		c.fail()
-		cl.reply.Stream = oncrpc.AppendError(cl.reply.Stream[:0], cl.call.XID, err)
+		cl.reply.Stream = oncrpc.AppendError(cl.own[:0], cl.call.XID, err)
 		cl.send()
 		return false, nil
 	}
