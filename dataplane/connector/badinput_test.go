@@ -2,6 +2,7 @@ package connector
 
 import (
 	"bytes"
+	"math"
 	"net"
 	"net/netip"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
 // TestBadRecords: a client that sends something other than a call loses its connection, with
@@ -119,6 +121,23 @@ func TestFragmentsAfterAWait(t *testing.T) {
 	write(frame(third[60:]))
 	read()
 	read()
+}
+
+// TestItemAfterAWait: the time for a record does not include the wait for memory of its item.
+func TestItemAfterAWait(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	e := newExportWith(t, newLoopback(t), Config{RecordTimeout: timeout})
+	file := e.create("file")
+	data := make([]byte, 1<<20)
+	offheap.SetLimit(offheap.Read().Used)
+	defer offheap.SetLimit(math.MaxInt64)
+	done := make(chan error, 1)
+	go func() { done <- e.write(file, 0, data) }()
+	e.until(func() bool { return running(".(*session).readItem(") == 1 })
+	time.AfterFunc(4*timeout, func() { offheap.SetLimit(math.MaxInt64) })
+	if err := <-done; err != nil {
+		t.Errorf("%v; %v", err, e.log.Lines("connection down"))
+	}
 }
 
 // TestDuplicate: a call with the XID of one in flight gets no answer of its

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -307,7 +308,7 @@ func (s *session) readItem(cl *call, r *reading, off int) error {
 	if n == 0 || len(cl.rpc.Items) == maxApart {
 		return nil // it stays in the stream
 	}
-	buf, err := s.rdma.Alloc(s.ctx, n)
+	buf, err := s.itemMemory(r, n)
 	if err != nil {
 		return err
 	}
@@ -337,6 +338,28 @@ func (s *session) readItem(cl *call, r *reading, off int) error {
 	}
 	return r.fits()
 }
+
+// itemMemory returns memory for an item of n bytes. If that takes a wait, the client did not
+// cause it. Without a wait, the client stays as far behind as it was.
+func (s *session) itemMemory(r *reading, n int) (oncrpc.Buffer, error) {
+	if buf, err := s.rdma.Alloc(now, n); err == nil {
+		return buf, nil
+	}
+	buf, err := s.rdma.Alloc(s.ctx, n)
+	if err == nil && !r.done {
+		if err = s.intake.Again(); err != nil {
+			buf.Release()
+		}
+	}
+	return buf, err
+}
+
+// now is a context that allows no waiting.
+var now = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // unexpected converts an EOF within an item, which means that the record is too short.
 func unexpected(err error) error {
