@@ -44,6 +44,7 @@ type Sender struct {
 	err     error
 
 	// Only for the goroutine that writes.
+	own   Outgoing // its own record, until that is written
 	batch []Outgoing
 	done  int // records of batch that are written
 	vec   net.Buffers
@@ -68,42 +69,60 @@ func (s *Sender) Behind() time.Duration { return s.pace.behind() }
 // Send queues the record. It may be called from any goroutine, and may write other
 // goroutines' records before it returns.
 func (s *Sender) Send(o Outgoing) {
-	s.Queue(o)
-	s.flush(o)
+	mine, err := s.add(o, true)
+	if err != nil {
+		o.Sent(err)
+		o = nil
+	}
+	if mine {
+		s.writeAll(o)
+	}
 }
 
 // Queue queues the record, to be written with the next one. Send or Flush must follow soon.
 func (s *Sender) Queue(o Outgoing) {
-	s.mu.Lock()
-	err := s.err
-	if err == nil {
-		s.queue = append(s.queue, o)
-	}
-	s.mu.Unlock()
-	if err != nil {
+	if _, err := s.add(o, false); err != nil {
 		o.Sent(err)
 	}
 }
 
 // Flush writes the records that are queued, unless another goroutine does so.
-func (s *Sender) Flush() { s.flush(nil) }
-
-func (s *Sender) flush(own Outgoing) {
+func (s *Sender) Flush() {
 	s.mu.Lock()
+	mine := s.beginLocked()
+	s.mu.Unlock()
+	if mine {
+		s.writeAll(nil)
+	}
+}
+
+// add queues the record, unless an earlier one failed. With write, mine tells the caller to
+// write what is queued. The record is among that: no other goroutine can have sent it before.
+func (s *Sender) add(o Outgoing, write bool) (mine bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.queue = append(s.queue, o)
+	}
+	return write && s.beginLocked(), s.err
+}
+
+// beginLocked makes the caller the goroutine that writes, if there is something to write and
+// no other one does so.
+func (s *Sender) beginLocked() bool {
 	if s.writing || len(s.queue) == 0 {
-		s.mu.Unlock()
-		return
+		return false
 	}
 	s.writing = true
-	s.mu.Unlock()
-	s.writeAll(own)
+	return true
 }
 
 // writeAll writes until nothing is left. Of records that arrive it writes only own. If there
 // is another one, a new goroutine continues, because the arrival may depend on this one.
 func (s *Sender) writeAll(own Outgoing) {
+	s.own = own
 	for s.done < len(s.batch) || s.takeBatch() {
-		if next := s.batch[s.done]; next == own || whole(next) {
+		if next := s.batch[s.done]; next == s.own || whole(next) {
 			s.writeNext()
 		} else {
 			go s.writeAll(next)
@@ -151,6 +170,9 @@ func (s *Sender) writeNext() {
 // sent ends the records of the batch up to one.
 func (s *Sender) sent(end int, err error) {
 	for ; s.done < end; s.done++ {
+		if s.batch[s.done] == s.own { // its user may use it again, as another record
+			s.own = nil
+		}
 		s.batch[s.done].Sent(err)
 		s.batch[s.done] = nil
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -209,6 +210,63 @@ func TestSenderArriving(t *testing.T) {
 	if got := conn.written(0); got != "0xhelloy" {
 		t.Errorf("%q was written", got)
 	}
+}
+
+// reused is a record that is whole. When it was sent, it becomes a parcel, which another
+// goroutine sends. Calls of package forward are reused like that.
+type reused struct {
+	parcel
+	whole bool
+	again func() // sends it
+}
+
+func (r *reused) Whole() bool { return r.whole }
+
+func (r *reused) Sent(err error) {
+	if r.whole {
+		r.whole = false
+		r.again()
+		return
+	}
+	r.parcel.Sent(err)
+}
+
+// TestSenderReused: a goroutine whose record was sent does not wait for another goroutine's
+// record that arrives, even if that has the same memory.
+func TestSenderReused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := newWriteConn()
+		close(conn.hold)
+		s := Sender{nc: conn, failed: func(err error) { t.Error(err) }}
+		r := &reused{whole: true, parcel: parcel{letter: *newLetter([]byte("he")), second: []byte("llo"), there: make(chan int)}}
+		r.again = func() {
+			queued := make(chan struct{})
+			go func() {
+				s.Send(r)
+				close(queued)
+			}()
+			<-queued
+		}
+		returned := make(chan struct{})
+		go func() {
+			s.Send(r)
+			close(returned)
+		}()
+		synctest.Wait()
+		select {
+		case <-returned:
+		default:
+			t.Error("the first goroutine waits for the second one's record")
+		}
+		r.there <- 5
+		if err := <-r.result; err != nil {
+			t.Error(err)
+		}
+		<-returned
+		if got := conn.written(0); got != "hellohello" {
+			t.Errorf("%q was written", got)
+		}
+	})
 }
 
 // TestSenderArrivingFails: after a record that does not arrive whole, nothing more is
