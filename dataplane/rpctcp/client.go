@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -153,34 +154,57 @@ func (c *Client) readReplies() {
 	}
 }
 
-// readReply reads one reply into the memory of its call.
+// readReply reads one reply into the memory of its call. It waits for the first byte without
+// a limit.
 func (c *Client) readReply() error {
-	const peek = oncrpc.RecordMarkSize + 8 // the mark, the XID and the message type
-	start, err := c.in.Peek(peek)
-	if err != nil {
+	if _, err := c.in.Peek(1); err != nil {
 		return err
 	}
-	xid, mtype, ok := oncrpc.MessageType(start[oncrpc.RecordMarkSize:])
-	if !ok || mtype != oncrpc.MsgReply {
-		return oncrpc.ErrMalformed
+	began, err := c.expect(oncrpc.RecordMarkSize + messageStart)
+	if err != nil {
+		return err
 	}
 	size, err := c.records.Next()
 	if err != nil {
 		return err
 	}
-	if size < peek-oncrpc.RecordMarkSize {
+	if size < messageStart {
 		return oncrpc.ErrMalformed
 	}
-	if size <= c.in.Buffered() && c.records.Whole() {
-		return c.deliver(xid, c.take(xid))
+	start, err := c.in.Peek(messageStart)
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
 	}
-	if err := c.nc.SetReadDeadline(time.Now().Add(c.cfg.RecordTimeout)); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := c.deliver(xid, c.take(xid)); err != nil {
+	xid, mtype, ok := oncrpc.MessageType(start)
+	if !ok || mtype != oncrpc.MsgReply {
+		return oncrpc.ErrMalformed
+	}
+	if !c.records.Whole() {
+		size = c.cfg.MaxRecord
+	}
+	rest, err := c.expect(size)
+	if err != nil {
+		return err
+	}
+	if err := c.deliver(xid, c.take(xid)); err != nil || !began && !rest {
 		return err
 	}
 	return c.nc.SetReadDeadline(time.Time{})
+}
+
+// messageStart is the length of a message's XID and type, in bytes.
+const messageStart = 8
+
+// expect limits the time for the next n bytes, unless they have arrived. It reports whether it
+// did.
+func (c *Client) expect(n int) (timed bool, err error) {
+	if n <= c.in.Buffered() {
+		return false, nil
+	}
+	return true, c.nc.SetReadDeadline(time.Now().Add(c.cfg.RecordTimeout))
 }
 
 // take returns the call that waits for xid, or nil.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -125,15 +126,21 @@ func TestBadReplies(t *testing.T) {
 		{"a fragment without an XID", func(xid uint32) []byte {
 			return append(oncrpc.AppendRecordMark(nil, 4, true), oncrpc.AppendAcceptedReply(nil, xid)...)
 		}, oncrpc.ErrMalformed},
+		{"an XID and nothing more", func(xid uint32) []byte { return one(oncrpc.AppendAcceptedReply(nil, xid)[:4]) }, oncrpc.ErrMalformed},
+		{"nothing", func(uint32) []byte { return one(nil) }, oncrpc.ErrMalformed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			near, far := net.Pipe()
-			client := NewClient(near, ClientConfig{MaxRecord: 4096})
-			defer client.Close()
-			go answer(far, c.reply)
-			if _, err := echoCall(t.Context(), client, 0, nil); !errors.Is(err, c.want) {
-				t.Errorf("%v, want %v", err, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				client := NewClient(near, ClientConfig{MaxRecord: 4096})
+				defer client.Close()
+				go answer(far, c.reply)
+				ctx, cancel := context.WithTimeout(t.Context(), DefaultRecordTimeout/2)
+				defer cancel()
+				if _, err := echoCall(ctx, client, 0, nil); !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+			})
 		})
 	}
 }

@@ -178,22 +178,26 @@ func TestMemoryLimit(t *testing.T) {
 // TestClientStalls has the server stop in the middle of a reply, and stop
 // reading.
 func TestClientStalls(t *testing.T) {
-	t.Run("in a reply", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			near, far := net.Pipe()
-			c := NewClient(near, ClientConfig{RecordTimeout: 5 * time.Second})
-			defer c.Close()
-			go answer(far, func(xid uint32) []byte {
-				msg := oncrpc.AppendAcceptedReply(nil, xid)
-				return append(oncrpc.AppendRecordMark(nil, len(msg)+4, true), msg...)
+	for name, sent := range map[string]int{"in a mark": 1, "in an XID": 7, "in a type": 11, "in a reply": oncrpc.RecordMarkSize + oncrpc.AcceptedReplySize} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				c := NewClient(near, ClientConfig{RecordTimeout: 5 * time.Second})
+				defer c.Close()
+				go answer(far, func(xid uint32) []byte {
+					msg := oncrpc.AppendAcceptedReply(nil, xid)
+					return append(oncrpc.AppendRecordMark(nil, len(msg)+4, true), msg...)[:sent]
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				start := time.Now()
+				_, err := echoCall(ctx, c, echo.ProcNull, nil)
+				if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(start) != 5*time.Second {
+					t.Errorf("%v after %v", err, time.Since(start))
+				}
 			})
-			start := time.Now()
-			_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
-			if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() || time.Since(start) != 5*time.Second {
-				t.Errorf("%v after %v", err, time.Since(start))
-			}
 		})
-	})
+	}
 	t.Run("in a call", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			near, far := net.Pipe()
