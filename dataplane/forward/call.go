@@ -204,13 +204,17 @@ func appendPiece(vec net.Buffers, piece []byte) net.Buffers {
 // Whole implements rpctcp.Arriving.
 func (c *call) Whole() bool { return c.arrival == nil }
 
-// Arrived implements rpctcp.Arriving. It waits for the first data before anything is sent.
+// Arrived implements rpctcp.Arriving. It waits for the first data before anything is sent. The
+// end of the client's connection is no loss of the upstream.
 func (c *call) Arrived(sent int) (int, error) {
 	for {
 		if n := c.ready(); c.arrived > 0 && n > sent {
 			return n, nil
 		}
 		n, err := c.arrival.Wait(c.ctx, c.arrived)
+		if err != nil && c.ctx.Err() != nil {
+			return 0, errClosed
+		}
 		if err != nil {
 			return 0, err
 		}
