@@ -84,7 +84,9 @@ func (s *Session) readRecord() error {
 		s.f.stats.strays.Add(1)
 		return s.skip()
 	}
-	err = s.readReply(c, left)
+	if err = s.readReply(c, left); err != nil {
+		s.fail(err) // while the call counts as unanswered
+	}
 	s.ended(c, err)
 	return err
 }

@@ -141,8 +141,8 @@ func (s *Session) backLimits() (call, reply uint32) {
 }
 
 // fail ends the session. Its calls get no answer, and the client's connection ends, so that
-// the client repeats them on its next connection. They are held until then. Calls whose reply is arriving are left to
-// the reader, which fails soon.
+// the client repeats them on its next connection. They are held until then. A call whose
+// reply is arriving counts as unanswered as well. It is left to the reader, which fails soon.
 func (s *Session) fail(err error) {
 	s.mu.Lock()
 	if s.err != nil {
@@ -151,6 +151,9 @@ func (s *Session) fail(err error) {
 	}
 	s.err = err
 	c, lost := s.conn, len(s.pending)
+	if s.arriving != nil {
+		lost++
+	}
 	for xid, cl := range s.pending {
 		delete(s.pending, xid)
 		cl.awaiting, cl.err = false, err
