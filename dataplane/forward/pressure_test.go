@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/netip"
@@ -206,5 +207,38 @@ func TestStreamsAreBounded(t *testing.T) {
 		if out, n := f.cfg.Unpooled.Used(); out != 0 || n != 0 {
 			t.Errorf("%d bytes out, %d wait", out, n)
 		}
+	})
+}
+
+// TestLengthAloneTakesNoMemory: a long reply gets memory for all of it when part of it has
+// come, not when its length has.
+func TestLengthAloneTakesNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(Config{Unpooled: budget.New(4 << 20)})
+		nc := newScriptConn()
+		s := newSession(f, netip.AddrPort{}, nc)
+		defer s.Close()
+		nc.wrote = func([]byte) {}
+		call := oncrpc.Call{XID: 1, Program: 7, Version: 1} // of no program with a binding
+		var reply oncrpc.Reply
+		done := make(chan error, 1)
+		go func() { done <- serve(t.Context(), s, &call, &reply) }()
+		synctest.Wait()
+		data := random(1 << 20)
+		msg := record(success(1, data), 0)
+		for _, step := range []struct{ from, to, most int }{{0, 100, 2 * growStep}, {100, growStep, 2 * growStep}, {growStep, len(msg), 2 << 20}} {
+			nc.next <- msg[step.from:step.to]
+			synctest.Wait()
+			if out, _ := f.cfg.Unpooled.Used(); out > int64(step.most) {
+				t.Errorf("%d bytes of memory for %d bytes of a reply", out, step.to)
+			}
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if !bytes.HasSuffix(reply.Stream, data) {
+			t.Errorf("a stream of %d bytes, or another one", len(reply.Stream))
+		}
+		reply.Release()
 	})
 }

@@ -362,14 +362,23 @@ func (s *Session) atHand() ([]byte, error) {
 	return s.in.Peek(min(left, s.in.Buffered()))
 }
 
-// rest appends all that is left of the record.
+// rest appends all that is left of the record. A long fragment gets memory for all of it when
+// its first growStep bytes have come. It does not grow in steps: replies that each have a part
+// of their memory could wait for each other.
 func (s *Session) rest(c *call) error {
 	for {
 		left, err := s.records.Fragment()
 		if err != nil || left == 0 {
 			return err
 		}
-		if err := s.append(c, left); err != nil {
+		first := min(left, growStep)
+		if err := s.append(c, first); err != nil {
+			return err
+		}
+		if left == first {
+			continue
+		}
+		if err := s.append(c, left-first); err != nil {
 			return err
 		}
 	}
