@@ -40,33 +40,43 @@ type Limits struct {
 	Idle time.Duration `mapstructure:"idle" range:"1s..720h" api:"admission.idle" doc:"time without a call after which rdmad closes a connection"`
 }
 
-// MaxIdle is the largest value of Limits.Idle.
-const MaxIdle = 30 * 24 * time.Hour
+// The range of Limits.Idle.
+const (
+	MinIdle = time.Second
+	MaxIdle = 30 * 24 * time.Hour
+)
 
 // LimitError means that a limit is out of range.
 type LimitError struct {
-	Limit string // connections, connections_per_peer, handshakes or idle
-	Value int    // of idle, in seconds
-	Most  int
+	Limit  string // connections, connections_per_peer, handshakes or idle
+	Reason string
 }
 
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: %d is out of range 0..%d", e.Limit, e.Value, e.Most)
+func (e *LimitError) Error() string { return e.Limit + ": " + e.Reason }
+
+// count is a limit of a number, with its name.
+type count struct {
+	limit string
+	value int
+}
+
+// checkCounts returns a *LimitError for the first number out of range, or nil.
+func checkCounts(all ...count) error {
+	for _, c := range all {
+		if c.value < 0 || c.value > MaxLimit {
+			return &LimitError{c.limit, fmt.Sprintf("%d is out of range 0..%d", c.value, MaxLimit)}
+		}
+	}
+	return nil
 }
 
 // Check returns a *LimitError for the first limit out of range, or nil.
 func (l *Limits) Check() error {
-	for _, c := range []LimitError{
-		{"connections", l.Connections, MaxLimit},
-		{"connections_per_peer", l.ConnectionsPerPeer, MaxLimit},
-		{"handshakes", l.Handshakes, MaxLimit},
-		{"idle", int(l.Idle / time.Second), int(MaxIdle / time.Second)},
-	} {
-		if c.Value < 0 || c.Value > c.Most {
-			return &c
-		}
+	err := checkCounts(count{"connections", l.Connections}, count{"connections_per_peer", l.ConnectionsPerPeer}, count{"handshakes", l.Handshakes})
+	if err == nil && l.Idle != 0 && (l.Idle < MinIdle || l.Idle > MaxIdle) {
+		err = &LimitError{"idle", fmt.Sprintf("%v is out of range %v..%v", l.Idle, MinIdle, MaxIdle)}
 	}
-	return nil
+	return err
 }
 
 // planeDefaults are the default limits of a data plane.

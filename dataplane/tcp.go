@@ -35,13 +35,8 @@ func (e *TCPIdleError) Reason() string {
 
 // Check returns a *LimitError or a *TCPIdleError for the first limit out of range, or nil.
 func (l *TCPLimits) Check() error {
-	for _, c := range []LimitError{
-		{"tcp_connections", l.Connections, MaxLimit},
-		{"tcp_connections_per_peer", l.ConnectionsPerPeer, MaxLimit},
-	} {
-		if c.Value < 0 || c.Value > MaxLimit {
-			return &c
-		}
+	if err := checkCounts(count{"tcp_connections", l.Connections}, count{"tcp_connections_per_peer", l.ConnectionsPerPeer}); err != nil {
+		return err
 	}
 	if l.Idle != 0 && (l.Idle < MinTCPIdle || l.Idle > MaxTCPIdle) {
 		return &TCPIdleError{l.Idle}

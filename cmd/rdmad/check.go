@@ -31,7 +31,8 @@ be writable or possible to make, with 32 MiB free. --offline leaves this
 out, for a check on another machine. While an rdmad uses the state directory,
 addresses in use are no mistake.
 
-check warns if an export with require_mountpoint waits for its file system, and if its
+check warns of stored changes that are out of range: rdmad leaves these out. It
+warns if an export with require_mountpoint waits for its file system, and if its
 control group allows less memory than limits.memory. It lists limits that need more file descriptors than a process may have here. It changes
 nothing, and works while rdmad runs.`,
 		Args: cobra.NoArgs,
@@ -60,6 +61,9 @@ nothing, and works while rdmad runs.`,
 				for _, line := range unmounted(c) {
 					cmd.PrintErrln("rdmad: warning:", line)
 				}
+			}
+			for _, text := range storedWarnings(c.State.Path) {
+				cmd.PrintErrln("rdmad: warning: stored at runtime, and left out at the start:", text)
 			}
 			given := c.Values()
 			c, changed, err := storedProblems(c)

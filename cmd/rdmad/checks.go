@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
@@ -44,6 +45,11 @@ func (h *health) own() (out []conditions.Finding) {
 			f.Reason, f.Message = conditions.RPCBindAway, s.Err.Error()
 		}
 		out = append(out, f)
+	}
+	if err := h.d.manager.LimitsTrouble(); err != nil {
+		out = append(out, conditions.Finding{Name: "limits", Reason: conditions.LimitsLeftOut, Message: config.OneLine(err)})
+	} else if _, changed := h.d.manager.Limits.Get(); len(changed) > 0 {
+		out = append(out, conditions.Finding{Name: "limits", Reason: conditions.LimitsInForce})
 	}
 	if h.started.Load() {
 		f := conditions.Finding{Name: "audit", Reason: conditions.AuditWritable}

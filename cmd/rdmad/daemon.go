@@ -115,7 +115,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 		return d, err
 	}
 	d.limits = c.Limits
-	if c, err = withLimits(c, d.changed.Limits); err != nil {
+	if c, _, err = withLimits(c, d.changed.Limits); err != nil {
 		return d, err
 	}
 	if d.places, err = newPlaces(c, log); err != nil {

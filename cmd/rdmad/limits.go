@@ -38,15 +38,13 @@ func storedChanges(path string) (spec.Changes, error) {
 	return saved.Changed, nil
 }
 
-// withLimits returns a configuration with the limits that operators changed.
-func withLimits(c *config.Config, changed spec.Delta) (*config.Config, error) {
+// withLimits returns a configuration with the limits that operators changed and that are valid,
+// and these changes. manager.New reports the others.
+func withLimits(c *config.Config, changed spec.Delta) (*config.Config, spec.Delta, error) {
 	out := *c
-	err := changed.Apply(&out.Limits)
-	if err == nil {
-		err = out.Limits.Check()
+	limits, valid, _, err := c.Limits.Over(changed)
+	if out.Limits = limits; err != nil {
+		return nil, nil, fmt.Errorf("limits set before: %w; correct the file, or move %s away to start without what was changed", err, (&state{path: c.State.Path}).listeners())
 	}
-	if err != nil {
-		return nil, fmt.Errorf("limits set before: %w; correct the file, or move %s away to start without what was changed", err, (&state{path: c.State.Path}).listeners())
-	}
-	return &out, nil
+	return &out, valid, nil
 }

@@ -38,29 +38,26 @@ type opening struct {
 }
 
 // storedProblems returns why rdmad would not start with the services, listeners, connectors and
-// limits that operators stored, and the configuration with the stored limits.
+// limits that operators stored. It also returns the configuration with the stored limits that are
+// valid, and these.
 func storedProblems(c *config.Config) (*config.Config, spec.Delta, error) {
 	changed, err := storedChanges(c.State.Path)
-	with := c
-	if err == nil {
-		with, err = withLimits(c, changed.Limits)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err == nil {
-		with.Origins = maps.Clone(c.Origins)
-		for path := range changed.Limits {
-			delete(with.Origins, "limits."+path)
-		}
+	with, limits, err := withLimits(c, changed.Limits)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err == nil {
-		_, err = manager.NewFile((&state{path: c.State.Path}).connectors()).Load() // an earlier rdmad's
-		switch {
-		case errors.As(err, new(*fs.PathError)):
-			err = nil // as for the others
-		case err != nil:
-			err = fmt.Errorf("connectors added before: %w", err)
-		}
+	with.Origins = maps.Clone(c.Origins)
+	for path := range limits {
+		delete(with.Origins, "limits."+path)
 	}
-	return with, changed.Limits, err
+	_, err = manager.NewFile((&state{path: c.State.Path}).connectors()).Load() // an earlier rdmad's
+	if err != nil && !errors.As(err, new(*fs.PathError)) { // as for the others
+		return nil, nil, fmt.Errorf("connectors added before: %w", err)
+	}
+	return with, limits, nil
 }
 
 // tryOpening returns everything that fails as configfile.Errors, or nil. mistakes are those

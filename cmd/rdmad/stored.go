@@ -94,14 +94,37 @@ func (s *state) check() (r checkedState) {
 		err = suits(c)
 	}
 	if err == nil && c != nil && c.Elements != nil {
-		_, err = manager.Decode(c.Elements)
+		var all spec.All
+		if all, err = manager.Decode(c.Elements); err == nil {
+			err = invalidStored(&all)
+		}
 	}
 	add(s.settings(), err)
-	_, err = manager.NewFile(s.listeners()).Load()
-	add(s.listeners(), err)
-	_, err = manager.NewFile(s.connectors()).Load()
-	add(s.connectors(), err)
+	for _, path := range []string{s.listeners(), s.connectors()} {
+		all, err := manager.NewFile(path).Load()
+		if err == nil {
+			err = invalidStored(&all)
+		}
+		add(path, err)
+	}
 	return r
+}
+
+// invalidStored returns what rdmad would leave out at its start, or nil.
+func invalidStored(all *spec.All) error {
+	if problems := spec.StoredProblems(all); len(problems) > 0 {
+		return errors.New(strings.Join(problems, "; ") + "; rdmad starts without that: then unset, update or remove it with rdmactl")
+	}
+	return nil
+}
+
+// storedWarnings returns what rdmad would leave out of what operators stored.
+func storedWarnings(path string) []string {
+	all, err := (&state{path: path}).added()
+	if err != nil {
+		return nil // the start reports it
+	}
+	return spec.StoredProblems(&all)
 }
 
 // suits returns why rdmad would not start with stored settings, or nil.

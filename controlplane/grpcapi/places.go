@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
 
 // DefaultClients are the limits of clients' connections unless Access has
@@ -12,7 +13,7 @@ import (
 // any number of others, and a user beside connections that its own scripts
 // have forgotten.
 func DefaultClients() connlimit.Limits {
-	return connlimit.Limits{Total: 256, PerKey: 64, KeyGrace: keyGrace, Reserved: 32, Idle: 5 * time.Minute}
+	return connlimit.Limits{Total: port.ControlConnections, PerKey: 64, KeyGrace: keyGrace, Reserved: 32, Idle: 5 * time.Minute}
 }
 
 // keyGrace is how long a connection is idle before another of the same client may

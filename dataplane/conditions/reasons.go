@@ -17,6 +17,7 @@ const (
 	Audit       Kind = "audit"       // the audit log
 	Memory      Kind = "memory"      // of the process
 	Descriptors Kind = "descriptors" // of the process: files and connections that it may have open
+	Limits      Kind = "limits"      // that operators set
 	Reload      Kind = "reload"      // of the configuration file
 	RPCBind     Kind = "rpcbind"     // registration with the machine's rpcbind
 	Fleet       Kind = "fleet"       // membership in the fleet, by the node's name; and the controller
@@ -93,6 +94,9 @@ var (
 	DescriptorsFree      = &Reason{Descriptors, "Free", OK, "Less than 90 % of the files and connections that rdmad may have open are open.", ""}
 	DescriptorsNearLimit = &Reason{Descriptors, "NearLimit", Degraded, "90 % or more of the files and connections that rdmad may have open are open: connections are refused soon.", "raise LimitNOFILE of the service (systemctl edit rdmad), or ulimit -n, and restart rdmad; rdmactl clients shows who has many connections"}
 
+	LimitsInForce = &Reason{Limits, "InForce", OK, "The limits that were set at runtime are in force.", ""}
+	LimitsLeftOut = &Reason{Limits, "LeftOut", Degraded, "Limits that were set at runtime before the start are out of range, or do not go with those of the configuration file. The file's are in force instead.", "set them again, which forgets those: rdmactl limits set"}
+
 	ReloadLoaded  = &Reason{Reload, "Loaded", OK, "The configuration file is in force.", ""}
 	ReloadWaits   = &Reason{Reload, "WaitsForConfirmation", Degraded, "The changed file waits until a revision of the settings is confirmed or rolled back.", "rdmactl settings confirm, or rdmactl settings rollback REVISION"}
 	ReloadRestart = &Reason{Reload, "WaitsForRestart", Degraded, "The changed file is in force, except for values that rdmad reads at its start only: see the message.", "restart rdmad, or undo these changes of the file"}
@@ -139,6 +143,7 @@ var Reasons = []*Reason{
 	AuditWritable, AuditUnwritable,
 	MemoryFree, MemoryNearLimit,
 	DescriptorsFree, DescriptorsNearLimit,
+	LimitsInForce, LimitsLeftOut,
 	ReloadLoaded, ReloadWaits, ReloadRestart, ReloadRefused, ReloadBlocked,
 	RPCBindRegistered, RPCBindUnasked, RPCBindAway, RPCBindTaken,
 	FleetJoined, FleetLeads, FleetConnecting, FleetAway, FleetSlow, FleetUntrusted, FleetDenied, FleetNoSpace, FleetNameTaken, FleetOtherCluster, FleetOlder, FleetUnreadable, FleetNotApplied, FleetLeftOut,

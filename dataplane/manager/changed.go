@@ -21,7 +21,8 @@ func (s *set[S, L]) base(name string) *S {
 }
 
 // changedSpec returns an element as an operator wants it. unset selects the fields that get
-// the file's values back first.
+// the file's values back first. The error is that of spec.Check, or says that there is nothing to
+// unset.
 func (s *set[S, L]) changedSpec(t *thing[S], change func(*S), unset func(*spec.Field) bool) (now S, err error) {
 	now = copied(t.spec)
 	if unset != nil {
@@ -32,7 +33,7 @@ func (s *set[S, L]) changedSpec(t *thing[S], change func(*S), unset func(*spec.F
 	}
 	change(&now)
 	forEmpty(&now)
-	return now, nil
+	return now, spec.Check(&now)
 }
 
 // forEmpty makes empty lists nil, as in a specification that was stored.

@@ -316,3 +316,81 @@ func TestChangedToAnAddedService(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOutOfRange: a change can't make a limit that the file can't have.
+func TestOutOfRange(t *testing.T) {
+	o := newOperated(t)
+	c := o.spec
+	c.Name = "c"
+	o.start(c)
+	before := o.store.saved
+	for _, idle := range []time.Duration{time.Millisecond, 1500 * time.Millisecond, dataplane.MaxIdle + time.Second, -time.Second} {
+		_, _, err := o.Connectors.Update(t.Context(), "c", func(c *spec.Connector) { c.Limits.Idle = idle }, UpdateOptions{})
+		for what, err := range map[string]error{
+			"connector": err,
+			"listener":  o.update("in", func(l *spec.Listener) { l.Limits.Idle = idle }, UpdateOptions{}),
+			"limits":    o.Limits.Set(func(l *spec.Limits) { l.Idle = idle }, nil),
+		} {
+			if in, ok := errors.AsType[*InvalidError](err); !ok || !strings.HasSuffix(in.Field, "idle") {
+				t.Errorf("idle %v of %s: %v", idle, what, err)
+			}
+		}
+	}
+	same(t, "stored", o.store.saved, before)
+}
+
+// TestStoredOutOfRange: a stored change that is out of range does not keep the rest from starting.
+func TestStoredOutOfRange(t *testing.T) {
+	o := newOperated(t)
+	c := o.spec
+	c.Name = "c"
+	file := o.file(c)
+	file.Listeners = append(file.Listeners, onLoopback("a", "test"))
+	idle := spec.Delta{"limits.idle": "500ms"}
+	o.store.saved.Changed = spec.Changes{
+		Listeners: map[string]spec.Delta{"a": idle}, Connectors: map[string]spec.Delta{"c": idle},
+		Limits: spec.Delta{"idle": "10ms", "handshakes": 5, "control.reserved": 300},
+	}
+	o.restart(file)
+	check := func(trouble string) {
+		t.Helper()
+		if got := o.names(); got != "a/config/failed in/config" {
+			t.Errorf("there is %s", got)
+		}
+		const want = "limits.idle: 500ms is out of range 1s..720h"
+		if k := o.Connectors.List()[0]; k.State != StateFailed || k.Failure != want || o.listener("a").Failure != want {
+			t.Errorf("connector %+v, listener %+v", k, o.listener("a"))
+		}
+		l, changed := o.Limits.Get()
+		same(t, "limits", l, spec.Limits{Limits: dataplane.Limits{Handshakes: 5}})
+		same(t, "changed limits", changed, []string{"handshakes"})
+		if err := o.LimitsTrouble(); err == nil || err.Error() != trouble {
+			t.Errorf("limits: %v", err)
+		}
+	}
+	const trouble = "idle: 10ms is out of range 1s..720h\ncontrol.reserved: 300 of 256 connections leaves none for other clients"
+	check(trouble)
+	o.addListener(onLoopback("new", "test")) // stores everything
+	if _, err := o.Listeners.Remove("new", 0); err != nil {
+		t.Fatal(err)
+	}
+	o.restart(file)
+	check(trouble)
+	for _, err := range []error{
+		o.update("a", func(*spec.Listener) {}, UpdateOptions{Unset: all}),
+		func() error {
+			_, _, err := o.Connectors.Update(t.Context(), "c", func(c *spec.Connector) { c.Limits.Idle = time.Hour }, UpdateOptions{})
+			return err
+		}(),
+		o.Limits.Set(func(l *spec.Limits) { l.Handshakes = 6 }, nil),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	o.restart(file)
+	if got := o.names(); got != "a/config in/config" || o.Connectors.List()[0].State != StateUp || o.LimitsTrouble() != nil {
+		t.Errorf("there is %s, %+v, %v", got, o.Connectors.List(), o.LimitsTrouble())
+	}
+	same(t, "stored limits", o.store.saved.Changed.Limits, spec.Delta{"handshakes": 6})
+}

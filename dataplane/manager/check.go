@@ -2,7 +2,6 @@ package manager
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"syscall"
 
@@ -21,7 +20,7 @@ func invalid(field string, err error) error {
 		return nil
 	}
 	if limit, ok := errors.AsType[*dataplane.LimitError](err); ok {
-		return &InvalidError{Field: "limits." + limit.Limit, Text: fmt.Sprintf("%d is out of range 0..%d", limit.Value, dataplane.MaxLimit)}
+		return &InvalidError{Field: "limits." + limit.Limit, Text: limit.Reason}
 	}
 	if access, ok := errors.AsType[*dataplane.AccessError](err); ok {
 		return &InvalidError{Field: access.List, Text: access.Err.Error()}

@@ -37,7 +37,7 @@ func (m *Manager) PrepareImport(ctx context.Context, w *Wanted) (*Prepared, erro
 func (p *Prepared) CommitImport(drain time.Duration, store func(spec.All) error) (wait func(), err error) {
 	m := p.c.m
 	defer m.op.Unlock()
-	before := m.limits.changed
+	before := m.limits
 	if p.c.limits != nil {
 		m.setChangedLimits(spec.Difference(&m.limits.file, p.c.limits))
 	}
@@ -47,7 +47,7 @@ func (p *Prepared) CommitImport(drain time.Duration, store func(spec.All) error)
 		return store(all)
 	})
 	if err != nil {
-		m.setChangedLimits(before)
+		m.restoreLimits(before)
 		return nil, err
 	}
 	m.imports++

@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"maps"
+
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
@@ -29,6 +31,38 @@ type Bounds interface {
 type limits struct {
 	file    spec.Limits
 	changed spec.Delta
+	// left is what operators changed before the start and what is not in force, because it is
+	// out of range or does not go with the file. It stays stored until limits change.
+	left    spec.Delta
+	trouble error // why
+}
+
+// newLimits returns the limits of a start.
+func newLimits(file spec.Limits, changed spec.Delta) limits {
+	_, part, trouble, _ := file.Over(changed) // the caller has refused a damaged delta
+	left := maps.Clone(changed)
+	maps.DeleteFunc(left, func(field string, _ any) bool { _, in := part[field]; return in })
+	if len(part) == 0 {
+		part = nil
+	}
+	return limits{file: file, changed: part, left: left, trouble: trouble}
+}
+
+// kept returns what is to be stored. The caller holds Manager.mu.
+func (l *limits) kept() spec.Delta {
+	if len(l.left) == 0 {
+		return l.changed
+	}
+	all := maps.Clone(l.left)
+	maps.Copy(all, l.changed)
+	return all
+}
+
+// LimitsTrouble returns why limits that operators set before the start are not in force, or nil.
+func (m *Manager) LimitsTrouble() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.limits.trouble
 }
 
 // over returns limits of the file with what operators changed. The caller holds op.
@@ -70,20 +104,29 @@ func (b boundsOf) Set(change func(*spec.Limits), unset func(*spec.Field) bool) e
 	if err := m.cfg.Bounds.CheckLimits(&now); err != nil {
 		return err
 	}
-	before := m.limits.changed
-	m.setChangedLimits(spec.Difference(&m.limits.file, &now))
+	before := m.setChangedLimits(spec.Difference(&m.limits.file, &now))
 	if err := m.save(); err != nil {
-		m.setChangedLimits(before)
+		m.restoreLimits(before)
 		return err
 	}
 	m.cfg.Bounds.ApplyLimits(&now, &m.limits.file)
 	return nil
 }
 
-func (m *Manager) setChangedLimits(d spec.Delta) {
+// setChangedLimits replaces what operators changed. It returns what was before.
+func (m *Manager) setChangedLimits(d spec.Delta) (before limits) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.limits.changed = d; len(d) == 0 {
-		m.limits.changed = nil
+	before = m.limits
+	if len(d) == 0 {
+		d = nil
 	}
+	m.limits = limits{file: before.file, changed: d}
+	return before
+}
+
+func (m *Manager) restoreLimits(before limits) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.limits = before
 }

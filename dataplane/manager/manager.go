@@ -118,7 +118,10 @@ func New(cfg Config) *Manager {
 	if cfg.Counted == nil {
 		cfg.Counted = func(int) {}
 	}
-	m := &Manager{cfg: cfg, log: cfg.Logger, limits: limits{file: cfg.Limits, changed: cfg.Changed.Limits}}
+	m := &Manager{cfg: cfg, log: cfg.Logger, limits: newLimits(cfg.Limits, cfg.Changed.Limits)}
+	if err := m.limits.trouble; err != nil {
+		m.log.Error("limits that were set before are not in force", "error", err, "remedy", "set them again: rdmactl limits set")
+	}
 	m.services = newSet(m, "service", services{m}, func(a *spec.All) *[]spec.Service { return &a.Services },
 		func(c *spec.Changes) (*map[string]spec.Delta, *[]string) { return &c.Services, &c.Removed.Services },
 		func(c *Change) *part[spec.Service, Serving] { return c.services })
@@ -212,7 +215,7 @@ func (m *Manager) kept() (all spec.All) {
 	for _, g := range m.groups() {
 		g.keepLocked(&all)
 	}
-	all.Changed.Limits, all.Imports = m.limits.changed, m.imports
+	all.Changed.Limits, all.Imports = m.limits.kept(), m.imports
 	return all
 }
 

@@ -108,7 +108,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				_, _, err := r.Listeners.Update(t.Context(), "x", func(*spec.Listener) {}, UpdateOptions{})
 				return err
 			}},
-		{"update out of range", "limits.connections: -1 is out of range 0..65536", nil,
+		{"update out of range", "limits.connections: -1 is out of range 1..65536", nil,
 			func() error {
 				_, _, err := r.Listeners.Update(t.Context(), "a", func(l *spec.Listener) { l.Limits.Connections = -1 }, UpdateOptions{})
 				return err

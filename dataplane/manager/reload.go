@@ -102,13 +102,15 @@ func (p *part[S, L]) toFileLocked(file *spec.All, anew func(*S) bool) {
 	want := p.withoutRemovedLocked(*p.list(file))
 	for i := range want {
 		name := want[i].Called()
-		one, err := p.overLocked(want[i])
-		if err != nil {
-			p.c.fail(p.what, name, err)
-		}
 		t := p.things[name]
+		if t != nil && t.failedOfFile() && p.m.file == nil { // Configure has given it up
+			continue
+		}
+		one, err := p.overLocked(want[i])
 		switch {
-		case t != nil && t.failedOfFile() && p.m.file == nil: // Configure has given it up
+		case err != nil:
+			p.c.fail(p.what, name, err)
+			p.add(one, FromFile, t).wrong = true
 		case t == nil || t.origin != FromFile || t.state != StateUp:
 			p.add(one, FromFile, t)
 		case anew(&one) || !reflect.DeepEqual(&t.spec, &one):

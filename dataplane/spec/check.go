@@ -99,8 +99,13 @@ func Problems(spec any) iter.Seq2[string, string] {
 		more := true
 		report := func(key, text string) { more = more && (text == "" || yield(key, text)) }
 		problems(reflect.ValueOf(spec), "", report)
-		if s, ok := spec.(*Service); ok && s.NFS != nil {
-			s.NFS.problems(report)
+		switch s := spec.(type) {
+		case *Service:
+			if s.NFS != nil {
+				s.NFS.problems(report)
+			}
+		case *Limits:
+			s.problems(report)
 		}
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,10 +113,56 @@ func TestLimitsCheck(t *testing.T) {
 	for _, e := range all {
 		fields = append(fields, e.Field)
 	}
-	if got := strings.Join(fields, " "); got != "connections tcp_idle memory control.idle metrics.reserved" {
+	if got := strings.Join(fields, " "); got != "connections memory tcp_idle control.idle metrics.reserved" {
 		t.Errorf("faults in %s: %v", got, all)
 	}
 	if err := (&Limits{}).Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLimitsOver: of stored limits, those that are out of range or don't go with the others are left
+// out, and nothing else is.
+func TestLimitsOver(t *testing.T) {
+	file := Limits{TCPConnections: 9}
+	file.Control.Reserved = 20
+	for _, c := range []struct {
+		stored Delta
+		kept   string
+		left   string // start of the error
+	}{
+		{nil, "", ""},
+		{Delta{"connections": 7, "idle": "2s"}, "connections idle", ""},
+		{Delta{"connections": 7, "idle": "10ms"}, "connections", "idle: 10ms is out of range 1s..720h"},
+		{Delta{"control.reserved": 300, "idle": "1h"}, "idle", "control.reserved: 300 of 256 connections leaves none for other clients"},
+		{Delta{"control.connections": 20, "idle": "1h"}, "", "control.reserved: 20 of 20 connections"},
+	} {
+		now, kept, left, err := file.Over(c.stored)
+		text := ""
+		if left != nil {
+			text = left.Error()
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(kept)), " "); got != c.kept || err != nil || now.Check() != nil || !strings.HasPrefix(text, c.left) || (text == "") != (c.left == "") {
+			t.Errorf("%v: kept %q, left out %q, %v, %+v", c.stored, got, text, err, now)
+		}
+	}
+	if _, _, _, err := file.Over(Delta{"speed": 1}); err == nil {
+		t.Error("a damaged delta")
+	}
+}
+
+// TestStoredProblems: what is out of range is named with its element.
+func TestStoredProblems(t *testing.T) {
+	all := All{
+		Listeners: []Listener{{Name: "a", Provider: "p", Address: "h:1", Service: "s", Limits: dataplane.Limits{Idle: 1}}},
+		Changed: Changes{
+			Listeners: map[string]Delta{"b": {"limits.idle": "500ms", "limits.connections": 3, "allow": nil}},
+			Services:  map[string]Delta{"s": {"nfs.anonuid": 7}},
+			Limits:    Delta{"tcp_idle": "1s"},
+		},
+	}
+	want := "listener a: limits.idle: 1ns is out of range 1s..720h\nlistener b: limits.idle: 500ms is out of range 1s..720h\nlimits.tcp_idle: 1s is out of range 10s..24h"
+	if got := strings.Join(StoredProblems(&all), "\n"); got != want {
+		t.Errorf("problems:\n%s", got)
 	}
 }

@@ -2,7 +2,7 @@ package spec
 
 import (
 	"errors"
-	"strings"
+	"maps"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
@@ -35,28 +35,41 @@ func (l *Limits) Ports() port.OwnLimits {
 }
 
 // Check returns an error if a limit is out of range: an *Error, or Errors if there are several.
-func (l *Limits) Check() error {
-	var all Errors
-	tcp := l.TCP()
-	for _, err := range []error{l.Limits.Check(), tcp.Check(), dataplane.CheckMemory(int64(l.Memory))} {
-		if err != nil {
-			field, text, _ := strings.Cut(err.Error(), ": ")
-			if errors.As(err, new(*dataplane.MemoryError)) {
-				text += " bytes"
-			}
-			all = append(all, &Error{field, text})
-		}
-	}
-	for _, p := range []struct {
-		name string
-		*port.Limits
-	}{{"control", &l.Control}, {"metrics", &l.Metrics}} {
-		if bad, ok := errors.AsType[*port.LimitError](p.Check()); ok {
-			all = append(all, &Error{p.name + "." + bad.Limit, bad.Reason})
-		}
+func (l *Limits) Check() error { return Check(l) }
+
+// problems reports limits that do not go together.
+func (l *Limits) problems(report func(key, text string)) {
+	if bad, ok := errors.AsType[*port.LimitError](l.Control.CheckReserved()); ok {
+		report("control."+bad.Limit, bad.Reason)
 	}
 	if l.Metrics.Reserved != 0 {
-		all = append(all, &Error{"metrics.reserved", "the metrics port has no admins, so it keeps no connections for them; only the control plane does"})
+		report("metrics.reserved", "the metrics port has no admins, so it keeps no connections for them; only the control plane does")
 	}
-	return all.err()
+}
+
+// Over returns the limits with what operators changed, and the part of the changes that is in
+// it. The part lacks changes that are out of range or do not go with the other limits; left
+// says why. A damaged delta is an error.
+func (l Limits) Over(changed Delta) (now Limits, part Delta, left, err error) {
+	part = maps.Clone(changed)
+	var all Errors
+	for {
+		now = l
+		if err := part.Apply(&now); err != nil {
+			return now, part, nil, err
+		}
+		before := len(part)
+		for key, text := range Problems(&now) {
+			all = append(all, &Error{key, text})
+			delete(part, key)
+		}
+		switch len(part) {
+		case before:
+			err := now.Check()
+			if err == nil || before == 0 { // the file's own limits are checked elsewhere
+				return now, part, all.err(), nil
+			}
+			part = nil // a limit of the file does not go with a changed one
+		}
+	}
 }

@@ -31,6 +31,9 @@ const (
 	MaxIdle        = 720 * time.Hour
 )
 
+// ControlConnections is the default of the control plane's connections.
+const ControlConnections = 256
+
 // LimitError is a limit out of range.
 type LimitError struct {
 	Limit  string // as in the configuration file
@@ -51,11 +54,20 @@ func (l *Limits) Check() error {
 			return &LimitError{n.limit, fmt.Sprintf("%d is out of range 1..%d", n.value, MaxConnections)}
 		}
 	}
-	if l.Connections > 0 && l.Reserved >= l.Connections {
-		return &LimitError{"reserved", fmt.Sprintf("%d of %d connections leaves none for other clients", l.Reserved, l.Connections)}
+	if err := l.CheckReserved(); err != nil {
+		return err
 	}
 	if l.Idle != 0 && (l.Idle < MinIdle || l.Idle > MaxIdle) {
 		return &LimitError{"idle", fmt.Sprintf("%v is out of range %v..%v", l.Idle, MinIdle, MaxIdle)}
+	}
+	return nil
+}
+
+// CheckReserved returns a *LimitError if the control plane's limits leave no connection for
+// clients that are no admins.
+func (l *Limits) CheckReserved() error {
+	if total := cmp.Or(l.Connections, ControlConnections); l.Reserved > 0 && l.Reserved >= total {
+		return &LimitError{"reserved", fmt.Sprintf("%d of %d connections leaves none for other clients", l.Reserved, total)}
 	}
 	return nil
 }

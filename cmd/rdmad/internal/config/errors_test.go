@@ -169,6 +169,7 @@ var badInput = []struct{ name, text, want string }{
 	{"control connections of a peer", "limits:\n  control: {connections_per_peer: 65537}", "f.yaml:2: limits.control.connections_per_peer: 65537 is out of range 1..65536"},
 	{"control reserved", "limits: {control: {reserved: -1}}", "f.yaml:1: limits.control.reserved: -1 is out of range 1..65536"},
 	{"control all reserved", "limits: {control: {connections: 8, reserved: 8}}", "f.yaml:1: limits.control.reserved: 8 of 8 connections leaves none for other clients"},
+	{"control reserved of the default", "limits: {control: {reserved: 300}}", "f.yaml:1: limits.control.reserved: 300 of 256 connections leaves none for other clients"},
 	{"control idle", "limits: {control: {idle: often}}", `f.yaml:1: limits.control.idle: "often" is not a time such as 10s`},
 	{"control idle long", "limits: {control: {idle: 1000h}}", `f.yaml:1: limits.control.idle: 1000h is out of range 1s..720h`},
 	{"control unknown", "limits: {control: {handshakes: 3}}",

@@ -1,11 +1,6 @@
 package config
 
-import (
-	"errors"
-
-	"github.com/rdmad/rdmad/dataplane/connlimit/port"
-	"github.com/rdmad/rdmad/dataplane/spec"
-)
+import "github.com/rdmad/rdmad/dataplane/spec"
 
 // Limits are the limits at the top of the file.
 type Limits = spec.Limits
@@ -21,12 +16,10 @@ var elsewhere = map[string]string{
 }
 
 func (c *Config) validateLimits(d document, _ Options) {
-	for key, l := range map[string]*port.Limits{"limits.control": &c.Limits.Control, "limits.metrics": &c.Limits.Metrics} {
-		if bad, ok := errors.AsType[*port.LimitError](l.Check()); ok {
-			d.Fail(key+"."+bad.Limit, "%s", bad.Reason)
-		}
-	}
 	if d.Given("limits.metrics.reserved") {
 		d.Fail("limits.metrics.reserved", "the metrics port has no admins, so it keeps no connections for them; leave it out")
+	}
+	for field, problem := range spec.Problems(&c.Limits) {
+		d.Fail("limits."+field, "%s", problem)
 	}
 }
