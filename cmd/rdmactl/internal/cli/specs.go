@@ -144,6 +144,9 @@ func (s *specFlag) Set(text string) error {
 		if n := v.Int(); n < 0 || n > 1<<32-1 {
 			return errors.New("is out of range")
 		}
+		if n := v.Int(); n == 0 && isUser(&s.field) {
+			return errors.New(s.field.Problem(v))
+		}
 		s.in.Set(s.fd, protoreflect.ValueOfUint32(uint32(v.Int())))
 	default:
 		s.in.Set(s.fd, protoreflect.ValueOf(v.Interface()))
@@ -227,4 +230,10 @@ func fillMessage(m protoreflect.Message, root reflect.Value) error {
 		}
 	}
 	return nil
+}
+
+// isUser reports whether a field has the number of a user or a group. 0 is that of root, not a word
+// for the default.
+func isUser(f *spec.Field) bool {
+	return strings.HasSuffix(f.Path, "anonuid") || strings.HasSuffix(f.Path, "anongid")
 }
