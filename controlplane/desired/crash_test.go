@@ -219,9 +219,18 @@ func (m *crashModel) confirm() {
 
 func (m *crashModel) rollback() {
 	revision := rapid.Uint32Range(0, m.revision()+1).Draw(m.t, "revision")
-	_, err := m.store.Rollback(revision, desired.Options{})
-	if (err == nil) != (revision < m.revision()) {
-		m.t.Fatalf("rollback to %d of %d: %v", revision, m.revision(), err)
+	current := m.revision()
+	r, err := m.store.Rollback(revision, desired.Options{})
+	same := revision == current && current > 0 && m.pending == 0
+	if (err == nil) != (revision < current || same) {
+		m.t.Fatalf("rollback to %d of %d: %v", revision, current, err)
+	}
+	if (same || m.pending != 0) && r.Unchanged != same {
+		m.t.Fatalf("rollback to %d of %d: unchanged %v", revision, current, r.Unchanged)
+	}
+	if r.Unchanged {
+		m.check()
+		return
 	}
 	if err == nil {
 		m.happened(&m.states[revision])

@@ -66,7 +66,7 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 		r.reach = difference{&e.Step}
 	}
 	update := r.reach.update()
-	nothing := nothingNew(e)
+	nothing := r.nothingNew()
 	if nothing && !o.DryRun && o.Elements != nil {
 		if err := s.commit(&Record{Elements: o.Elements}); err != nil {
 			return Result{}, err
@@ -91,9 +91,14 @@ func (s *Store) revise(r *revision, o *Options) (Result, error) {
 	return Result{Revision: e.Revision, Effects: done, Step: e.Step, ConfirmDeadline: e.Deadline}, nil
 }
 
-// nothingNew says whether operators asked for what is set already.
-func nothingNew(e *history.Entry) bool {
-	return (e.Kind == history.Set || e.Kind == history.Load) && len(e.Step.Differences()) == 0
+// nothingNew says whether operators asked for what is set already. A rollback that ends a window
+// is new.
+func (r *revision) nothingNew() bool {
+	switch r.entry.Kind {
+	case history.Set, history.Load, history.Rollback:
+		return r.amend == nil && len(r.entry.Step.Differences()) == 0
+	}
+	return false
 }
 
 // store writes a revision to the disk and publishes it, or neither.

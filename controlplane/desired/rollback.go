@@ -8,7 +8,8 @@ import (
 // Rollback makes a new revision whose state is the one after an earlier
 // revision; settings of connections that ended since, or were made before a
 // restart, don't come back. It ends a confirm window, and can't open one
-// within another. *UnknownRevisionError when the revision isn't kept or yet to
+// within another. The current revision, and one with the same settings, make no new
+// revision, unless a window ends. *UnknownRevisionError when the revision isn't kept or yet to
 // come; else errors are those of Set.
 func (s *Store) Rollback(revision uint32, o Options) (Result, error) {
 	s.changing.Lock()
@@ -36,7 +37,7 @@ func (s *Store) expected(o *Options) error {
 func (s *Store) goBack(e *history.Entry, o *Options) (Result, error) {
 	before := s.state.Load()
 	undo, ok := s.past.Since(e.Target)
-	if !ok || len(undo) == 0 {
+	if !ok || len(undo) == 0 && s.pending() != nil { // what waits is not to be kept by a rollback
 		oldest, _ := s.past.Oldest()
 		if before.Revision() == 0 {
 			oldest = 0

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/history"
@@ -91,7 +92,7 @@ func TestRollbackIsRefused(t *testing.T) {
 	for i := range history.MaxEntries + 3 {
 		set(t, store, change(t, "global", live.DDPMinChunk, i))
 	}
-	for _, revision := range []uint32{0, 1, 2, history.MaxEntries + 3, history.MaxEntries + 4, 1<<32 - 1} {
+	for _, revision := range []uint32{0, 1, 2, history.MaxEntries + 4, 1<<32 - 1} {
 		_, err := store.Rollback(revision, desired.Options{})
 		var e *desired.UnknownRevisionError
 		if !errors.As(err, &e) || e.Oldest != 3 || e.Current != history.MaxEntries+3 {
@@ -149,5 +150,32 @@ func TestHistoryOfAll(t *testing.T) {
 	e := store.History(0, 10)
 	if len(e) != 1 || e[0].Scope != c.Scope || e[0].Set != c.Set || e[0].Unset != c.Unset || e[0].Time.IsZero() || e[0].Status != history.Applied {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestRollbackOfNothing: a rollback that changes nothing is no revision.
+func TestRollbackOfNothing(t *testing.T) {
+	store, _ := start(t)
+	set(t, store, change(t, "global", live.DDPMinChunk, 1))
+	set(t, store, change(t, "global", live.DDPMinChunk, 2))
+	if r, err := store.Rollback(1, desired.Options{}); err != nil || r.Revision != 3 || r.Unchanged {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, revision := range []uint32{1, 1, 3} { // 3 is the current one
+		for _, dry := range []bool{true, false} {
+			if r, err := store.Rollback(revision, desired.Options{DryRun: dry}); err != nil || !r.Unchanged || r.Revision != 3 || store.Revision() != 3 {
+				t.Errorf("to %d: %+v, %v", revision, r, err)
+			}
+		}
+	}
+	c := change(t, "global", live.DDPMinChunk, 4)
+	if _, err := store.Set(c, desired.Options{ConfirmWithin: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Rollback(4, desired.Options{}); !errors.As(err, new(*desired.UnknownRevisionError)) {
+		t.Errorf("to what waits: %v", err)
+	}
+	if r, err := store.Rollback(3, desired.Options{}); err != nil || r.Unchanged || r.Revision != 5 {
+		t.Errorf("out of a window: %+v, %v", r, err)
 	}
 }

@@ -58,9 +58,13 @@ func (s *settingsService) RollbackSettings(ctx context.Context, req *rdmadv1.Rol
 		return nil, err
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
-	return &rdmadv1.RollbackSettingsResponse{
+	res := &rdmadv1.RollbackSettingsResponse{
 		Revision: result.Revision, Effects: effects(result.Effects), Changes: changes(&result.Step),
-	}, nil
+	}
+	if result.Unchanged {
+		res.Unchanged = &result.Unchanged
+	}
+	return res, nil
 }
 
 // WatchSettings implements rdmadv1.SettingsServiceServer.

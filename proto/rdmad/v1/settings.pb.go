@@ -1890,7 +1890,9 @@ type RollbackSettingsResponse struct {
 	// As SetSettingsResponse.effects.
 	Effects []*Effect `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
 	// The values that changed.
-	Changes       []*SettingChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	Changes []*SettingChange `protobuf:"bytes,3,rep,name=changes,proto3" json:"changes,omitempty"`
+	// As SetSettingsResponse.unchanged.
+	Unchanged     *bool `protobuf:"varint,4,opt,name=unchanged,proto3,oneof" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1944,6 +1946,13 @@ func (x *RollbackSettingsResponse) GetChanges() []*SettingChange {
 		return x.Changes
 	}
 	return nil
+}
+
+func (x *RollbackSettingsResponse) GetUnchanged() bool {
+	if x != nil && x.Unchanged != nil {
+		return *x.Unchanged
+	}
+	return false
 }
 
 // WatchSettingsRequest asks for a stream.
@@ -2525,11 +2534,14 @@ const file_rdmad_v1_settings_proto_rawDesc = "" +
 	"\x11expected_revision\x18\x02 \x01(\rH\x00R\x10expectedRevision\x88\x01\x01\x12\x17\n" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\"\n" +
 	"\acomment\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\acommentB\x14\n" +
-	"\x12_expected_revision\"\x95\x01\n" +
+	"\x12_expected_revision\"\xc6\x01\n" +
 	"\x18RollbackSettingsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
 	"\aeffects\x18\x02 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\x121\n" +
-	"\achanges\x18\x03 \x03(\v2\x17.rdmad.v1.SettingChangeR\achanges\"\x16\n" +
+	"\achanges\x18\x03 \x03(\v2\x17.rdmad.v1.SettingChangeR\achanges\x12!\n" +
+	"\tunchanged\x18\x04 \x01(\bH\x00R\tunchanged\x88\x01\x01B\f\n" +
+	"\n" +
+	"_unchanged\"\x16\n" +
 	"\x14WatchSettingsRequest\"G\n" +
 	"\x15WatchSettingsResponse\x12.\n" +
 	"\brevision\x18\x01 \x01(\v2\x12.rdmad.v1.RevisionR\brevision\"_\n" +
@@ -2689,6 +2701,7 @@ func file_rdmad_v1_settings_proto_init() {
 	file_rdmad_v1_settings_proto_msgTypes[9].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[10].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[20].OneofWrappers = []any{}
+	file_rdmad_v1_settings_proto_msgTypes[21].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[27].OneofWrappers = []any{}
 	file_rdmad_v1_settings_proto_msgTypes[28].OneofWrappers = []any{}
 	type x struct{}

@@ -111,7 +111,7 @@ func newSettingsRollback(a *app) *cobra.Command {
 		Short: "Make a new revision with the settings of an old one",
 		Long: `Make a new revision with the settings of an old one. Revision 0 is the
 configuration file alone. A rollback ends a confirm window. Settings of ended
-connections do not return.`,
+connections do not return. If nothing changes, there is no new revision.`,
 		Example:           "  rdmactl settings rollback 12 --dry-run",
 		ValidArgsFunction: a.completeRevision,
 	}
