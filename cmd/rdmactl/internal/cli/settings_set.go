@@ -15,7 +15,8 @@ connection in the scope. KEY=unset removes the value from the scope: the value o
 a wider scope is then in force.
 
 With --confirm-within rdmad rolls the change back, also after a crash, unless you
-run rdmactl settings confirm in time. rdmad refuses other changes until then.
+run rdmactl settings confirm in time. Until then rdmad refuses other changes of
+settings, and imports.
 
 ` + settingsHelp,
 		Example: `  rdmactl settings set inline.send_max=2048 ddp.min_chunk=8192
