@@ -144,7 +144,11 @@ const logLevelFlag = "log-level"
 func newLevel(f *pflag.Flag) (*loglevel.Level, error) {
 	l, ok := loglevel.Parse(f.Value.String())
 	if !ok {
-		return nil, fmt.Errorf("--%s: %q is not one of %s", f.Name, f.Value, strings.Join(loglevel.Names(), ", "))
+		name := "--" + f.Name
+		if v := f.Annotations[variableOf]; len(v) > 0 {
+			name = v[0]
+		}
+		return nil, fmt.Errorf("%s: %q is not one of %s", name, f.Value, strings.Join(loglevel.Names(), ", "))
 	}
 	s := loglevel.Setting{Level: l, Origin: loglevel.Default}
 	if f.Changed {

@@ -46,7 +46,8 @@ func checkAddr(what, addr string, tls *tlsFlags) error {
 	if strings.HasPrefix(addr, "unix:///") {
 		return tls.none()
 	}
-	if _, _, err := net.SplitHostPort(addr); err != nil {
+	_, _, err := net.SplitHostPort(addr)
+	if err != nil || strings.HasPrefix(addr, "unix://") { // a relative path, which would be a host's name
 		return usagef("%s %q is neither host:port nor unix:///path", what, addr)
 	}
 	return tls.check()
