@@ -54,7 +54,7 @@ func storedProblems(c *config.Config) (*config.Config, spec.Delta, error) {
 		delete(with.Origins, "limits."+path)
 	}
 	_, err = manager.NewFile((&state{path: c.State.Path}).connectors()).Load() // an earlier rdmad's
-	if err != nil && !errors.As(err, new(*fs.PathError)) { // as in storedChanges
+	if err != nil && !errors.As(err, new(*fs.PathError)) {                     // as in storedChanges
 		return nil, nil, fmt.Errorf("connectors added before: %w", err)
 	}
 	return with, limits, nil
