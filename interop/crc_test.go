@@ -20,7 +20,6 @@ var inlineItems = []string{"names", "links", "rename and remove", "attributes"}
 // TestKernelCRC works with a siw that requires CRC32C, and lets tshark judge
 // the capture.
 func TestKernelCRC(t *testing.T) {
-	t.Parallel()
 	capture := filepath.Join(t.TempDir(), "guest.pcap")
 	g := bootJudged(t, guest.Options{Forward: []int{rpingPort}, Capture: capture}, otherPrograms)
 	g.UseRDMA(t, guest.SIWRequireCRC)

@@ -15,7 +15,6 @@ import (
 // removed and purged. Package rdmad-rdmacore comes to it before the upgrade and goes
 // before the other.
 func TestDebianPackage(t *testing.T) {
-	t.Parallel()
 	g := guest.Boot(t, guest.Options{})
 	packages(t, g.ShareDir)
 	g.UseRDMA(t, guest.SIWPlain)

@@ -15,10 +15,7 @@ const knfsdPort = 2049
 // and an rdmad between them. It tests both directions: RDMA from the client and
 // TCP to the server, which grants and recalls delegations, and TCP from the
 // client and RDMA to the server.
-func TestGatewayKnfsd(t *testing.T) {
-	t.Parallel()
-	testGatewayKnfsd(t, image.Stock)
-}
+func TestGatewayKnfsd(t *testing.T) { testGatewayKnfsd(t, image.Stock) }
 
 func testGatewayKnfsd(t *testing.T, kernel image.Kernel) {
 	gw := startKnfsdGateway(t, kernel)

@@ -42,7 +42,6 @@ var quick = []part{
 // forwards its calls to nfs-ganesha over TCP. With -server ganesha the client
 // works directly on ganesha over TCP: a failure there is a fault of the test.
 func TestGateway(t *testing.T) {
-	t.Parallel()
 	gw := startGateway(t, image.Stock)
 	idle := gw.leaveIdle(t)
 	for _, version := range []string{"4.2", "4.1", "4.0"} {

@@ -44,10 +44,7 @@ type kernelServer struct {
 // TestKnfsd lets our requester work with the kernel's NFS server over
 // soft-iWARP. What goes over the wire is recorded, by us and by the machine, and
 // compared in the end.
-func TestKnfsd(t *testing.T) {
-	t.Parallel()
-	testKnfsd(t, image.Stock)
-}
+func TestKnfsd(t *testing.T) { testKnfsd(t, image.Stock) }
 
 func testKnfsd(t *testing.T, kernel image.Kernel) {
 	capture := filepath.Join(t.TempDir(), "guest.pcap")

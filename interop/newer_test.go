@@ -10,7 +10,6 @@ import (
 // stock kernel do elsewhere: all of it with -long, else what differs between
 // kernels and takes little time.
 func TestNewerKernel(t *testing.T) {
-	t.Parallel()
 	t.Run("client", func(t *testing.T) {
 		gw := startGateway(t, image.Newer)
 		r := startRdmad(t, gw.g.ShareDir)

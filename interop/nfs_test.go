@@ -33,7 +33,6 @@ var matrix = []part{
 // TestNFS lets the kernel's NFSv3 client work on one server over RDMA and, as
 // control and for a shorter time, over TCP.
 func TestNFS(t *testing.T) {
-	t.Parallel()
 	g := bootJudged(t, guest.Options{})
 	g.UseRDMA(t, guest.SIWPlain)
 	var server nfsServer
@@ -54,7 +53,6 @@ func TestNFS(t *testing.T) {
 
 // TestOperation changes and breaks an rdmad while a kernel client works on it.
 func TestOperation(t *testing.T) {
-	t.Parallel()
 	g := bootJudged(t, guest.Options{}, killed)
 	g.UseRDMA(t, guest.SIWPlain)
 	r := startRdmad(t, g.ShareDir)

@@ -57,7 +57,6 @@ services:
 // settings with their entries in the audit log, listeners. Handles that clients have must
 // still be good. A directory served with async_metadata shows that the test sees losses.
 func TestPowerFailure(t *testing.T) {
-	t.Parallel()
 	seed := *powerSeed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -27,7 +27,6 @@ var sanitized = deviceTests{
 // that nobody frees as a failure: on rxe, which has windows as well, and with
 // -rdmacore.whole on siw too. Then the shim gets faults, to see that they are found.
 func TestRdmacoreSanitized(t *testing.T) {
-	t.Parallel()
 	on := adapters[1:]
 	if *rdmacoreWhole {
 		on = adapters

@@ -25,7 +25,6 @@ var rdmacoreParts = []part{
 // TestRdmacoreNFS lets the kernel's NFSv3 client work on an rdmad in its own
 // guest, over provider rdmacore and the kernel's software adapters.
 func TestRdmacoreNFS(t *testing.T) {
-	t.Parallel()
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			g := guest.Boot(t, guest.Options{})

@@ -16,7 +16,6 @@ const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages
 // rdmacore and gives them back, in the provider's own tests and with an rdmad that a
 // client writes to, which is killed as well.
 func TestRdmacoreOutage(t *testing.T) {
-	t.Parallel()
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			g := guest.Boot(t, guest.Options{})

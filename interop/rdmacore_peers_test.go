@@ -21,7 +21,6 @@ import (
 // TestRdmacoreKnfsd lets our requester work with the kernel's NFS server over
 // provider rdmacore and RoCEv2, as TestKnfsd does over soft-iWARP.
 func TestRdmacoreKnfsd(t *testing.T) {
-	t.Parallel()
 	g := bootJudged(t, guest.Options{}, otherPrograms)
 	rxe := adapters[1]
 	rxe.bring(t, g)
@@ -73,7 +72,6 @@ const echoPort = 20051 // in the guest
 // in the guest work with each other, in both directions: pings of the verbs,
 // ECHO, NFSv3.
 func TestRdmacoreSoftiwarp(t *testing.T) {
-	t.Parallel()
 	g := bootJudged(t, guest.Options{Forward: []int{rpingPort, nfsRDMAPort, mountTCPPort, echoPort}},
 		otherPrograms, "memory.unknown", "version.range") // attackers are among the peers
 	siw := adapters[0]

@@ -91,7 +91,6 @@ func rpcSinks(rpc deviceTests) deviceTests {
 // TestRdmacoreVerbs runs the conformance suite of the verbs, and RPC-over-RDMA from
 // end to end, on provider rdmacore and the kernel's software adapters.
 func TestRdmacoreVerbs(t *testing.T) {
-	t.Parallel()
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			g := guest.Boot(t, guest.Options{})

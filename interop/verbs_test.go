@@ -34,7 +34,6 @@ var (
 // TestVerbs plays rping with the kernel's soft-iWARP in both roles: with CRC32C
 // wanted by neither side, and by us. TestKernelCRC has the third case.
 func TestVerbs(t *testing.T) {
-	t.Parallel()
 	g := bootJudged(t, guest.Options{Forward: []int{rpingPort}}, otherPrograms)
 	g.UseRDMA(t, guest.SIWPlain)
 	t.Run("no crc", func(t *testing.T) { testRping(t, g, softiwarp.Config{}) })

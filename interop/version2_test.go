@@ -13,7 +13,6 @@ import (
 // from an rdmad that speaks version 2 as well, and then from one that wants
 // nothing else. The guest is then used for calls in every way that there is.
 func TestVersion2(t *testing.T) {
-	t.Parallel()
 	g := bootJudged(t, guest.Options{})
 	g.UseRDMA(t, guest.SIWPlain)
 	r := startRdmadAs(t, g.ShareDir, func(r *rdmad) string {
