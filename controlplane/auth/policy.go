@@ -55,33 +55,27 @@ type rule struct {
 func (r *Rules) Problems() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		more := true
-		problem := func(key string, err error) {
-			if err != nil && more {
-				more = yield(key, err)
-			}
-		}
-		if r.Group != "" {
-			_, err := lookupGroup(r.Group)
-			problem("group", err)
-		}
-		for i, one := range r.Rules {
-			key := "roles[" + strconv.Itoa(i) + "]"
-			for _, c := range one.Certificates {
-				if err := checkPattern(c); err != nil {
-					problem(key+".certificates", fmt.Errorf("%q %w", c, err))
-				}
-			}
-			for _, name := range one.Groups {
-				_, err := lookupGroup(name)
-				problem(key+".groups", err)
-			}
-		}
+		r.compile(func(key string, err error) { more = more && yield(key, err) })
 	}
 }
 
 // NewPolicy looks up the groups and checks the patterns. Errors are one line
 // for the operator, beginning with the key below control.
 func NewPolicy(r Rules) (*Policy, error) {
+	var first error
+	p := r.compile(func(key string, err error) {
+		if first == nil {
+			first = fmt.Errorf("%s: %w", key, err)
+		}
+	})
+	if first != nil {
+		return nil, first
+	}
+	return p, nil
+}
+
+// compile makes a policy of the rules that are right, and reports the others.
+func (r *Rules) compile(report func(key string, err error)) *Policy {
 	p := &Policy{owner: uint32(os.Geteuid()), anonymous: Admin, groupsOf: groupsOf, kernel: r.Kernel}
 	if p.kernel == nil {
 		p.kernel = machine{}
@@ -91,31 +85,32 @@ func NewPolicy(r Rules) (*Policy, error) {
 		p.usersByRules = *r.Default != None
 	}
 	if r.Group != "" {
-		gid, err := lookupGroup(r.Group)
-		if err != nil {
-			return nil, fmt.Errorf("group: %w", err)
+		if gid, err := lookupGroup(r.Group); err != nil {
+			report("group", err)
+		} else {
+			p.admins = []uint32{gid}
 		}
-		p.admins = []uint32{gid}
 	}
 	for i, one := range r.Rules {
 		key := "roles[" + strconv.Itoa(i) + "]"
 		compiled := rule{Rule: one}
 		for _, c := range one.Certificates {
 			if err := checkPattern(c); err != nil {
-				return nil, fmt.Errorf("%s.certificates: %q %w", key, c, err)
+				report(key+".certificates", fmt.Errorf("%q %w", c, err))
 			}
 		}
 		for _, name := range one.Groups {
 			gid, err := lookupGroup(name)
 			if err != nil {
-				return nil, fmt.Errorf("%s.groups: %w", key, err)
+				report(key+".groups", err)
+				continue
 			}
 			compiled.gids = append(compiled.gids, gid)
 		}
 		p.usersByRules = p.usersByRules || len(one.UIDs)+len(one.Groups) > 0
 		p.rules = append(p.rules, compiled)
 	}
-	return p, nil
+	return p
 }
 
 func lookupGroup(name string) (uint32, error) {
