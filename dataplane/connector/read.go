@@ -1,7 +1,6 @@
 package connector
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -342,7 +341,7 @@ func (s *session) readItem(cl *call, r *reading, off int) error {
 // itemMemory returns memory for an item of n bytes. If that takes a wait, the client did not
 // cause it. Without a wait, the client stays as far behind as it was.
 func (s *session) itemMemory(r *reading, n int) (oncrpc.Buffer, error) {
-	if buf, err := s.rdma.Alloc(now, n); err == nil {
+	if buf, err := s.rdma.Alloc(oncrpc.NoWait, n); err == nil {
 		return buf, nil
 	}
 	buf, err := s.rdma.Alloc(s.ctx, n)
@@ -353,13 +352,6 @@ func (s *session) itemMemory(r *reading, n int) (oncrpc.Buffer, error) {
 	}
 	return buf, err
 }
-
-// now is a context that allows no waiting.
-var now = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
 
 // unexpected converts an EOF within an item, which means that the record is too short.
 func unexpected(err error) error {

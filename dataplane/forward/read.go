@@ -40,13 +40,6 @@ var errNoMessage = errors.New("a record that is not an RPC message")
 // errNoMemory is why the stream is given up with a reply that there is no memory for.
 var errNoMemory = errors.New("no memory for a reply: clients read their replies too slowly, or limits.memory is too low")
 
-// now is a context that allows no waiting.
-var now = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // read reads what the upstream sends, until the stream ends or is invalid.
 func (s *Session) read() {
 	defer close(s.done)
@@ -298,7 +291,7 @@ func (s *source) Read(b []byte) (int, error) {
 // alloc returns memory for n bytes of a result. If the transport has none in time, it
 // returns memory that the transport must register.
 func (s *Session) alloc(c *call, n int) (oncrpc.Buffer, error) {
-	if b, err := c.reply.Mem.Alloc(now, n); err == nil {
+	if b, err := c.reply.Mem.Alloc(oncrpc.NoWait, n); err == nil {
 		return b, nil
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, memoryWait)

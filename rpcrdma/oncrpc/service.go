@@ -116,6 +116,13 @@ type Memory interface {
 	Alloc(ctx context.Context, n int) (Buffer, error)
 }
 
+// NoWait is a context for Alloc that allows no waiting.
+var NoWait = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // Buffer is memory from a Memory. It must not be used after Release.
 type Buffer interface {
 	// Bytes returns the whole buffer, page-aligned when it is a page or larger.
