@@ -21,6 +21,7 @@ type call struct {
 	reply  oncrpc.Reply
 	mark   [oncrpc.RecordMarkSize]byte
 	own    []byte // storage of a short reply
+	long   bool   // the last reply did not fit it
 
 	// reserved is how many bytes are charged for the reply's stream. small means that they
 	// are the connection's small request.
@@ -34,7 +35,9 @@ type call struct {
 func (cl *call) reserve() (err error) {
 	if cl.small, err = cl.conn.streams.take(cl.conn.ctx, keepStream); err == nil {
 		cl.reserved = keepStream
-		cl.reply.Stream = cl.conn.server.spares.Take(cl.own)
+		if cl.reply.Stream = cl.own[:0]; cl.long { // short calls leave the server's list alone
+			cl.reply.Stream = cl.conn.server.spares.Take(cl.own)
+		}
 	}
 	return err
 }
@@ -47,6 +50,7 @@ func (cl *call) release() {
 	}
 	cl.reply.Release()
 	cl.reply.Stream = nil
+	cl.long = len(stream) > cap(cl.own)
 	cl.own = cl.conn.server.spares.Keep(cl.own, stream)
 	cl.discharge()
 }
