@@ -53,8 +53,9 @@ func storedProblems(c *config.Config) (*config.Config, spec.Delta, error) {
 	for path := range limits {
 		delete(with.Origins, "limits."+path)
 	}
-	_, err = manager.NewFile((&state{path: c.State.Path}).connectors()).Load() // an earlier rdmad's
-	if err != nil && !errors.As(err, new(*fs.PathError)) {                     // as in storedChanges
+	// An earlier rdmad's. As in storedChanges, others report a path that can't be read.
+	_, err = manager.NewFile((&state{path: c.State.Path}).connectors()).Load()
+	if err != nil && !errors.As(err, new(*fs.PathError)) {
 		return nil, nil, fmt.Errorf("connectors added before: %w", err)
 	}
 	return with, limits, nil
