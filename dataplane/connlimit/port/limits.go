@@ -24,44 +24,16 @@ type OwnLimits struct {
 	Control, Metrics Limits
 }
 
-// Ranges of Limits.
-const (
-	MaxConnections = 65536
-	MinIdle        = time.Second
-	MaxIdle        = 720 * time.Hour
-)
-
 // ControlConnections is the default of the control plane's connections.
 const ControlConnections = 256
 
-// LimitError is a limit out of range.
+// LimitError is a limit that does not go with others.
 type LimitError struct {
 	Limit  string // as in the configuration file
 	Reason string
 }
 
 func (e *LimitError) Error() string { return e.Limit + ": " + e.Reason }
-
-// Check returns a *LimitError if a limit is out of range.
-func (l *Limits) Check() error {
-	for _, n := range []struct {
-		limit string
-		value int
-	}{
-		{"connections", l.Connections}, {"connections_per_peer", l.ConnectionsPerPeer}, {"reserved", l.Reserved},
-	} {
-		if n.value < 0 || n.value > MaxConnections {
-			return &LimitError{n.limit, fmt.Sprintf("%d is out of range 1..%d", n.value, MaxConnections)}
-		}
-	}
-	if err := l.CheckReserved(); err != nil {
-		return err
-	}
-	if l.Idle != 0 && (l.Idle < MinIdle || l.Idle > MaxIdle) {
-		return &LimitError{"idle", fmt.Sprintf("%v is out of range %v..%v", l.Idle, MinIdle, MaxIdle)}
-	}
-	return nil
-}
 
 // CheckReserved returns a *LimitError if the control plane's limits leave no connection for
 // clients that are no admins.

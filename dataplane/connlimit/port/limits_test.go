@@ -1,35 +1,11 @@
 package port
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 )
-
-func TestLimitsCheck(t *testing.T) {
-	for _, c := range []struct {
-		l     Limits
-		limit string // that is out of range, or ""
-	}{
-		{Limits{}, ""},
-		{Limits{Connections: 65536, ConnectionsPerPeer: 65536, Reserved: 65535, Idle: 720 * time.Hour}, ""},
-		{Limits{Connections: -1}, "connections"},
-		{Limits{Connections: 65537}, "connections"},
-		{Limits{ConnectionsPerPeer: 65537}, "connections_per_peer"},
-		{Limits{Reserved: 65537}, "reserved"},
-		{Limits{Connections: 8, Reserved: 8}, "reserved"},
-		{Limits{Idle: time.Millisecond}, "idle"},
-		{Limits{Idle: 721 * time.Hour}, "idle"},
-	} {
-		err := c.l.Check()
-		bad, ok := errors.AsType[*LimitError](err)
-		if ok != (c.limit != "") || ok && bad.Limit != c.limit {
-			t.Errorf("%+v: %v, want one about %q", c.l, err, c.limit)
-		}
-	}
-}
 
 func TestLimitsOver(t *testing.T) {
 	d := connlimit.Limits{Total: 256, PerKey: 64, KeyGrace: 1, Reserved: 32, Idle: time.Minute, HalfOpen: time.Second}
