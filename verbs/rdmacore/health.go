@@ -3,6 +3,7 @@
 package rdmacore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,13 +88,16 @@ func (l *listener) examine() error {
 		lost = errRemoved // the connection manager may report this later
 	}
 	if lost == nil {
-		lost = l.place()
+		lost = cmp.Or(l.place(), l.socketClosed())
 	}
-	if lost != nil && !l.again() {
-		l.mu.Lock()
-		l.lost = lost
-		l.mu.Unlock()
-		return lost
+	if lost != nil {
+		if !l.again() {
+			l.mu.Lock()
+			l.lost = lost
+			l.mu.Unlock()
+			return lost
+		}
+		l.p.config.Logger.Warn("rdmacore: listens again", "listener", l.at, "reason", lost)
 	}
 	if anywhere {
 		return anyPort(inventory.ClassDir, l.p.config.Tuning.Device, l.p.isDeaf)

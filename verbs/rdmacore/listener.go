@@ -33,7 +33,8 @@ type listener struct {
 	dev  *device              // the device to which c is bound; nil for all devices
 	port port                 // the port of dev
 	// The index of the interface that has the address; 0 if several have it.
-	iface int
+	iface  int
+	socket bool // siw may have a TCP socket for c, see socket.go
 
 	mu      sync.Mutex
 	closed  bool
@@ -97,6 +98,7 @@ func (l *listener) listen(at netip.AddrPort) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.addr = localAddress(l.c)
+	l.socket, _ = listensTCP(netip.AddrPortFrom(at.Addr(), l.addr.Port()))
 	return nil
 }
 

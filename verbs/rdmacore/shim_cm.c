@@ -4,6 +4,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,12 +123,21 @@ static void conn_param(const struct rdmad_param *p, struct rdma_conn_param *out)
 	out->qp_num = p->qp_num;
 }
 
+// rdma_connect of siw waits for its TCP connection. A signal, such as one by which Go
+// preempts goroutines, makes the kernel end that connection and make another from the same
+// port, which fails. Worse, siw takes the early end for that of the listener (socket.go).
 int rdmad_connect(struct rdma_cm_id *id, const struct rdmad_param *p)
 {
 	struct rdma_conn_param param;
+	sigset_t all, before;
+	int rc;
 
 	conn_param(p, &param);
-	return result(rdma_connect(id, &param));
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	rc = result(rdma_connect(id, &param));
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
 }
 
 int rdmad_accept(struct rdma_cm_id *id, const struct rdmad_param *p)
