@@ -81,7 +81,7 @@ unit: ## unit and conformance tests
 
 # Left out of the race run: tests of programs that are built without the race detector, and tests
 # that take long in one goroutine, or in a browser.
-NORACE = %/docs %/configs/container
+NORACE = %/docs %/configs/container %/demo
 RACESKIP = ^Test(EveryByte|OldDamage|OldContentsAreChecked|Pictures|Accessibility)$$
 
 race: ## the same under the race detector

@@ -15,7 +15,7 @@ var rdmacoreWhole = flag.Bool("rdmacore.whole", false, "all that provider rdmaco
 // rdmacoreParts are the parts of the matrix that stress the provider. TestNFS
 // tests the service itself.
 var rdmacoreParts = []part{
-	{"sizes", testSizes},
+	{"sizes", testSmallSizes},
 	{"attributes", testAttributes},
 	{"direct", testDirect},
 	{"fio 4k", testFio4K},
