@@ -2,15 +2,12 @@ package interop
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/rdmad/rdmad/interop/guest"
 )
-
-var rdmacoreWhole = flag.Bool("rdmacore.whole", false, "all that provider rdmacore is tested by: the whole NFS matrix, RPC-over-RDMA between every pair of speakers, the sanitizer on siw too")
 
 // rdmacoreParts are the parts of the matrix that stress the provider. TestNFS
 // tests the service itself.
@@ -32,14 +29,14 @@ func TestRdmacoreNFS(t *testing.T) {
 			buildGuestRdmad(t, g)
 			r := startGuestRdmad(t, g, onlyServer)
 			parts := rdmacoreParts
-			if *rdmacoreWhole {
+			if *longFlag {
 				parts = matrix
 			}
 			t.Run("mounted", func(t *testing.T) {
 				m := newMount(t, g, r, overRDMA)
 				m.do(t, "", parts)
 				t.Run("remote invalidation", func(t *testing.T) { testInvalidation(t, m.work(t, "invalidation"), r) })
-				if *rdmacoreWhole { // a part uses no reply chunks
+				if *longFlag { // a part uses no reply chunks
 					m.checkStats(t)
 				}
 			})
@@ -68,7 +65,7 @@ func testNFSSinks(t *testing.T, g *guest.Guest) {
 	r := startGuestRdmad(t, g, s)
 	t.Run("mounted", func(t *testing.T) {
 		parts := []part{{"direct", testDirect}}
-		if *rdmacoreWhole {
+		if *longFlag {
 			parts = matrix
 		}
 		m := newMount(t, g, r, overRDMA)

@@ -67,7 +67,7 @@ func rpcSuite(a adapter) deviceTests {
 	}
 	// Of every pair of speakers the default has the one that speaks all.
 	pairs := "^TestInteroperation$/^all_to_all$"
-	if *rdmacoreWhole {
+	if *longFlag {
 		pairs = "^TestInteroperation$"
 	}
 	return deviceTests{pkg: "../rpcrdma", runs: []string{"^Test(" + strings.Join(names, "|") + ")$", pairs}, least: 2 * len(names)}
@@ -82,21 +82,26 @@ ReadReplyCancel ReadReplyMemory LossesUnderLoad BothDirections Whole`
 func rpcSinks(rpc deviceTests) deviceTests {
 	names := strings.Fields(sinkTests)
 	rpc.flags, rpc.runs, rpc.least = "-rdmacore.sinks", []string{"^Test(" + strings.Join(names, "|") + ")$"}, 2*len(names)
-	if *rdmacoreWhole {
+	if *longFlag {
 		rpc.runs = rpcSuite(adapters[0]).runs
 	}
 	return rpc
 }
 
 // TestRdmacoreVerbs runs the conformance suite of the verbs, and RPC-over-RDMA from
-// end to end, on provider rdmacore and the kernel's software adapters.
+// end to end, on provider rdmacore and the kernel's software adapters. On siw, all of the
+// latter need -long.
 func TestRdmacoreVerbs(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
 			g := guest.Boot(t, guest.Options{})
 			a.bring(t, g)
 			rpc := rpcSuite(a)
-			for _, tests := range []deviceTests{conformance, rpc} {
+			suites := []deviceTests{conformance, rpc}
+			if a.kind() == "siw" && !*longFlag {
+				suites = suites[:1]
+			}
+			for _, tests := range suites {
 				t.Run(path.Base(tests.pkg), func(t *testing.T) { tests.run(t, g, a) })
 				nothingLeft(t, g)
 			}
