@@ -3,7 +3,7 @@ package rpcrdma
 import (
 	"context"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 )
@@ -15,7 +15,7 @@ func (c *Client) configure(ctx context.Context, req *transport.Requester, s *Set
 	if !s.Extensions.Has(ExtCCP) {
 		return nil
 	}
-	most := uint32(conn.InlineMax)
+	most := uint32(settings.InlineMax)
 	if said {
 		most = peer.ReceiveSize
 	}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -308,10 +308,10 @@ func TestFailingRequests(t *testing.T) {
 // connection, and leaves nothing behind, whichever extensions are on.
 func FuzzWire(f *testing.F) {
 	done := rpcrdma1.Header{XID: 5, Version: 1, Proc: rpcrdma1.Done}
-	f.Add(uint16(conn.ExtReadReplies), append(append(message(rpcrdma1.Header{XID: 5}, procRead, 0, 0, 0x1f, 0x40), 0xff, 0xff), done.Append(nil)...))
+	f.Add(uint16(settings.ExtReadReplies), append(append(message(rpcrdma1.Header{XID: 5}, procRead, 0, 0, 0x1f, 0x40), 0xff, 0xff), done.Append(nil)...))
 	padded := rpcrdma1.Header{XID: 6, Proc: rpcrdma1.MsgP, Align: 512, Thresh: 64}
-	f.Add(uint16(conn.ExtMSGP), message(padded, procWrite, 0, 0, 0, 0))
-	f.Add(uint16(conn.ExtCCP), message(rpcrdma1.Header{XID: 7}, procNull))
+	f.Add(uint16(settings.ExtMSGP), message(padded, procWrite, 0, 0, 0, 0))
+	f.Add(uint16(settings.ExtCCP), message(rpcrdma1.Header{XID: 7}, procNull))
 	f.Add(uint16(0), message(rpcrdma1.Header{XID: 1}, procNull))
 	f.Add(uint16(0), message(rpcrdma1.Header{XID: 2, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: rpcrdma1.Segment{Handle: 1, Length: 9}}}}, procWrite, 0, 0, 0, 9))
 	f.Add(uint16(0x3ff), append(message(rpcrdma1.Header{XID: 3, HasReply: true, Reply: rpcrdma1.WriteChunk{{Handle: 1, Length: 9}}}, procEcho, 0, 0, 0, 0), 0xff, 0xff, 3, 3, 3))
@@ -340,7 +340,7 @@ func FuzzWire(f *testing.F) {
 				t.Errorf("objects left: %+v, %+v before", live, b.live)
 			}
 		})
-		b.settings.Extensions = conn.Extensions(extensions)
+		b.settings.Extensions = settings.Extensions(extensions)
 		shared := b.shared
 		script = bytes.Clone(script)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -353,9 +353,9 @@ func FuzzReplies(f *testing.F) {
 	f.Add(uint8(0), append(h.Append(nil), 0xff, 0xff, 1, 2, 3))
 	f.Add(uint8(0), binary.BigEndian.AppendUint64(nil, 1))
 	h.Reads = []rpcrdma1.ReadSegment{{Segment: rpcrdma1.Segment{Handle: 3, Length: 200}}}
-	f.Add(uint8(conn.ExtReadReplies), h.Append(nil))
+	f.Add(uint8(settings.ExtReadReplies), h.Append(nil))
 	padded := rpcrdma1.Header{Version: 1, Credits: 9, Proc: rpcrdma1.MsgP, Align: 256, Thresh: 16}
-	f.Add(uint8(conn.ExtMSGP), oncrpc.AppendAcceptedReply(padded.Append(nil), 0))
+	f.Add(uint8(settings.ExtMSGP), oncrpc.AppendAcceptedReply(padded.Append(nil), 0))
 	fabrics := keep(f, newFuzzFabric)
 	f.Fuzz(func(t *testing.T, extensions uint8, script []byte) {
 		if len(script) > 4*rawSize {
@@ -363,7 +363,7 @@ func FuzzReplies(f *testing.F) {
 		}
 		s := rpcrdma.DefaultSettings()
 		// Version 2 is FuzzGroupReplies', and CCP makes a call of its own.
-		s.Extensions = conn.Extensions(extensions) & (conn.ExtMSGP | conn.ExtReadReplies | conn.ExtBackchannel)
+		s.Extensions = settings.Extensions(extensions) & (settings.ExtMSGP | settings.ExtReadReplies | settings.ExtBackchannel)
 		l := fabrics.take(t).liar(t, &s)
 		readable := l.memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
 		call := newCall(procRead)

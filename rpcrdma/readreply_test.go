@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
@@ -18,7 +19,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-func readReplies(s *rpcrdma.Settings) { s.Extensions |= conn.ExtReadReplies }
+func readReplies(s *rpcrdma.Settings) { s.Extensions |= settings.ExtReadReplies }
 
 // longEcho is an echo of n bytes by a caller that expects nothing of the kind.
 func longEcho(ctx context.Context, c *rpcrdma.Client, n int, seed uint32) error {

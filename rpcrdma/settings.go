@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
@@ -14,46 +15,46 @@ import (
 )
 
 // Settings are the live settings of one connection.
-type Settings = conn.Settings
+type Settings = settings.Settings
 
 // Extensions is a set of protocol extensions, all off by default.
-type Extensions = conn.Extensions
+type Extensions = settings.Extensions
 
 // The extensions: parts of RFC 5666 that RFC 8166 left out, RFC 8167, and version 2, either
 // where both ends speak it or alone.
 const (
-	ExtMSGP        = conn.ExtMSGP
-	ExtReadReplies = conn.ExtReadReplies
-	ExtCCP         = conn.ExtCCP
-	ExtBackchannel = conn.ExtBackchannel
-	ExtV2          = conn.ExtV2
-	ExtV2Only      = conn.ExtV2Only
+	ExtMSGP        = settings.ExtMSGP
+	ExtReadReplies = settings.ExtReadReplies
+	ExtCCP         = settings.ExtCCP
+	ExtBackchannel = settings.ExtBackchannel
+	ExtV2          = settings.ExtV2
+	ExtV2Only      = settings.ExtV2Only
 	// Extensions of version 2.
-	ExtCharacteristics = conn.ExtCharacteristics
-	ExtXmit            = conn.ExtXmit
-	ExtContinuation    = conn.ExtContinuation
-	ExtSendDDP         = conn.ExtSendDDP
+	ExtCharacteristics = settings.ExtCharacteristics
+	ExtXmit            = settings.ExtXmit
+	ExtContinuation    = settings.ExtContinuation
+	ExtSendDDP         = settings.ExtSendDDP
 )
 
 // CreditsPolicy selects how grants are chosen.
-type CreditsPolicy = conn.CreditsPolicy
+type CreditsPolicy = settings.Policy
 
 // The credit policies: always credits.max, or by load.
 const (
-	CreditsFixed    = conn.CreditsFixed
-	CreditsAdaptive = conn.CreditsAdaptive
+	CreditsFixed    = settings.CreditsFixed
+	CreditsAdaptive = settings.CreditsAdaptive
 )
 
 // Placement is what a requester asks for large results of its calls when Sends place items.
-type Placement = conn.Placement
+type Placement = settings.Placement
 
 // The placements: the peer writes the results, sends them where the largest fit, chooses,
 // or sends them as far as they fit.
 const (
-	PlaceWritten = conn.PlaceWritten
-	PlaceSent    = conn.PlaceSent
-	PlaceChosen  = conn.PlaceChosen
-	PlaceBySize  = conn.PlaceBySize
+	PlaceWritten = settings.PlaceWritten
+	PlaceSent    = settings.PlaceSent
+	PlaceChosen  = settings.PlaceChosen
+	PlaceBySize  = settings.PlaceBySize
 )
 
 // ErrNoMemory is returned by Accept when there is not enough registered memory for the
@@ -94,11 +95,11 @@ var (
 )
 
 // DefaultSettings returns the values that hold when nothing is set.
-func DefaultSettings() Settings { return conn.DefaultSettings() }
+func DefaultSettings() Settings { return settings.Default() }
 
 // InlineMin is the size, in bytes, of a Send that every peer takes (RFC 8166
 // §3.3.2).
-const InlineMin = conn.InlineMin
+const InlineMin = settings.InlineMin
 
 // MaxMessage is the largest RPC message in chunks, in bytes.
 const MaxMessage = conn.MaxMessage
@@ -234,7 +235,7 @@ func readsOut(d verbs.Device) int { return depth(d.Attr().MaxQPInitRdAtom) }
 // initiates returns how many RDMA Reads a client asks to have outstanding at once: none
 // unless it may read replies.
 func initiates(s *Settings, d verbs.Device) int {
-	if s.Extensions.Has(conn.ExtReadReplies) {
+	if s.Extensions.Has(settings.ExtReadReplies) {
 		return readsOut(d)
 	}
 	return 0

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // Room is what an inline message takes beside its RPC message, in bytes: the
@@ -92,7 +92,7 @@ func step(bucket int) uint32 {
 // steps are all limits worth trying: those of whole buckets.
 func steps(yield func(uint32) bool) {
 	for bucket := range rpcrdma.SizeBuckets {
-		if s := step(bucket); s >= conn.InlineMin && s <= conn.InlineMax && !yield(s) {
+		if s := step(bucket); s >= settings.InlineMin && s <= settings.InlineMax && !yield(s) {
 			return
 		}
 	}

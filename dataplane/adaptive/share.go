@@ -1,11 +1,13 @@
 package adaptive
 
-import "github.com/rdmad/rdmad/rpcrdma/conn"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/settings"
+)
 
 // Levels are credits per unit of weight, in steps of 1/unit.
 const (
 	unit     = 1 << 10
-	maxLevel = conn.CreditsLimit * unit // at which no connection can take more
+	maxLevel = settings.CreditsLimit * unit // at which no connection can take more
 )
 
 // claim is the claim of one connection in a sharing.

@@ -1,6 +1,9 @@
 package conn
 
-import "github.com/rdmad/rdmad/rpcrdma/credit"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
+)
 
 // Action is one thing that a role asks the caller to do. Each type below holds what that
 // action needs and nothing else.
@@ -131,7 +134,7 @@ func giveBack(recv uint32, again bool) Action {
 
 // reposts holds the Repost actions of all receives that a connection may have. An interface
 // that holds a number needs an allocation, and each message has a Repost.
-var reposts = func() (all [CreditsLimit + MaxExposures + ReverseLimit + 2*credit.Slack]Action) {
+var reposts = func() (all [settings.CreditsLimit + MaxExposures + settings.ReverseLimit + 2*credit.Slack]Action) {
 	for i := range all {
 		all[i] = Repost{uint32(i)}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -87,7 +88,7 @@ func duplexDoesNotAllocate(t *testing.T, version uint32) {
 	msg := callMessages()[fmt.Sprintf("inline, version %d", version)]
 	r := newTestResponder()
 	var in Inbound
-	d := DefaultSettings()
+	d := settings.Default()
 	s := d.Reverse()
 	q := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Version: version, Settings: &s})
 	in.Calls(r, true)
@@ -124,8 +125,8 @@ func duplexDoesNotAllocate(t *testing.T, version uint32) {
 }
 
 func newTestResponder() *Responder {
-	s := DefaultSettings()
-	s.Extensions = ExtV2
+	s := settings.Default()
+	s.Extensions = settings.ExtV2
 	r := NewResponder(ResponderConfig{
 		PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Receive: 4096, Settings: &s,
 	})

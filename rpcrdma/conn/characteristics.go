@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -11,18 +12,18 @@ import (
 type Characteristics = characteristics.Info
 
 // characteristicsOf returns the part of the settings that concerns characteristics.
-func characteristicsOf(s *Settings) characteristics.Config {
+func characteristicsOf(s *settings.Settings) characteristics.Config {
 	c := characteristics.Config{
-		On:           s.Extensions.Has(ExtCharacteristics),
+		On:           s.Extensions.Has(settings.ExtCharacteristics),
 		Receives:     s.Receives(),
-		Places:       s.Extensions.Has(ExtSendDDP),
+		Places:       s.Extensions.Has(settings.ExtSendDDP),
 		Invalidation: s.RemoteInvalidationAccept,
 		Backward:     s.Backchannel(),
 	}
-	if s.Extensions.Has(ExtXmit) {
+	if s.Extensions.Has(settings.ExtXmit) {
 		c.RTR = rpcrdma2.RTRRequest | rpcrdma2.RTRResponse
 	}
-	if s.Extensions.Has(ExtContinuation) {
+	if s.Extensions.Has(settings.ExtContinuation) {
 		c.RTR |= rpcrdma2.RTRContinue
 		c.Transmissions = transmission.Limit
 	}

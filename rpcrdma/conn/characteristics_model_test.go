@@ -7,25 +7,26 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // genCharacteristics are settings of ends that speak version 2 and mostly have
 // characteristics.
-func genCharacteristics(t *rapid.T) Settings {
-	s := DefaultSettings()
+func genCharacteristics(t *rapid.T) settings.Settings {
+	s := settings.Default()
 	s.CreditsMax = uint32(rapid.SampledFrom([]int{1, 4, 64}).Draw(t, "credits"))
 	s.DDPMinChunk = uint32(rapid.SampledFrom([]int{4096, 1 << 20}).Draw(t, "min"))
 	sizes := []uint32{1024, 4096, 8192, 12288, 65536}
 	s.InlineSendMax = rapid.SampledFrom(sizes).Draw(t, "send")
 	s.InlineReceiveSize = rapid.SampledFrom(sizes).Draw(t, "receive")
 	s.RemoteInvalidationAccept = rapid.Bool().Draw(t, "accept")
-	s.Extensions |= ExtV2
+	s.Extensions |= settings.ExtV2
 	if rapid.IntRange(0, 7).Draw(t, "characteristics") > 0 {
-		s.Extensions |= ExtCharacteristics
+		s.Extensions |= settings.ExtCharacteristics
 		if rapid.Bool().Draw(t, "xmit") {
-			s.Extensions |= ExtXmit | ExtContinuation
+			s.Extensions |= settings.ExtXmit | settings.ExtContinuation
 			if rapid.Bool().Draw(t, "send_ddp") {
-				s.Extensions |= ExtSendDDP
+				s.Extensions |= settings.ExtSendDDP
 			}
 		}
 	}
@@ -48,7 +49,7 @@ func genSized(t *rapid.T) *pairCall {
 }
 
 // change gives an end new settings.
-func (p *pair) change(who int, s Settings) {
+func (p *pair) change(who int, s settings.Settings) {
 	if p.settings[who] = s; who == 0 {
 		p.client(p.c.SetSettings(&s, nil))
 	} else {
@@ -101,7 +102,7 @@ func TestSizesModel(t *testing.T) {
 func (p *pair) settle(t *rapid.T, choose func(n int) int) {
 	for who := range p.settings {
 		s := genCharacteristics(t)
-		s.Extensions |= ExtCharacteristics
+		s.Extensions |= settings.ExtCharacteristics
 		p.change(who, s)
 	}
 	p.call(&pairCall{out: &Outgoing{StreamLen: 40}, reply: 24})

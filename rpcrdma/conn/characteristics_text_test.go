@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // setCharacteristics sets chars=0|1 receive_size=BYTES accept=0|1 backchannel=0|1.
-func setCharacteristics(t *testing.T, s *Settings, o map[string][]string) {
+func setCharacteristics(t *testing.T, s *settings.Settings, o map[string][]string) {
 	t.Helper()
-	flag := func(key string, e Extensions) {
+	flag := func(key string, e settings.Extensions) {
 		switch option(t, o, key, -1) {
 		case 0:
 			s.Extensions &^= e
@@ -20,8 +21,8 @@ func setCharacteristics(t *testing.T, s *Settings, o map[string][]string) {
 			s.Extensions |= e
 		}
 	}
-	flag("chars", ExtCharacteristics)
-	flag("backchannel", ExtBackchannel)
+	flag("chars", settings.ExtCharacteristics)
+	flag("backchannel", settings.ExtBackchannel)
 	s.InlineReceiveSize = uint32(option(t, o, "receive_size", int(s.InlineReceiveSize)))
 	if v := option(t, o, "accept", -1); v >= 0 {
 		s.RemoteInvalidationAccept = v == 1

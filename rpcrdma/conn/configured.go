@@ -1,6 +1,10 @@
 package conn
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/rdmad/rdmad/rpcrdma/settings"
+)
 
 // ErrNoReads means that the peer announced that it neither makes nor allows RDMA Reads.
 var ErrNoReads = errors.New("conn: the peer does no RDMA Reads")
@@ -16,7 +20,7 @@ type configured struct {
 // set stores what the peer announced. takes is the largest Send that it takes, in bytes: at
 // least what every peer takes, and at most most.
 func (c *configured) set(takes, reads, most uint32) {
-	*c = configured{spoken: true, takes: min(max(takes, InlineMin), most), reads: reads}
+	*c = configured{spoken: true, takes: min(max(takes, settings.InlineMin), most), reads: reads}
 }
 
 // receive returns the largest Send that the peer takes, in bytes, or otherwise for a peer

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // TestExchangeTranscripts: the exchanges of RFC 5666 §3.8 and §5 between both
@@ -33,7 +34,7 @@ func (e *exchangePlayer) play(t *testing.T, verb string, args []string) []string
 	o := options(args)
 	switch verb {
 	case "start":
-		s := DefaultSettings()
+		s := settings.Default()
 		s.CreditsMax = 8
 		s.DDPMinChunk = uint32(option(t, o, "min", int(s.DDPMinChunk)))
 		s.RemoteInvalidationUse = option(t, o, "use", 1) == 1

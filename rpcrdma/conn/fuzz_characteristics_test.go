@@ -3,6 +3,7 @@ package conn
 import (
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -20,10 +21,10 @@ func FuzzCharacteristics(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &script{b: data}
-		settings := DefaultSettings()
-		settings.Extensions |= ExtV2 | ExtCharacteristics
-		server := NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, CanInvalidate: true, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 4096, Settings: &settings})
-		client := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Revocable: true, Settings: &settings})
+		set := settings.Default()
+		set.Extensions |= settings.ExtV2 | settings.ExtCharacteristics
+		server := NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, CanInvalidate: true, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: 4096, Settings: &set})
+		client := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Revocable: true, Settings: &set})
 		m := &characteristicsModel{t: t, server: server, client: client, judges: [2]*judge{newJudge(t, true), newJudge(t, false)}}
 		for _, j := range m.judges {
 			both := wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}
@@ -34,7 +35,7 @@ func FuzzCharacteristics(f *testing.F) {
 		client.Connected(4096, 4096)
 		m.fromClient(client.Greet(nil))
 		for n := 0; s.more() && n < 200 && !m.failed; n++ {
-			m.step(s, &settings)
+			m.step(s, &set)
 			m.check()
 		}
 	})
@@ -53,16 +54,16 @@ type characteristicsModel struct {
 	judges      [2]*judge
 }
 
-func (m *characteristicsModel) step(s *script, settings *Settings) {
+func (m *characteristicsModel) step(s *script, set *settings.Settings) {
 	who := int(s.byte() & 1)
 	switch what := s.byte() % 8; what {
 	case 0:
-		settings.InlineReceiveSize = 1024 * uint32(1+s.byte()%64)
-		settings.RemoteInvalidationAccept = s.byte()&1 == 0
+		set.InlineReceiveSize = 1024 * uint32(1+s.byte()%64)
+		set.RemoteInvalidationAccept = s.byte()&1 == 0
 		if who == 0 {
-			m.fromServer(m.server.SetSettings(settings, nil))
+			m.fromServer(m.server.SetSettings(set, nil))
 		} else {
-			m.fromClient(m.client.SetSettings(settings, nil))
+			m.fromClient(m.client.SetSettings(set, nil))
 		}
 	case 1:
 		below := int(s.byte() % 4)
@@ -176,7 +177,7 @@ func (m *characteristicsModel) say(who int, act Action) {
 	}
 	m.judges[who].sends(a.Body, Invalidation{})
 	var h rpcrdma2.Header
-	if _, err := h.Decode(a.Body); err != nil || len(a.Body) > InlineMin {
+	if _, err := h.Decode(a.Body); err != nil || len(a.Body) > settings.InlineMin {
 		m.t.Fatalf("tells %d bytes: %v", len(a.Body), err)
 	}
 	if m.unsent[who]++; m.unsent[who] > maxUnsent {
@@ -199,7 +200,7 @@ func (m *characteristicsModel) say(who int, act Action) {
 // check holds what both roles know against what can be.
 func (m *characteristicsModel) check() {
 	for who, c := range []Characteristics{m.server.Characteristics(), m.client.Characteristics()} {
-		if c.Own.ReceiveSize < rpcrdma2.DefaultReceiveSize || c.Peer.ReceiveSize < InlineMin {
+		if c.Own.ReceiveSize < rpcrdma2.DefaultReceiveSize || c.Peer.ReceiveSize < settings.InlineMin {
 			m.t.Fatalf("%d: %+v", who, c)
 		}
 		if n := c.Own.ReceiveSize; n < m.own[who] && n < m.wanted[who] {
@@ -208,7 +209,7 @@ func (m *characteristicsModel) check() {
 		m.own[who] = c.Own.ReceiveSize
 	}
 	for _, n := range []uint32{m.server.SendLimit(), m.client.SendLimit(), m.server.PeerReceive(), m.client.PeerReceive()} {
-		if n < InlineMin || n > InlineMax {
+		if n < settings.InlineMin || n > settings.InlineMax {
 			m.t.Fatalf("Sends of %d bytes", n)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -110,14 +111,14 @@ func FuzzPlaceResponder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzGroupResponder(t, data, placedReceive, *placingSettings()) })
 }
 
-func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, settings Settings) {
+func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, set settings.Settings) {
 	s := &script{b: data}
-	on := settings.Extensions & ExtSendDDP
-	settings.CreditsMax = 1 + uint32(s.byte()%16)
+	on := set.Extensions & settings.ExtSendDDP
+	set.CreditsMax = 1 + uint32(s.byte()%16)
 	m := &responderModel{t: t, posted: make(map[uint32]bool), judge: newJudge(t, true)}
 	m.judge.r.Gap() // messages that the referee did not see
 	m.r = NewResponder(ResponderConfig{
-		PeerReceive: receive, ToldSend: receive, PeerInvalidates: true, Receive: receive, MaxTransfer: 1 << 20, MaxReceives: 64, Settings: &settings,
+		PeerReceive: receive, ToldSend: receive, PeerInvalidates: true, Receive: receive, MaxTransfer: 1 << 20, MaxReceives: 64, Settings: &set,
 	})
 	m.r.chars.Told = m.r.chars.Own
 	m.run(m.r.Start(nil))
@@ -146,8 +147,8 @@ func fuzzGroupResponder(t *testing.T, data []byte, receive uint32, settings Sett
 			}
 		case 6:
 			now := s.byte()
-			settings.Extensions = ExtV2 | Extensions(now)&3<<7 | on*Extensions(now>>2&1)
-			m.run(m.r.SetSettings(&settings, nil))
+			set.Extensions = settings.ExtV2 | settings.Extensions(now)&3<<7 | on*settings.Extensions(now>>2&1)
+			m.run(m.r.SetSettings(&set, nil))
 		case 7:
 			if s.byte() == 1 {
 				m.run(m.r.Drain(nil))
@@ -182,12 +183,12 @@ func FuzzPlaceRequester(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { fuzzGroupRequester(t, data, placedReceive, *placingSettings()) })
 }
 
-func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, settings Settings) {
+func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, set settings.Settings) {
 	s := &script{b: data}
-	on := settings.Extensions & ExtSendDDP
+	on := set.Extensions & settings.ExtSendDDP
 	m := &requesterModel{t: t, s: s, judge: newJudge(t, false)}
 	m.judge.r.Gap() // messages that the referee did not see
-	m.r = NewRequester(RequesterConfig{Receive: receive, ToldSend: receive, MaxReceives: 64, Version: 2, Settings: &settings})
+	m.r = NewRequester(RequesterConfig{Receive: receive, ToldSend: receive, MaxReceives: 64, Version: 2, Settings: &set})
 	m.run(m.r.Start(nil))
 	m.r.Connected(receive, receive)
 	told := m.r.chars.Own
@@ -208,11 +209,11 @@ func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, settings Sett
 				m.run(m.r.Cancel(m.open[int(s.byte())%len(m.open)], nil))
 			}
 		case 7:
-			settings.CreditsMax = 1 + uint32(s.byte()%16)
+			set.CreditsMax = 1 + uint32(s.byte()%16)
 			now := s.byte()
-			settings.Extensions = ExtV2 | Extensions(now)&3<<7 | on*Extensions(now>>2&1)
-			settings.Placement = Placement(now >> 3 & 3)
-			m.run(m.r.SetSettings(&settings, nil))
+			set.Extensions = settings.ExtV2 | settings.Extensions(now)&3<<7 | on*settings.Extensions(now>>2&1)
+			set.Placement = settings.Placement(now >> 3 & 3)
+			m.run(m.r.SetSettings(&set, nil))
 		}
 		if came := len(m.r.gather.Recvs); !m.dead && (int(m.r.spend.Posted()) != m.posted || m.posted+came < int(m.r.spend.InFlight())) {
 			t.Fatalf("%d receives posted, %d counted, %d calls", m.posted, m.r.spend.Posted(), m.r.spend.InFlight())

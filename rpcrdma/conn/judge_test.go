@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/referee"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
@@ -128,7 +129,7 @@ func (w *witness) Fatalf(format string, args ...any) {
 func TestJudgeSees(t *testing.T) {
 	reply := oncrpc.AppendAcceptedReply((&rpcrdma1.Header{XID: 4711, Version: 1, Credits: 1}).Append(nil), 4711)
 	call := oncrpc.AppendCall((&rpcrdma1.Header{XID: 4711, Version: 1, Credits: 1}).Append(nil), &oncrpc.Call{XID: 4711})
-	s := DefaultSettings()
+	s := settings.Default()
 	for name, plant := range map[string]func(w *witness) (violate func()){
 		"pair, requester": func(w *witness) func() {
 			p := newPair(w, s, s)

@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
 // readingEnd is a client's end that reads replies, with a call in flight that
 // exposes a window.
 func readingEnd(t *testing.T) (*duplexEnd, *Outgoing) {
-	s := DefaultSettings()
-	s.Extensions |= ExtReadReplies | ExtBackchannel
+	s := settings.Default()
+	s.Extensions |= settings.ExtReadReplies | settings.ExtBackchannel
 	e := newDuplexEnd(t, false, s)
 	e.q.MayRead()
 	o := &Outgoing{StreamLen: 44, MaxReply: 100, Results: []int{9000}}

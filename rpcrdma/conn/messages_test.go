@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -36,22 +37,22 @@ func FuzzMessages(f *testing.F) {
 	f.Add(uint16(0), messageSeed(rpcrdma1.Header{XID: 2, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: segment}}}, 0, 0, 0, 9))
 	f.Add(uint16(0), messageSeed(rpcrdma1.Header{XID: 2, Proc: rpcrdma1.NoMsg, Reads: []rpcrdma1.ReadSegment{{Segment: rpcrdma1.Segment{Handle: 1, Length: 80}}}}))
 	f.Add(uint16(0x3ff), messageSeed(rpcrdma1.Header{XID: 3, HasReply: true, Reply: rpcrdma1.WriteChunk{segment}, Writes: []rpcrdma1.WriteChunk{{segment}}}))
-	f.Add(uint16(ExtReadReplies), bytes.Join([][]byte{messageSeed(rpcrdma1.Header{XID: 5}), done.Append(nil)}, between))
-	f.Add(uint16(ExtMSGP), messageSeed(rpcrdma1.Header{XID: 6, Proc: rpcrdma1.MsgP, Align: 512, Thresh: 64}, 0, 0, 0, 0))
+	f.Add(uint16(settings.ExtReadReplies), bytes.Join([][]byte{messageSeed(rpcrdma1.Header{XID: 5}), done.Append(nil)}, between))
+	f.Add(uint16(settings.ExtMSGP), messageSeed(rpcrdma1.Header{XID: 6, Proc: rpcrdma1.MsgP, Align: 512, Thresh: 64}, 0, 0, 0, 0))
 	parts := rpcCallOf(9)
-	f.Add(uint16(ExtV2|0x3ff), bytes.Join([][]byte{
+	f.Add(uint16(settings.ExtV2|0x3ff), bytes.Join([][]byte{
 		plainMessage(8, rpcrdma2.Call, rpcCallOf(8)),
 		optionMessage(9, rpcrdma2.Call, &rpcrdma2.XmtReq{Count: 2, ReceiveBuffers: 2, PayloadLength: uint32(len(parts))}, parts),
 		optionMessage(10, rpcrdma2.Call, &rpcrdma2.XmtError{Code: rpcrdma2.BadContinuation}, nil),
 	}, between))
 	f.Fuzz(func(t *testing.T, extensions uint16, script []byte) {
-		settings := DefaultSettings()
-		settings.Extensions = Extensions(extensions)
+		set := settings.Default()
+		set.Extensions = settings.Extensions(extensions)
 		m := &responderModel{t: t, posted: make(map[uint32]bool), judge: newJudge(t, true)}
 		told := wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}
 		m.judge.connect(told, told)
 		m.r = NewResponder(ResponderConfig{
-			PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, Receive: 4096, MaxTransfer: 1 << 16, MaxReceives: 64, Settings: &settings,
+			PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, Receive: 4096, MaxTransfer: 1 << 16, MaxReceives: 64, Settings: &set,
 		})
 		m.run(m.r.Start(nil))
 		for message := range bytes.SplitSeq(script, between) {
@@ -133,16 +134,16 @@ func FuzzAnswers(f *testing.F) {
 	h.Proc = rpcrdma1.NoMsg
 	f.Add(uint8(0), append(h.Append(nil), 0xff, 0xff, 1, 2, 3))
 	h.Reads = []rpcrdma1.ReadSegment{{Segment: rpcrdma1.Segment{Handle: 3, Length: 200}}}
-	f.Add(uint8(ExtReadReplies), h.Append(nil))
+	f.Add(uint8(settings.ExtReadReplies), h.Append(nil))
 	padded := rpcrdma1.Header{Version: 1, Credits: 9, Proc: rpcrdma1.MsgP, Align: 256, Thresh: 16}
-	f.Add(uint8(ExtMSGP), oncrpc.AppendAcceptedReply(padded.Append(nil), 0))
+	f.Add(uint8(settings.ExtMSGP), oncrpc.AppendAcceptedReply(padded.Append(nil), 0))
 	f.Fuzz(func(t *testing.T, extensions uint8, script []byte) {
-		settings := DefaultSettings()
-		settings.Extensions = Extensions(extensions)
+		set := settings.Default()
+		set.Extensions = settings.Extensions(extensions)
 		m := &requesterModel{t: t, judge: newJudge(t, false)}
 		told := wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}
 		m.judge.connect(told, told)
-		m.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 64, Settings: &settings})
+		m.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 64, Settings: &set})
 		m.run(m.r.Start(nil))
 		m.r.Connected(4096, 4096)
 		m.r.MayRead()
@@ -174,7 +175,7 @@ func FuzzAnswers(f *testing.F) {
 
 // valuesOf are the characteristics of an end with settings and receives of so many
 // bytes.
-func valuesOf(s *Settings, receive uint32) rpcrdma2.Values {
+func valuesOf(s *settings.Settings, receive uint32) rpcrdma2.Values {
 	c := characteristicsOf(s)
 	return c.Values(receive)
 }

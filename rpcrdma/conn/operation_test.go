@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -11,18 +12,18 @@ import (
 // optUnknown is an operation that no text describes.
 const optUnknown = rpcrdma2.OptType(200)
 
-func setV2(t *testing.T, s *Settings, o map[string][]string) {
+func setV2(t *testing.T, s *settings.Settings, o map[string][]string) {
 	t.Helper()
-	for v, e := range map[string]Extensions{"off": 0, "on": ExtV2, "required": ExtV2Only} {
+	for v, e := range map[string]settings.Extensions{"off": 0, "on": settings.ExtV2, "required": settings.ExtV2Only} {
 		if w := o["v2"]; len(w) > 0 && w[0] == v {
-			s.Extensions = s.Extensions&^(ExtV2|ExtV2Only) | e
+			s.Extensions = s.Extensions&^(settings.ExtV2|settings.ExtV2Only) | e
 		}
 	}
 	switch option(t, o, "xmit", -1) {
 	case 0: // what one message says, in one transmission
-		s.Extensions |= ExtXmit
+		s.Extensions |= settings.ExtXmit
 	case 1:
-		s.Extensions |= ExtXmit | ExtContinuation
+		s.Extensions |= settings.ExtXmit | settings.ExtContinuation
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -45,8 +46,8 @@ type padding struct {
 
 // set applies the settings. When the extension is turned off, we stop sending padded
 // messages but still accept them, because no message makes the peer stop.
-func (p *padding) set(s *Settings) {
-	p.sends = s.Extensions.Has(ExtMSGP)
+func (p *padding) set(s *settings.Settings) {
+	p.sends = s.Extensions.Has(settings.ExtMSGP)
 	p.takes = p.takes || p.sends
 }
 

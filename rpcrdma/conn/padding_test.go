@@ -9,19 +9,20 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // setMSGP takes msgp=0|1 of a transcript: extensions.msgp.
-func setMSGP(t *testing.T, s *Settings, o map[string][]string) {
+func setMSGP(t *testing.T, s *settings.Settings, o map[string][]string) {
 	t.Helper()
 	if len(o["msgp"]) == 0 {
 		return
 	}
-	s.Extensions &^= ExtMSGP
+	s.Extensions &^= settings.ExtMSGP
 	if option(t, o, "msgp", 0) == 1 {
-		s.Extensions |= ExtMSGP
+		s.Extensions |= settings.ExtMSGP
 	}
 }
 
@@ -110,9 +111,9 @@ func (m *message) unpad(t *rapid.T, args *oncrpc.Payload, header int) []byte {
 	return append(plain, d.Rest()...)
 }
 
-func withMSGP() Settings {
-	s := DefaultSettings()
-	s.Extensions = ExtMSGP
+func withMSGP() settings.Settings {
+	s := settings.Default()
+	s.Extensions = settings.ExtMSGP
 	s.DDPMinChunk = 1 << 20
 	s.InlineSendMax, s.InlineReceiveSize = 16384, 16384
 	return s

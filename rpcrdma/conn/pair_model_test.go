@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // genCall is a call of any shape.
@@ -23,22 +24,22 @@ func genCall(t *rapid.T) *pairCall {
 	return k
 }
 
-func genSettings(t *rapid.T) Settings {
-	s := DefaultSettings()
+func genSettings(t *rapid.T) settings.Settings {
+	s := settings.Default()
 	s.CreditsMax = uint32(rapid.IntRange(1, 20).Draw(t, "credits"))
-	s.CreditsPolicy = CreditsPolicy(rapid.IntRange(0, 1).Draw(t, "policy"))
+	s.CreditsPolicy = settings.Policy(rapid.IntRange(0, 1).Draw(t, "policy"))
 	s.DDPMinChunk = uint32(rapid.SampledFrom([]int{0, 1000, 4096, 1 << 20}).Draw(t, "min"))
 	if rapid.IntRange(0, 4).Draw(t, "reads") > 0 {
-		s.Extensions |= ExtReadReplies
+		s.Extensions |= settings.ExtReadReplies
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "version 2") {
 	case 0, 1:
 	case 2:
-		s.Extensions |= ExtV2
+		s.Extensions |= settings.ExtV2
 	case 3:
-		s.Extensions |= ExtV2 | ExtXmit
+		s.Extensions |= settings.ExtV2 | settings.ExtXmit
 	default:
-		s.Extensions |= ExtV2 | ExtXmit | ExtContinuation
+		s.Extensions |= settings.ExtV2 | settings.ExtXmit | settings.ExtContinuation
 	}
 	return s
 }
@@ -48,7 +49,7 @@ func genSettings(t *rapid.T) Settings {
 func TestAnyOrderEndsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		client, server := genSettings(t), genSettings(t)
-		server.CreditsPolicy = CreditsFixed // adaptive grants follow the load
+		server.CreditsPolicy = settings.CreditsFixed // adaptive grants follow the load
 		n := rapid.IntRange(1, 12).Draw(t, "calls")
 		in, any := newPair(t, client, server), newPair(t, client, server)
 		for range n {

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
@@ -19,7 +20,7 @@ import (
 // at a time, in any order that a device allows.
 type pair struct {
 	t        fataler
-	settings [2]Settings // requester's, responder's
+	settings [2]settings.Settings // requester's, responder's
 	c        *Requester
 	s        *Responder
 	// Messages on their way; the first arrives first.
@@ -70,8 +71,8 @@ type pairCall struct {
 
 var errCut = errors.New("cut")
 
-func newPair(t fataler, client, server Settings) *pair {
-	p := &pair{t: t, settings: [2]Settings{client, server}}
+func newPair(t fataler, client, server settings.Settings) *pair {
+	p := &pair{t: t, settings: [2]settings.Settings{client, server}}
 	p.connect(1000)
 	return p
 }
@@ -98,7 +99,7 @@ func (p *pair) connect(xid uint32) {
 	p.server(p.s.Start(nil))
 	p.c.Connected(4096, 4096)
 	p.c.MayRead()
-	if on := cs.Extensions & ss.Extensions; on.Has(ExtV2|ExtXmit) && !on.Has(ExtCharacteristics) { // as if both told each other
+	if on := cs.Extensions & ss.Extensions; on.Has(settings.ExtV2|settings.ExtXmit) && !on.Has(settings.ExtCharacteristics) { // as if both told each other
 		p.c.chars.Told, p.s.chars.Told = p.s.chars.Own, p.c.chars.Own
 		p.judges[0].r.Gap()
 		p.judges[1].r.Gap()

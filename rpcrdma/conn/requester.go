@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -70,7 +71,7 @@ type RequesterConfig struct {
 	// Revocable means that the device lets the peer invalidate our STags. Serves means that
 	// a handler answers the peer's calls.
 	Revocable, Serves bool
-	Settings          *Settings
+	Settings          *settings.Settings
 }
 
 // RequesterCounters count the events of a requester. They only grow.
@@ -86,7 +87,7 @@ type RequesterCounters struct {
 // Requester makes calls on one connection.
 type Requester struct {
 	cfg      RequesterConfig
-	settings Settings
+	settings settings.Settings
 	spend    credit.Spend
 	xid      uint32
 	// Largest Send that the peer takes, and that it makes, in bytes.
@@ -142,7 +143,7 @@ func NewRequester(cfg RequesterConfig) *Requester {
 
 // credits returns the number of credits to ask for.
 func (r *Requester) credits() uint32 {
-	return min(r.settings.CreditsMax, uint32(max(r.cfg.MaxReceives-credit.Slack-int(r.spend.Spare()), 1)), CreditsLimit)
+	return min(r.settings.CreditsMax, uint32(max(r.cfg.MaxReceives-credit.Slack-int(r.spend.Spare()), 1)), settings.CreditsLimit)
 }
 
 // Connected is the event that the connection is up. The peer takes peerReceive bytes and
@@ -172,7 +173,7 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 }
 
 // SetSettings is the event that the settings changed.
-func (r *Requester) SetSettings(s *Settings, acts []Action) []Action {
+func (r *Requester) SetSettings(s *settings.Settings, acts []Action) []Action {
 	r.settings = *s
 	r.chars.Apply(characteristicsOf(s))
 	r.untold = true
@@ -193,7 +194,7 @@ func (r *Requester) SendLimit() uint32 {
 // not depend on the settings.
 func (r *Requester) PeerReceive() uint32 {
 	if n, told := r.chars.PeerReceive(); told {
-		return min(n, InlineMax)
+		return min(n, settings.InlineMax)
 	}
 	if r.cfg.Reverse && r.heard {
 		return r.peerReceive
@@ -209,7 +210,7 @@ func (r *Requester) ReplyLimit() uint32 {
 // threshold returns the Send size that every peer takes and makes, in bytes.
 func (r *Requester) threshold() uint32 {
 	if r.negotiation.state == Offered {
-		return InlineMin
+		return settings.InlineMin
 	}
 	return r.negotiation.way.threshold()
 }

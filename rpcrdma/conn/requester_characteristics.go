@@ -2,6 +2,7 @@ package conn
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -60,7 +61,7 @@ func (r *Requester) tell(acts []Action) []Action {
 func (r *Requester) probe(acts []Action) []Action {
 	c := &r.chars
 	_, asking := c.Asking()
-	r.untold = r.settings.Extensions.Has(ExtCharacteristics) && r.negotiation.way.number() == rpcrdma2.Version && !asking
+	r.untold = r.settings.Extensions.Has(settings.ExtCharacteristics) && r.negotiation.way.number() == rpcrdma2.Version && !asking
 	if !r.untold || !r.spend.Can() {
 		return acts
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -42,16 +43,16 @@ func FuzzRequester2(f *testing.F) {
 }
 
 func fuzzRequester(t *testing.T, s *script) {
-	settings := DefaultSettings()
+	set := settings.Default()
 	if s.v2 {
-		settings.Extensions = ExtV2
+		set.Extensions = settings.ExtV2
 	}
 	m := &requesterModel{t: t, s: s, judge: newJudge(t, false)}
 	own, peer := s.sizes(), s.sizes()
 	own.ReceiveSize = 4096
 	m.judge.connect(own, peer)
 	m.r = NewRequester(RequesterConfig{
-		Receive: 4096, ToldSend: own.SendSize, MaxReceives: 64, Settings: &settings,
+		Receive: 4096, ToldSend: own.SendSize, MaxReceives: 64, Settings: &set,
 	})
 	m.run(m.r.Start(nil))
 	m.r.Connected(peer.ReceiveSize, peer.SendSize)
@@ -71,11 +72,11 @@ func fuzzRequester(t *testing.T, s *script) {
 				m.run(m.r.Cancel(m.open[int(s.byte())%len(m.open)], nil))
 			}
 		case 6:
-			settings.CreditsMax = uint32(s.byte() % 16)
-			settings.InlineSendMax = InlineMin + uint32(s.uint16())
-			settings.DDPMinChunk = uint32(s.uint16())
-			settings.Extensions = Extensions(s.byte())
-			m.run(m.r.SetSettings(&settings, nil))
+			set.CreditsMax = uint32(s.byte() % 16)
+			set.InlineSendMax = settings.InlineMin + uint32(s.uint16())
+			set.DDPMinChunk = uint32(s.uint16())
+			set.Extensions = settings.Extensions(s.byte())
+			m.run(m.r.SetSettings(&set, nil))
 		case 7:
 			m.run(m.r.Posted(0, 0, nil))
 			if rd, ok := pick(s, &m.readings); ok {

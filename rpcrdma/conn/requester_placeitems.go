@@ -4,6 +4,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -15,7 +16,7 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 	x.layout.Forget()
 	x.placed = false
 	s := r.chars.Targets.Peer(&r.chars.Told.Buffer)
-	if !r.settings.Extensions.Has(ExtSendDDP) || s.Targets() == 0 {
+	if !r.settings.Extensions.Has(settings.ExtSendDDP) || s.Targets() == 0 {
 		return false
 	}
 	for i := range o.Items {

@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -12,7 +13,7 @@ import (
 func (r *Requester) placeResults(o *Outgoing) bool {
 	x := o.xmit
 	x.results, x.chooses = false, false
-	if !r.settings.Extensions.Has(ExtSendDDP) || len(r.chars.Known.Buffer.Groups) == 0 {
+	if !r.settings.Extensions.Has(settings.ExtSendDDP) || len(r.chars.Known.Buffer.Groups) == 0 {
 		return false
 	}
 	n := o.largeResults(r.settings.LeastPlaced())
@@ -20,11 +21,11 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 		return false
 	}
 	switch r.settings.Placement {
-	case PlaceSent:
+	case settings.PlaceSent:
 		return r.sendResults(o, n)
-	case PlaceChosen:
+	case settings.PlaceChosen:
 		return r.chooseResults(o, n)
-	case PlaceBySize:
+	case settings.PlaceBySize:
 		return r.sendResults(o, n) || r.divideResults(o, n)
 	}
 	return false

@@ -10,13 +10,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // placingRequester is one that has told the structure of its receives, and whose
 // peer told what it itself would.
-func placingRequester(t *testing.T, s *Settings) *Requester {
+func placingRequester(t *testing.T, s *settings.Settings) *Requester {
 	t.Helper()
 	r := NewRequester(RequesterConfig{Receive: placedReceive, ToldSend: placedReceive, MaxReceives: 200, Version: rpcrdma2.Version, Settings: s})
 	post(r, r.Start(nil))
@@ -234,7 +235,7 @@ func TestPlacedPlans(t *testing.T) {
 	for name, tc := range map[string]struct {
 		items   []chunk.Item
 		results []int
-		change  func(*Settings, *Requester)
+		change  func(*settings.Settings, *Requester)
 		group   bool // it goes in transmissions
 		sends   uint32
 		spare   uint32
@@ -251,19 +252,19 @@ func TestPlacedPlans(t *testing.T) {
 		"result for 9":             {results: []int{8*8192 + 1}, group: true, sends: 1, windows: 1},
 		"two results, small first": {results: []int{5, 4000}, group: true, sends: 1},
 		"item and result":          {items: item(4000), results: []int{4000}, group: true, sends: 1},
-		"off":                      {items: item(4000), results: []int{4000}, sends: 1, windows: 2, change: func(s *Settings, _ *Requester) { s.Extensions &^= ExtSendDDP }},
-		"peer has no targets":      {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Told.Buffer = rpcrdma2.Buffer{} }},
-		"peer's make no sense": {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) {
+		"off":                      {items: item(4000), results: []int{4000}, sends: 1, windows: 2, change: func(s *settings.Settings, _ *Requester) { s.Extensions &^= settings.ExtSendDDP }},
+		"peer has no targets":      {items: item(4000), sends: 1, windows: 1, change: func(_ *settings.Settings, r *Requester) { r.chars.Told.Buffer = rpcrdma2.Buffer{} }},
+		"peer's make no sense": {items: item(4000), sends: 1, windows: 1, change: func(_ *settings.Settings, r *Requester) {
 			r.chars.Told.Buffer = rpcrdma2.Buffer{Length: 5, Groups: make([]rpcrdma2.BufferGroup, 1)}
 		}},
-		"ours are not told":         {results: []int{4000}, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Known.Buffer = rpcrdma2.Buffer{} }},
-		"peer's are far apart":      {items: item(4000), sends: 1, windows: 1, change: func(s *Settings, r *Requester) { s.InlineSendMax = 65536; far(r) }},
-		"peer takes no requests":    {items: item(4000), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Told.RTR = 0 }},
-		"peer takes one Send":       {items: item(8193), sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Told.RequestReceive = 1 }},
-		"peer makes one Send":       {results: []int{8193}, group: true, sends: 1, windows: 1, change: func(_ *Settings, r *Requester) { r.chars.Told.ResponseSend = 1 }},
-		"our Sends are short":       {items: item(4096), sends: 1, windows: 1, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5119 }},
-		"our Sends are long enough": {items: item(4096), group: true, sends: 1, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5120 }},
-		"two Sends of one page":     {items: item(8192), group: true, sends: 2, change: func(s *Settings, _ *Requester) { s.InlineSendMax = 5120 }},
+		"ours are not told":         {results: []int{4000}, sends: 1, windows: 1, change: func(_ *settings.Settings, r *Requester) { r.chars.Known.Buffer = rpcrdma2.Buffer{} }},
+		"peer's are far apart":      {items: item(4000), sends: 1, windows: 1, change: func(s *settings.Settings, r *Requester) { s.InlineSendMax = 65536; far(r) }},
+		"peer takes no requests":    {items: item(4000), sends: 1, windows: 1, change: func(_ *settings.Settings, r *Requester) { r.chars.Told.RTR = 0 }},
+		"peer takes one Send":       {items: item(8193), sends: 1, windows: 1, change: func(_ *settings.Settings, r *Requester) { r.chars.Told.RequestReceive = 1 }},
+		"peer makes one Send":       {results: []int{8193}, group: true, sends: 1, windows: 1, change: func(_ *settings.Settings, r *Requester) { r.chars.Told.ResponseSend = 1 }},
+		"our Sends are short":       {items: item(4096), sends: 1, windows: 1, change: func(s *settings.Settings, _ *Requester) { s.InlineSendMax = 5119 }},
+		"our Sends are long enough": {items: item(4096), group: true, sends: 1, change: func(s *settings.Settings, _ *Requester) { s.InlineSendMax = 5120 }},
+		"two Sends of one page":     {items: item(8192), group: true, sends: 2, change: func(s *settings.Settings, _ *Requester) { s.InlineSendMax = 5120 }},
 	} {
 		s := placingSettings()
 		r := placingRequester(t, s)

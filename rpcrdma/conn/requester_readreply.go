@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -40,14 +41,14 @@ func (rd *Reading) Size() int {
 }
 
 // maxReadings limits how many replies are read at once, including those of calls given up.
-const maxReadings = CreditsLimit
+const maxReadings = settings.CreditsLimit
 
 // MayRead is the event that the connection, which is up, allows us to do RDMA Reads.
 func (r *Requester) MayRead() { r.mayRead = true }
 
 // reads reports whether replies with read chunks are accepted now.
 func (r *Requester) reads() bool {
-	return r.mayRead && r.negotiation.way.acknowledges() && r.settings.Extensions.Has(ExtReadReplies)
+	return r.mayRead && r.negotiation.way.acknowledges() && r.settings.Extensions.Has(settings.ExtReadReplies)
 }
 
 // takeReads checks a reply with a read list, then reads it. It acknowledges a refused reply

@@ -3,17 +3,19 @@ package conn
 import (
 	"fmt"
 	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // setReadReplies takes reads=0|1 of a transcript: extensions.read_replies.
-func setReadReplies(t *testing.T, s *Settings, o map[string][]string) {
+func setReadReplies(t *testing.T, s *settings.Settings, o map[string][]string) {
 	t.Helper()
 	if len(o["reads"]) == 0 {
 		return
 	}
-	s.Extensions &^= ExtReadReplies
+	s.Extensions &^= settings.ExtReadReplies
 	if option(t, o, "reads", 0) == 1 {
-		s.Extensions |= ExtReadReplies
+		s.Extensions |= settings.ExtReadReplies
 	}
 }
 

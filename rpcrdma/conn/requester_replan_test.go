@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -16,7 +17,7 @@ import (
 func groupRequester(t *testing.T, credits uint32, cfg RequesterConfig) *Requester {
 	t.Helper()
 	s := placingSettings()
-	s.Extensions &^= ExtSendDDP
+	s.Extensions &^= settings.ExtSendDDP
 	s.CreditsMax = credits
 	cfg.Receive, cfg.ToldSend, cfg.Version, cfg.Settings = placedReceive, placedReceive, rpcrdma2.Version, s
 	r := NewRequester(cfg)
@@ -105,7 +106,7 @@ func TestPlansAreBounded(t *testing.T) {
 	o = &Outgoing{StreamLen: 3000, MaxReply: 24}
 	flap := func(planned bool) {
 		if r.chars.Told.ReceiveSize = placedReceive; planned {
-			r.chars.Told.ReceiveSize = InlineMin
+			r.chars.Told.ReceiveSize = settings.InlineMin
 		}
 	}
 	for range 2 { // the count is each call's own

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func TestRequesterTranscripts(t *testing.T) {
@@ -35,7 +36,7 @@ func TestRequesterTranscripts(t *testing.T) {
 // keys 10, 20, 30, … for its windows.
 type requesterPlayer struct {
 	r        *Requester
-	settings Settings
+	settings settings.Settings
 	calls    map[string]*Outgoing
 	names    map[*Outgoing]string
 	key      uint32
@@ -48,12 +49,12 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 	o := options(args)
 	switch verb {
 	case "start":
-		p.settings = DefaultSettings()
+		p.settings = settings.Default()
 		p.calls, p.names = make(map[string]*Outgoing), make(map[*Outgoing]string)
 		p.readings = make(map[string]*Reading)
 		p.set(t, o)
 		p.r = NewRequester(RequesterConfig{
-			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: CreditsLimit + 2, Settings: &p.settings,
+			Receive: uint32(option(t, o, "receive", 4096)), ToldSend: uint32(option(t, o, "told", 4096)), FirstXID: uint32(option(t, o, "xid", 0)), MaxTransfer: uint32(option(t, o, "transfer", 1<<30)), MaxReceives: settings.CreditsLimit + 2, Settings: &p.settings,
 			Only1: option(t, o, "only1", 0) == 1, Revocable: option(t, o, "revocable", 1) == 1, Serves: option(t, o, "serves", 1) == 1,
 		})
 		acts := p.r.Start(nil)
@@ -86,7 +87,7 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		return p.launch(p.calls[args[0]])
 	case "configured":
 		p.r.Configured(uint32(option(t, o, "takes", 4096)), uint32(option(t, o, "align", 0)),
-			uint32(option(t, o, "reads", 16)), uint32(option(t, o, "most", InlineMax)))
+			uint32(option(t, o, "reads", 16)), uint32(option(t, o, "most", settings.InlineMax)))
 		return []string{fmt.Sprintf("sends %d", p.r.SendLimit())}
 	case "greet":
 		return p.show(p.r.Greet(nil))
@@ -242,7 +243,7 @@ func (p *requesterPlayer) outcome(o *Outgoing) string {
 
 // TestXIDsInUse: an XID is not given twice while a call has it.
 func TestXIDsInUse(t *testing.T) {
-	s := DefaultSettings()
+	s := settings.Default()
 	r := NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, FirstXID: ^uint32(0) - 1, Settings: &s})
 	post(r, r.Start(nil))
 	r.Connected(4096, 4096)

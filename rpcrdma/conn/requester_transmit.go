@@ -6,6 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -35,7 +36,7 @@ func (o *Outgoing) Sends() int { return int(o.uses) }
 // transmits reports whether calls may go out in transmissions now: the extension is on, and
 // the peer announced support. It is never tried without that.
 func (r *Requester) transmits() bool {
-	return r.settings.Extensions.Has(ExtXmit) && r.peerTransmits() &&
+	return r.settings.Extensions.Has(settings.ExtXmit) && r.peerTransmits() &&
 		r.negotiation.state == Agreed && r.negotiation.way.number() == rpcrdma2.Version
 }
 
@@ -48,14 +49,14 @@ func (r *Requester) peerTransmits() bool {
 // callLimit and replyLimit return how many transmissions a call and its reply may have now,
 // at least 1. The peer must support transmissions.
 func (r *Requester) callLimit() int {
-	if r.chars.Told.RTR&rpcrdma2.RTRContinue == 0 || !r.settings.Extensions.Has(ExtContinuation) {
+	if r.chars.Told.RTR&rpcrdma2.RTRContinue == 0 || !r.settings.Extensions.Has(settings.ExtContinuation) {
 		return 1
 	}
 	return int(min(max(r.chars.Told.RequestReceive, 1), transmission.Limit))
 }
 
 func (r *Requester) replyLimit() int {
-	if !r.settings.Extensions.Has(ExtContinuation) {
+	if !r.settings.Extensions.Has(settings.ExtContinuation) {
 		return 1
 	}
 	spare := r.maxSpare()
@@ -106,7 +107,7 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	}
 	x.first = rpcrdma2.OptionalSize(x.req.Size())
 	n := x.measure(o.MessageLength())
-	if n == 0 || n > r.callLimit() || x.first > InlineMin || !r.affords(uint32(n)) {
+	if n == 0 || n > r.callLimit() || x.first > settings.InlineMin || !r.affords(uint32(n)) {
 		return false
 	}
 	if x.placed {

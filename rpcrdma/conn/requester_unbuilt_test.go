@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -25,7 +26,7 @@ func TestEndsBeforeBuild(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := DefaultSettings()
+			s := settings.Default()
 			q := NewRequester(RequesterConfig{Receive: 4096, MaxReceives: 100, Version: 1, Settings: &s})
 			q.Connected(4096, 4096)
 			post(q, q.Start(nil))

@@ -8,16 +8,17 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // continuing are settings with extensions.continuation on.
-func continuing() Settings {
-	s := DefaultSettings()
+func continuing() settings.Settings {
+	s := settings.Default()
 	s.CreditsMax = 16
-	s.Extensions |= ExtV2 | ExtXmit | ExtContinuation
+	s.Extensions |= settings.ExtV2 | settings.ExtXmit | settings.ExtContinuation
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -33,7 +34,7 @@ type ResponderConfig struct {
 	// Reverse makes this the responder of the reverse direction, at a client. All its
 	// messages are inline.
 	Reverse  bool
-	Settings *Settings
+	Settings *settings.Settings
 }
 
 // ResponderCounters count the events of a responder. They only grow.
@@ -53,7 +54,7 @@ type ResponderCounters struct {
 // Responder answers calls on one connection.
 type Responder struct {
 	cfg      ResponderConfig
-	settings Settings
+	settings settings.Settings
 	grants   credit.Grants
 	adaptive credit.Adaptive
 	started  bool // the first call has arrived
@@ -104,7 +105,7 @@ func (r *Responder) Start(acts []Action) []Action { return r.wantReceives(acts) 
 func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 
 // SetSettings is the event that the settings changed. They apply from the next event on.
-func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
+func (r *Responder) SetSettings(s *settings.Settings, acts []Action) []Action {
 	r.settings = *s
 	r.chars.Apply(characteristicsOf(s))
 	r.padding.set(s)
@@ -119,8 +120,8 @@ func (r *Responder) SetSettings(s *Settings, acts []Action) []Action {
 
 // policy returns the grant that the settings ask for now.
 func (r *Responder) policy() int {
-	most := min(int(r.settings.CreditsMax), r.cfg.MaxReceives-credit.Slack-r.grants.Dones(), CreditsLimit)
-	if r.settings.CreditsPolicy == CreditsAdaptive {
+	most := min(int(r.settings.CreditsMax), r.cfg.MaxReceives-credit.Slack-r.grants.Dones(), settings.CreditsLimit)
+	if r.settings.CreditsPolicy == settings.CreditsAdaptive {
 		least := int(r.settings.CreditsMin)
 		if !r.started { // as cheap as a connection that makes no calls
 			least = max(least, credit.Initial)
@@ -147,7 +148,7 @@ func (r *Responder) SendLimit() uint32 {
 // not depend on the settings.
 func (r *Responder) PeerReceive() uint32 {
 	if n, told := r.chars.PeerReceive(); told {
-		return min(n, InlineMax)
+		return min(n, settings.InlineMax)
 	}
 	receive := r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
 	if r.version == 0 || r.exact {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -47,7 +48,7 @@ func (u *unsent) calls(n int) {
 // when it was granted fewer credits meanwhile.
 func TestBacklog(t *testing.T) {
 	const most = 64
-	s := DefaultSettings()
+	s := settings.Default()
 	s.CreditsMax = most
 	u := unsent{r: NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, MaxReceives: 200, Receive: 4096, Settings: &s})}
 	u.do(u.r.Start(nil))
@@ -71,7 +72,7 @@ func TestBacklog(t *testing.T) {
 // TestCompletionsLast: calls go on while completions of Sends come as late as a device
 // may deliver them.
 func TestCompletionsLast(t *testing.T) {
-	s := DefaultSettings()
+	s := settings.Default()
 	s.CreditsMax = 2
 	p := newPair(t, s, s)
 	for range 200 {

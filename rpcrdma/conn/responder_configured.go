@@ -1,12 +1,14 @@
 package conn
 
+import "github.com/rdmad/rdmad/rpcrdma/settings"
+
 // Configured is the event that the peer announced with the Connection Configuration
 // Protocol that it takes maxReply bytes in one Send and lets reads RDMA Reads be active at
 // once. The peer has posted these receives already. If the peer announced a size at
 // connect, that size is fixed and bounds maxReply. The size that we announced at connect
 // does not bound it.
 func (r *Responder) Configured(maxReply, reads uint32) {
-	most := uint32(InlineMax)
+	most := uint32(settings.InlineMax)
 	if r.cfg.PeerSaid {
 		most = r.cfg.PeerReceive
 	}
@@ -24,5 +26,5 @@ func (r *Responder) Offers() (on bool, align uint32) {
 	if r.padding.sends {
 		align = PadAlign
 	}
-	return r.settings.Extensions.Has(ExtCCP), align
+	return r.settings.Extensions.Has(settings.ExtCCP), align
 }

@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -108,7 +109,7 @@ func (r *Responder) tooLong(c *Call, acts []Action) []Action {
 // peer reads the items, if the rest fits inline and no item is in a write chunk. Otherwise
 // it reads the message. The items are planned as for a reply chunk that is too small.
 func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
-	if !r.settings.Extensions.Has(ExtReadReplies) || !versionOf(c.header.Version).acknowledges() {
+	if !r.settings.Extensions.Has(settings.ExtReadReplies) || !versionOf(c.header.Version).acknowledges() {
 		return r.tooLong(c, acts)
 	}
 	rest := chunk.PiecesLength(streamLen, items)

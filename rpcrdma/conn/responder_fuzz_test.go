@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -212,17 +213,17 @@ func FuzzResponder2(f *testing.F) {
 }
 
 func fuzzResponder(t *testing.T, s *script) {
-	settings := DefaultSettings()
-	settings.CreditsMax = uint32(s.byte() % 16)
+	set := settings.Default()
+	set.CreditsMax = uint32(s.byte() % 16)
 	if s.v2 {
-		settings.Extensions = ExtV2
+		set.Extensions = settings.ExtV2
 	}
 	m := &responderModel{t: t, posted: make(map[uint32]bool), ahead: make(map[*Call][]chunk.Item), early: make(map[*Call]bool), written: make(map[*Call]int), judge: newJudge(t, true)}
 	toldSend := s.size()
 	m.judge.connect(wire.PrivateData{RemoteInvalidation: true, SendSize: 4096, ReceiveSize: 4096}, wire.PrivateData{RemoteInvalidation: true, SendSize: toldSend, ReceiveSize: 4096})
 	m.r = NewResponder(ResponderConfig{
 		PeerReceive: 4096, ToldSend: toldSend, PeerInvalidates: true, Receive: 4096,
-		MaxTransfer: 1 + uint32(s.uint16()), MaxReceives: 64, Settings: &settings,
+		MaxTransfer: 1 + uint32(s.uint16()), MaxReceives: 64, Settings: &set,
 	})
 	m.run(m.r.Start(nil))
 	for s.more() && !m.dead {
@@ -244,13 +245,13 @@ func fuzzResponder(t *testing.T, s *script) {
 				m.r.Sent(c)
 			}
 		case 5:
-			settings.CreditsMax = uint32(s.byte() % 16)
-			settings.CreditsPolicy = CreditsPolicy(s.byte() % 2)
-			settings.DDPMinChunk = uint32(s.uint16())
-			settings.InlineSendMax = InlineMin + uint32(s.uint16())
-			settings.RemoteInvalidationUse = s.byte()%2 == 0
-			settings.Extensions = Extensions(s.byte())
-			m.run(m.r.SetSettings(&settings, nil))
+			set.CreditsMax = uint32(s.byte() % 16)
+			set.CreditsPolicy = settings.Policy(s.byte() % 2)
+			set.DDPMinChunk = uint32(s.uint16())
+			set.InlineSendMax = settings.InlineMin + uint32(s.uint16())
+			set.RemoteInvalidationUse = s.byte()%2 == 0
+			set.Extensions = settings.Extensions(s.byte())
+			m.run(m.r.SetSettings(&set, nil))
 		case 6:
 			if c, ok := pick(s, &m.fetching); ok && m.early[c] {
 				m.fetching = append(m.fetching, c)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -41,9 +42,9 @@ type transmissions struct {
 	call             *Call // the call that is arriving
 }
 
-func (t *transmissions) set(s *Settings) {
-	t.takes = t.takes || s.Extensions.Has(ExtXmit)
-	t.continues = t.continues || s.Extensions.Has(ExtXmit|ExtContinuation)
+func (t *transmissions) set(s *settings.Settings) {
+	t.takes = t.takes || s.Extensions.Has(settings.ExtXmit)
+	t.continues = t.continues || s.Extensions.Has(settings.ExtXmit|settings.ExtContinuation)
 }
 
 // limit returns how many transmissions a call or a reply may have.

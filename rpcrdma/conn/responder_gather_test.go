@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -32,8 +33,8 @@ func answeredBy(t *testing.T, r *Responder, msg []byte) *Header {
 // TestTransmissionsOff: with the extension off they are unknown operations; a
 // peer of a connection that had it on finds that it is still taken.
 func TestTransmissionsOff(t *testing.T) {
-	off := DefaultSettings()
-	off.Extensions |= ExtV2
+	off := settings.Default()
+	off.Extensions |= settings.ExtV2
 	on := continuing()
 	for _, body := range []rpcrdma2.Body{&rpcrdma2.XmtReq{Count: 1}, &rpcrdma2.XmtCont{Number: 1}, &rpcrdma2.XmtError{Code: rpcrdma2.BadContinuation}} {
 		p := newPair(t, off, off)
@@ -92,8 +93,8 @@ func directions(d rpcrdma2.ResultItem, n int) (all []rpcrdma2.ResultItem) {
 // TestReadSegmentsOfBothForms: a message names as many segments to read in the
 // items of an XMTREQ as in a read list, all items together.
 func TestReadSegmentsOfBothForms(t *testing.T) {
-	s := DefaultSettings()
-	s.Extensions |= ExtV2 | ExtXmit
+	s := settings.Default()
+	s.Extensions |= settings.ExtV2 | settings.ExtXmit
 	s.InlineReceiveSize = 65536
 	call := append(rpcCallOf(50), make([]byte, 16)...)
 	at := uint32(len(call) - 16)

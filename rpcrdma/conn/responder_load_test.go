@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 )
 
@@ -11,17 +12,17 @@ import (
 // once, has them answered and gives the last grant.
 type aimed struct {
 	t        *testing.T
-	settings Settings
+	settings settings.Settings
 	r        *Responder
 	xid      uint32
 	posted   int
 }
 
 func newAimed(t *testing.T, least, most uint32) *aimed {
-	a := &aimed{t: t, settings: DefaultSettings()}
-	a.settings.CreditsPolicy, a.settings.CreditsMin, a.settings.CreditsMax = CreditsAdaptive, least, most
+	a := &aimed{t: t, settings: settings.Default()}
+	a.settings.CreditsPolicy, a.settings.CreditsMin, a.settings.CreditsMax = settings.CreditsAdaptive, least, most
 	a.r = NewResponder(ResponderConfig{
-		PeerReceive: 4096, ToldSend: 4096, MaxTransfer: 1 << 30, MaxReceives: CreditsLimit + credit.Slack, Settings: &a.settings,
+		PeerReceive: 4096, ToldSend: 4096, MaxTransfer: 1 << 30, MaxReceives: settings.CreditsLimit + credit.Slack, Settings: &a.settings,
 	})
 	a.carryOut(a.r.Start(nil))
 	if !a.r.Settle() {
@@ -99,25 +100,25 @@ func TestAim(t *testing.T) {
 // the policy fixed does not look at it.
 func TestAimBounds(t *testing.T) {
 	a := newAimed(t, 4, 16)
-	granted := func(change func(*Settings), aim int) int {
+	granted := func(change func(*settings.Settings), aim int) int {
 		change(&a.settings)
 		a.carryOut(a.r.SetSettings(&a.settings, nil))
 		a.r.Aim(aim)
 		a.exchange(1)
 		return a.exchange(1)
 	}
-	same := func(*Settings) {}
+	same := func(*settings.Settings) {}
 	for _, c := range []struct {
 		what      string
-		change    func(*Settings)
+		change    func(*settings.Settings)
 		aim, want int
 	}{
 		{"over credits.max", same, 100, 16},
 		{"under credits.min", same, 1, 4},
-		{"credits.max raised", func(s *Settings) { s.CreditsMax = 40 }, 100, 40},
-		{"credits.min raised", func(s *Settings) { s.CreditsMin = 10 }, 1, 10},
-		{"policy fixed", func(s *Settings) { s.CreditsPolicy = CreditsFixed }, 12, 40},
-		{"policy adaptive again", func(s *Settings) { s.CreditsPolicy = CreditsAdaptive }, 12, 12},
+		{"credits.max raised", func(s *settings.Settings) { s.CreditsMax = 40 }, 100, 40},
+		{"credits.min raised", func(s *settings.Settings) { s.CreditsMin = 10 }, 1, 10},
+		{"policy fixed", func(s *settings.Settings) { s.CreditsPolicy = settings.CreditsFixed }, 12, 40},
+		{"policy adaptive again", func(s *settings.Settings) { s.CreditsPolicy = settings.CreditsAdaptive }, 12, 12},
 	} {
 		if got := granted(c.change, c.aim); got != c.want {
 			t.Errorf("%s: granted %d, want %d", c.what, got, c.want)

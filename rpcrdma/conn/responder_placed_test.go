@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -16,9 +17,9 @@ import (
 // two pages.
 const placedReceive = 9216
 
-func placingSettings() *Settings {
-	s := DefaultSettings()
-	s.Extensions |= ExtV2Only | ExtCharacteristics | ExtXmit | ExtContinuation | ExtSendDDP
+func placingSettings() *settings.Settings {
+	s := settings.Default()
+	s.Extensions |= settings.ExtV2Only | settings.ExtCharacteristics | settings.ExtXmit | settings.ExtContinuation | settings.ExtSendDDP
 	s.InlineReceiveSize, s.InlineSendMax, s.DDPMinChunk = placedReceive, placedReceive, 1000
 	return &s
 }
@@ -254,7 +255,7 @@ func TestPlacedOffences(t *testing.T) {
 // found.
 func TestNothingWasTold(t *testing.T) {
 	s := placingSettings()
-	s.Extensions &^= ExtSendDDP
+	s.Extensions &^= settings.ExtSendDDP
 	r := NewResponder(ResponderConfig{PeerReceive: placedReceive, ToldSend: placedReceive, MaxTransfer: 1 << 20, MaxReceives: 100, Receive: placedReceive, Settings: s})
 	postCalls(r, r.Start(nil))
 	var c oneItem

@@ -4,6 +4,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -48,5 +49,5 @@ func (r *Responder) placed(c *Call, streamLen int, items []chunk.Item) (inline [
 
 // places reports whether Sends may place items of replies now.
 func (r *Responder) places() bool {
-	return r.settings.Extensions.Has(ExtSendDDP) && r.chars.Targets.Peer(&r.chars.Told.Buffer).Targets() > 0
+	return r.settings.Extensions.Has(settings.ExtSendDDP) && r.chars.Targets.Peer(&r.chars.Told.Buffer).Targets() > 0
 }

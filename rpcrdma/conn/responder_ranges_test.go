@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -199,7 +200,7 @@ func TestOperationsHaveRanges(t *testing.T) {
 		"one within another":   {[]xdr.Span{{Begin: 40, End: 60}, {Begin: 48, End: 52}, {Begin: 52, End: 60}}, []xdr.Span{{Begin: 0, End: 60}}, []int{3}},
 		"fewer than there are": {[]xdr.Span{{Begin: 40, End: 60}}, []xdr.Span{{Begin: 0, End: 60}}, []int{3}},
 	} {
-		for _, place := range []Placement{PlaceSent, PlaceChosen, PlaceBySize} {
+		for _, place := range []settings.Placement{settings.PlaceSent, settings.PlaceChosen, settings.PlaceBySize} {
 			s := placingSettings()
 			s.Placement = place
 			r := placingRequester(t, s)
@@ -222,29 +223,29 @@ func TestPlacements(t *testing.T) {
 	const exrw, tbsn, choice, bysize = rpcrdma2.ExplicitRDMA, rpcrdma2.TargetBuffer, rpcrdma2.Choice, rpcrdma2.BySize
 	for name, tc := range map[string]struct {
 		results []int
-		spare   map[Placement]uint32 // none elsewhere
-		want    map[Placement][]rpcrdma2.Placement
+		spare   map[settings.Placement]uint32 // none elsewhere
+		want    map[settings.Placement][]rpcrdma2.Placement
 		parts   []uint32 // thresholds with bysize
 		alone   bool     // without continuation
 	}{
-		"one that fits": {results: []int{8000}, want: map[Placement][]rpcrdma2.Placement{PlaceSent: {tbsn}, PlaceChosen: {choice}, PlaceBySize: {tbsn}}},
-		"one in two Sends": {results: []int{9000}, spare: map[Placement]uint32{PlaceSent: 1, PlaceChosen: 1, PlaceBySize: 1},
-			want: map[Placement][]rpcrdma2.Placement{PlaceSent: {tbsn}, PlaceChosen: {choice}, PlaceBySize: {tbsn}}},
+		"one that fits": {results: []int{8000}, want: map[settings.Placement][]rpcrdma2.Placement{settings.PlaceSent: {tbsn}, settings.PlaceChosen: {choice}, settings.PlaceBySize: {tbsn}}},
+		"one in two Sends": {results: []int{9000}, spare: map[settings.Placement]uint32{settings.PlaceSent: 1, settings.PlaceChosen: 1, settings.PlaceBySize: 1},
+			want: map[settings.Placement][]rpcrdma2.Placement{settings.PlaceSent: {tbsn}, settings.PlaceChosen: {choice}, settings.PlaceBySize: {tbsn}}},
 		"one for more than one Send": {results: []int{9000}, alone: true, parts: []uint32{8193},
-			want: map[Placement][]rpcrdma2.Placement{PlaceChosen: {choice}, PlaceBySize: {bysize}}},
+			want: map[settings.Placement][]rpcrdma2.Placement{settings.PlaceChosen: {choice}, settings.PlaceBySize: {bysize}}},
 		"one far too large": {results: []int{1 << 20}, parts: []uint32{8193},
-			want: map[Placement][]rpcrdma2.Placement{PlaceChosen: {choice}, PlaceBySize: {bysize}}},
+			want: map[settings.Placement][]rpcrdma2.Placement{settings.PlaceChosen: {choice}, settings.PlaceBySize: {bysize}}},
 		"small, then too large": {results: []int{4000, 9000}, alone: true, parts: []uint32{0, 4097},
-			want: map[Placement][]rpcrdma2.Placement{PlaceChosen: {choice, choice}, PlaceBySize: {tbsn, bysize}}},
+			want: map[settings.Placement][]rpcrdma2.Placement{settings.PlaceChosen: {choice, choice}, settings.PlaceBySize: {tbsn, bysize}}},
 		"too large, then small": {results: []int{9000, 4000}, alone: true, parts: []uint32{4097, 0},
-			want: map[Placement][]rpcrdma2.Placement{PlaceChosen: {choice, choice}, PlaceBySize: {bysize, tbsn}}},
+			want: map[settings.Placement][]rpcrdma2.Placement{settings.PlaceChosen: {choice, choice}, settings.PlaceBySize: {bysize, tbsn}}},
 		"more than there are pages": {results: []int{9000, 9000, 9000}, alone: true, parts: []uint32{0, 4097, 4097},
-			want: map[Placement][]rpcrdma2.Placement{PlaceChosen: {choice, choice, choice}, PlaceBySize: {exrw, bysize, bysize}}},
+			want: map[settings.Placement][]rpcrdma2.Placement{settings.PlaceChosen: {choice, choice, choice}, settings.PlaceBySize: {exrw, bysize, bysize}}},
 	} {
-		for _, place := range []Placement{PlaceWritten, PlaceSent, PlaceChosen, PlaceBySize} {
+		for _, place := range []settings.Placement{settings.PlaceWritten, settings.PlaceSent, settings.PlaceChosen, settings.PlaceBySize} {
 			s := placingSettings()
 			if s.Placement = place; tc.alone {
-				s.Extensions &^= ExtContinuation
+				s.Extensions &^= settings.ExtContinuation
 			}
 			r := placingRequester(t, s)
 			o := &Outgoing{StreamLen: 60, MaxReply: 100, Results: tc.results}
@@ -261,7 +262,7 @@ func TestPlacements(t *testing.T) {
 			if !slices.Equal(got, tc.want[place]) || (o.transmitted && o.xmit.spare != tc.spare[place]) {
 				t.Errorf("%s, %d: %v with %d more receives, want %v", name, place, got, o.xmit.spare, tc.want[place])
 			}
-			if place == PlaceBySize && tc.parts != nil && !slices.Equal(parts, tc.parts) {
+			if place == settings.PlaceBySize && tc.parts != nil && !slices.Equal(parts, tc.parts) {
 				t.Errorf("%s: thresholds %v, want %v", name, parts, tc.parts)
 			}
 		}

@@ -3,6 +3,7 @@ package conn
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -150,7 +151,7 @@ func (r *Responder) sendError(c *Call, code rpcrdma1.ErrCode, acts []Action) []A
 func (r *Responder) answer(c *Call, acts []Action) []Action {
 	r.forget(c)
 	r.adaptive.Observe(r.grants.Held())
-	if r.settings.CreditsPolicy == CreditsAdaptive {
+	if r.settings.CreditsPolicy == settings.CreditsAdaptive {
 		r.grants.SetTarget(r.policy())
 	}
 	grant, again := r.grants.AnswerGroup(c.sends())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func TestResponderTranscripts(t *testing.T) {
@@ -38,7 +39,7 @@ func TestResponderTranscripts(t *testing.T) {
 //	reclaim INDEX, unexposed INDEX         of exposures
 type responderPlayer struct {
 	r        *Responder
-	settings Settings
+	settings settings.Settings
 	recv     uint32
 	calls    map[uint32]*Call
 	short    int
@@ -50,7 +51,7 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 	o := options(args)
 	switch verb {
 	case "start":
-		p.settings, p.calls = DefaultSettings(), make(map[uint32]*Call)
+		p.settings, p.calls = settings.Default(), make(map[uint32]*Call)
 		p.set(t, o)
 		p.r = NewResponder(ResponderConfig{
 			PeerReceive:     uint32(option(t, o, "peer", 4096)),
@@ -59,7 +60,7 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 			PeerInvalidates: option(t, o, "agreed", 1) == 1,
 			CanInvalidate:   true,
 			MaxTransfer:     uint32(option(t, o, "transfer", 1<<30)),
-			MaxReceives:     option(t, o, "receives", CreditsLimit+2),
+			MaxReceives:     option(t, o, "receives", settings.CreditsLimit+2),
 			Settings:        &p.settings,
 			Receive:         uint32(option(t, o, "receive", 4096)),
 		})
@@ -143,7 +144,7 @@ func (p *responderPlayer) set(t *testing.T, o map[string][]string) {
 	s.DDPMinChunk = uint32(option(t, o, "min", int(s.DDPMinChunk)))
 	s.CreditsMax = uint32(option(t, o, "credits", int(s.CreditsMax)))
 	s.CreditsMin = uint32(option(t, o, "least", int(s.CreditsMin)))
-	s.CreditsPolicy = CreditsPolicy(option(t, o, "policy", int(s.CreditsPolicy)))
+	s.CreditsPolicy = settings.Policy(option(t, o, "policy", int(s.CreditsPolicy)))
 	s.RemoteInvalidationUse = option(t, o, "inv", 1) == 1
 	setV2(t, s, o)
 	setCharacteristics(t, s, o)

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // groupSettings are those of an end with few credits in both directions.
-func groupSettings(forward, reverse int) Settings {
+func groupSettings(forward, reverse int) settings.Settings {
 	s := continuing()
 	s.CreditsMax, s.CreditsBackchannel = uint32(forward), uint32(reverse)
 	return s
@@ -52,7 +54,7 @@ func settledEnds(t fataler, ends []*duplexEnd) {
 // receive, no group is refused, and every call ends once.
 func TestDuplexGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		gen := func() Settings {
+		gen := func() settings.Settings {
 			return groupSettings(rapid.IntRange(1, 12).Draw(t, "credits"), rapid.IntRange(1, 12).Draw(t, "backchannel"))
 		}
 		ends := []*duplexEnd{newDuplexEnd(t, false, gen()), newDuplexEnd(t, true, gen())}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
@@ -17,7 +18,7 @@ import (
 type duplexEnd struct {
 	t        fataler
 	server   bool // its responder is forward, its requester reverse
-	settings Settings
+	settings settings.Settings
 	q        *Requester
 	s        *Responder
 	in       Inbound
@@ -38,7 +39,7 @@ type duplexEnd struct {
 
 const duplexReceives = 60 // for each direction
 
-func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
+func newDuplexEnd(t fataler, server bool, s settings.Settings) *duplexEnd {
 	e := &duplexEnd{t: t, server: server, settings: s, judge: newJudge(t, server)}
 	forward, reverse := s, s.Reverse()
 	qs, ss := &forward, &reverse
@@ -46,7 +47,7 @@ func newDuplexEnd(t fataler, server bool, s Settings) *duplexEnd {
 		qs, ss = ss, qs
 	}
 	cfg := RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: duplexReceives, FirstXID: 100, Reverse: server, Settings: qs}
-	if s.Extensions.Has(ExtXmit) { // version 2, and both sides told each other
+	if s.Extensions.Has(settings.ExtXmit) { // version 2, and both sides told each other
 		cfg.Version = rpcrdma2.Version
 	}
 	e.q = NewRequester(cfg)
@@ -244,7 +245,7 @@ func (e *duplexEnd) arrived(a *Arrival) {
 	}
 }
 
-func (e *duplexEnd) set(s Settings) {
+func (e *duplexEnd) set(s settings.Settings) {
 	e.settings = s
 	forward, reverse := s, s.Reverse()
 	if e.server {
@@ -288,11 +289,11 @@ func (e *duplexEnd) steps(peer *duplexEnd, reply func() int) (all []func()) {
 	return all
 }
 
-func genDuplexSettings(t *rapid.T) Settings {
-	s := DefaultSettings()
+func genDuplexSettings(t *rapid.T) settings.Settings {
+	s := settings.Default()
 	s.CreditsMax = uint32(rapid.IntRange(1, 20).Draw(t, "credits"))
 	s.CreditsBackchannel = uint32(rapid.IntRange(1, 20).Draw(t, "backchannel"))
-	s.CreditsPolicy = CreditsPolicy(rapid.IntRange(0, 1).Draw(t, "policy"))
+	s.CreditsPolicy = settings.Policy(rapid.IntRange(0, 1).Draw(t, "policy"))
 	return s
 }
 
@@ -358,9 +359,9 @@ func FuzzDuplex(f *testing.F) {
 	f.Add([]byte("\x00\x02\x00\x04\x07\x01\x01\x03\x09\x01\x20\x00\x00\x01\x01\x01\x10\x00\x07\x00\x01\x03\x04abcd\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &script{b: data}
-		settings := DefaultSettings()
-		settings.CreditsMax, settings.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
-		e := newDuplexEnd(t, len(data)%2 == 0, settings)
+		set := settings.Default()
+		set.CreditsMax, set.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
+		e := newDuplexEnd(t, len(data)%2 == 0, set)
 		if !e.server {
 			e.q.MayRead()
 		}
@@ -388,9 +389,9 @@ func FuzzDuplex(f *testing.F) {
 					e.fromQ(e.q.Cancel(e.open[int(s.byte())%len(e.open)], nil))
 				}
 			case 7:
-				settings.CreditsMax, settings.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
-				settings.Extensions = Extensions(s.byte())
-				e.set(settings)
+				set.CreditsMax, set.CreditsBackchannel = uint32(s.byte()%16), uint32(s.byte()%16)
+				set.Extensions = settings.Extensions(s.byte())
+				e.set(set)
 			case 8:
 				e.receive(longMessage(uint32(100+s.byte()%8), uint32(s.byte())))
 			case 9:

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func TestReverseTranscripts(t *testing.T) {
@@ -67,7 +69,7 @@ func (p *duplexPlayer) start(t *testing.T, server bool, o map[string][]string) (
 	}
 	p.q.play(t, "start", v2)
 	p.s.play(t, "start", v2)
-	back := DefaultSettings()
+	back := settings.Default()
 	back.CreditsBackchannel = uint32(option(t, o, "back", 2))
 	back = back.Reverse()
 	if server {

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -47,7 +48,7 @@ func (version1) size(h *Header) int                  { return h.Header.Header.Si
 func (version1) append(h *Header, dst []byte) []byte { return h.Header.Header.Append(dst) }
 
 func (version1) empty() int         { return emptyHeaderSize }
-func (version1) threshold() uint32  { return InlineMin }
+func (version1) threshold() uint32  { return settings.InlineMin }
 func (version1) pads() bool         { return true }
 func (version1) acknowledges() bool { return true }
 func (version1) linux() bool        { return true }

@@ -11,8 +11,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
@@ -40,7 +40,7 @@ func TestIdleConnection(t *testing.T) {
 	c := s.serve(idleClients)
 	c.rest()
 	nowBytes, nowGoroutines := s.inUse()
-	receives := idleClients * (idleCredits + 2) * regmem.Footprint(int(conn.DefaultSettings().InlineReceiveSize))
+	receives := idleClients * (idleCredits + 2) * regmem.Footprint(int(settings.Default().InlineReceiveSize))
 	perConn := (nowBytes - bytes - receives) / idleClients
 	t.Logf("%d bytes per connection beside its receives", perConn)
 	if perConn > most && !raceEnabled {
@@ -133,7 +133,7 @@ func (s *idleServer) serve(n int) *idleClientsOf {
 func (s *idleServer) accept() *Responder {
 	id, err := s.ln.GetRequest(s.t.Context())
 	ok(s.t, err)
-	settings := conn.DefaultSettings()
+	settings := settings.Default()
 	settings.CreditsMax = idleCredits
 	r, err := NewResponder(s.h, id, ResponderConfig{
 		Handler: nothing{}, Settings: &settings, PeerReceive: 4096, PeerSend: 4096, ToldSend: 4096, Reads: 1,
@@ -218,7 +218,7 @@ func connectIdle(p rdmacm.Provider, h *Host, address string) (*Requester, error)
 	if err != nil {
 		return nil, err
 	}
-	s := conn.DefaultSettings()
+	s := settings.Default()
 	r, err := NewRequester(h, id, RequesterConfig{Settings: &s, ToldSend: 4096})
 	if err != nil {
 		return nil, err

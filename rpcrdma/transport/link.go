@@ -13,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
@@ -131,11 +132,11 @@ func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
 // maxReceives returns the number of receives that the queue pair has for the forward
 // direction. maxReverse returns it for the reverse direction.
 func (l *link) maxReceives() int {
-	return min(conn.CreditsLimit+credit.Slack+conn.MaxExposures, l.host.attr.MaxQPWR-l.maxReverse())
+	return min(settings.CreditsLimit+credit.Slack+conn.MaxExposures, l.host.attr.MaxQPWR-l.maxReverse())
 }
 
 func (l *link) maxReverse() int {
-	return min(conn.ReverseLimit+credit.Slack, l.host.attr.MaxQPWR/4)
+	return min(settings.ReverseLimit+credit.Slack, l.host.attr.MaxQPWR/4)
 }
 
 // abandon frees a link that never came up.

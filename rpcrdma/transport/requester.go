@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -43,7 +44,7 @@ const MaxSegment = 1 << 20
 
 // RequesterConfig configures a Requester. Sizes are in bytes.
 type RequesterConfig struct {
-	Settings *conn.Settings
+	Settings *settings.Settings
 	// ToldSend is the largest Send that we announce to the peer.
 	ToldSend uint32
 	// Only1 means that the peer is known not to speak version 2.
@@ -141,7 +142,7 @@ func (r *Requester) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 }
 
 // SetSettings changes the settings. They apply from the next call on.
-func (r *Requester) SetSettings(s *conn.Settings) {
+func (r *Requester) SetSettings(s *settings.Settings) {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
 	if r.dead {

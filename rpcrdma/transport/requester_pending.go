@@ -4,6 +4,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
@@ -11,7 +12,7 @@ import (
 
 // headRoom is the room for the largest header that a requester makes, in bytes
 // (conn.MinSegment).
-const headRoom = conn.InlineMin
+const headRoom = settings.InlineMin
 
 // pending is the transport's state of a call.
 type pending struct {

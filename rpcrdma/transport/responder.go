@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/slow"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
@@ -21,7 +22,7 @@ import (
 // ResponderConfig configures a Responder. Sizes are in bytes.
 type ResponderConfig struct {
 	Handler  oncrpc.Handler
-	Settings *conn.Settings
+	Settings *settings.Settings
 	// PeerReceive is the largest Send that the peer takes.
 	PeerReceive uint32
 	// ToldSend is the largest Send that we announced to the peer.
@@ -130,7 +131,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 func (r *Responder) Start(up func()) error { return r.start(up) }
 
 // SetSettings changes the settings. They apply from the next message on.
-func (r *Responder) SetSettings(s *conn.Settings) {
+func (r *Responder) SetSettings(s *settings.Settings) {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
 	if r.dead {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // Calls from server to client (RFC 8167). They use the roles of the other direction. These
@@ -30,7 +31,7 @@ type Backchannel struct {
 // caller is a responder's state for calls to its client. link.mu guards it.
 type caller struct {
 	req      *Requester // nil until there are receives for it
-	settings conn.Settings
+	settings settings.Settings
 	config   conn.RequesterConfig
 	peerSend uint32
 	opened   bool          // by the upper layer
@@ -86,7 +87,7 @@ func (r *Responder) prepareCalls() {
 func (r *Responder) newCaller() *Requester {
 	v, s := &r.caller, r.caller.settings.Reverse()
 	v.config.Receive = uint32(r.rq.size)
-	v.config.ToldSend = conn.InlineMax // the forward direction knows the limit
+	v.config.ToldSend = settings.InlineMax // the forward direction knows the limit
 	v.config.MaxReceives = r.maxReverse()
 	v.config.Reverse, v.config.Settings = true, &s
 	q := &Requester{side: side{link: r.link}, memory: r.memory, reverse: true}
@@ -98,7 +99,7 @@ func (r *Responder) newCaller() *Requester {
 }
 
 // setReverse applies new settings to calls to the client.
-func (r *Responder) setReverse(s *conn.Settings) {
+func (r *Responder) setReverse(s *settings.Settings) {
 	v := &r.caller
 	v.settings = *s
 	if q := v.req; q != nil {
@@ -113,7 +114,7 @@ func (r *Responder) setReverse(s *conn.Settings) {
 // Protocol: it makes Sends of up to maxCall bytes.
 func (r *Responder) configureCalls(maxCall uint32) {
 	v := &r.caller
-	v.peerSend = max(v.peerSend, min(maxCall, conn.InlineMax))
+	v.peerSend = max(v.peerSend, min(maxCall, settings.InlineMax))
 	if v.req != nil {
 		v.req.core.Connected(r.core.PeerReceive(), v.peerSend)
 	}

@@ -6,12 +6,13 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // callee is a requester's state for answering calls of its server. link.mu guards it.
 type callee struct {
 	handler  oncrpc.Handler // nil means that there is none
-	settings conn.Settings
+	settings settings.Settings
 	resp     *Responder  // nil until calls are to be accepted, or one came
 	ready    bool        // there are receives for calls
 	serves   atomic.Bool // calls go to the handler
@@ -31,7 +32,7 @@ func (v *callee) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.
 
 // takeCalls starts to serve calls of the server, if the settings ask for it. This lasts
 // until the connection ends, because no message says to the server that calls are over.
-func (r *Requester) takeCalls(s *conn.Settings) {
+func (r *Requester) takeCalls(s *settings.Settings) {
 	v := &r.callee
 	v.settings = *s
 	if v.handler == nil || !s.Backchannel() {
@@ -89,7 +90,7 @@ func (r *Requester) tellCallee() {
 }
 
 // setCallee applies new settings to calls of the server.
-func (r *Requester) setCallee(s *conn.Settings) {
+func (r *Requester) setCallee(s *settings.Settings) {
 	v := &r.callee
 	r.takeCalls(s)
 	if v.resp == nil {

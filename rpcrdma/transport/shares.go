@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs/peers"
 )
@@ -84,10 +84,10 @@ func (s *linkShares) setWeight(w uint32) {
 }
 
 // setSharing applies the settings that decide the connection's part of memory and of work.
-func (l *link) setSharing(s *conn.Settings) {
+func (l *link) setSharing(s *settings.Settings) {
 	l.shares.setWeight(s.CreditsWeight)
 	l.host.workers.setWeight(&l.flow, s.CreditsWeight)
-	l.rq.divided = s.CreditsPolicy == conn.CreditsAdaptive
+	l.rq.divided = s.CreditsPolicy == settings.CreditsAdaptive
 }
 
 // exhausted says for which memory others wait for their share.

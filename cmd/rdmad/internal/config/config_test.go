@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
-	"github.com/rdmad/rdmad/rpcrdma/conn"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
@@ -53,7 +52,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("export %q", s.Path)
 	}
 	all, given := c.Settings.Initial()
-	if all != conn.DefaultSettings() || len(given) != 0 {
+	if all != live.Default() || len(given) != 0 {
 		t.Errorf("settings %+v, given %v", all, given)
 	}
 }
@@ -103,11 +102,11 @@ settings:
 		t.Errorf("services %+v", c.Services)
 	}
 	all, given := c.Settings.Initial()
-	want := conn.DefaultSettings()
-	want.InlineSendMax, want.InlineReceiveSize, want.DDPMinChunk, want.Placement = 8192, 16384, 0, conn.PlaceChosen
+	want := live.Default()
+	want.InlineSendMax, want.InlineReceiveSize, want.DDPMinChunk, want.Placement = 8192, 16384, 0, live.PlaceChosen
 	want.RemoteInvalidationAccept, want.RemoteInvalidationUse = false, false
-	want.CreditsPolicy, want.CreditsMax, want.CreditsMin, want.CreditsBackchannel, want.CreditsWeight = conn.CreditsFixed, 128, 2, 0, 7
-	want.Extensions = conn.ExtMSGP | conn.ExtBackchannel
+	want.CreditsPolicy, want.CreditsMax, want.CreditsMin, want.CreditsBackchannel, want.CreditsWeight = live.CreditsFixed, 128, 2, 0, 7
+	want.Extensions = live.ExtMSGP | live.ExtBackchannel
 	if all != want {
 		t.Errorf("settings %+v, want %+v", all, want)
 	}
@@ -118,12 +117,12 @@ settings:
 }
 
 func TestVersion2(t *testing.T) {
-	for text, want := range map[string]conn.Extensions{
-		"off": 0, "false": 0, "No": 0, "on": conn.ExtV2, "true": conn.ExtV2, `"on"`: conn.ExtV2, "required": conn.ExtV2Only,
+	for text, want := range map[string]live.Extensions{
+		"off": 0, "false": 0, "No": 0, "on": live.ExtV2, "true": live.ExtV2, `"on"`: live.ExtV2, "required": live.ExtV2Only,
 	} {
 		c := parse(t, "settings: {extensions: {v2: "+text+"}}")
 		all, given := c.Settings.Initial()
-		if all.Extensions != want|conn.DefaultSettings().Extensions || len(given) != 1 {
+		if all.Extensions != want|live.Default().Extensions || len(given) != 1 {
 			t.Errorf("%s: extensions %b, given %v", text, all.Extensions, given)
 		}
 		layer := c.Layer()
