@@ -99,7 +99,7 @@ func (r *receiver) placeWrite(s *segment) bool {
 	}
 	reg.unpin()
 	if v != allowed {
-		return r.refuse(writeFault(v), s)
+		return r.refuse(writeFaults[v], s)
 	}
 	return true
 }

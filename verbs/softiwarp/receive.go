@@ -254,7 +254,7 @@ func (q *queuePair) endLocked(end *ending) {
 	case end.received != nil:
 		q.attributeLocked(end.received)
 	case end.readStatus != verbs.WCSuccess:
-		q.blameOldestReadLocked(end.readStatus)
+		q.blameFirstLocked(end.readStatus, waitingRead)
 	}
 	q.failLocked(cause, end.goodbye)
 }

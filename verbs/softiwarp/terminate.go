@@ -35,42 +35,30 @@ func (r *receiver) refuse(f rdmap.Fault, s *segment) bool {
 	return r.terminate(t)
 }
 
-// writeFault returns the fault of an RDMA Write. It is a DDP fault, except for access
+// writeFaults are the faults of an RDMA Write. They are DDP faults, except for access
 // rights, which only RDMAP knows (RFC 5040 §7.2).
-func writeFault(v verdict) rdmap.Fault {
-	switch v {
-	case notAssociated:
-		return rdmap.TaggedNotAssociated
-	case noRight:
-		return rdmap.AccessRights
-	case wraps:
-		return rdmap.TaggedTOWrap
-	case outOfBounds:
-		return rdmap.TaggedBaseOrBounds
-	}
-	return rdmap.TaggedInvalidSTag
+var writeFaults = [...]rdmap.Fault{
+	badSTag:       rdmap.TaggedInvalidSTag,
+	notAssociated: rdmap.TaggedNotAssociated,
+	noRight:       rdmap.AccessRights,
+	wraps:         rdmap.TaggedTOWrap,
+	outOfBounds:   rdmap.TaggedBaseOrBounds,
 }
 
-// readFault returns the fault of an RDMA Read Request's source.
-func readFault(v verdict) rdmap.Fault {
-	switch v {
-	case notAssociated:
-		return rdmap.STagNotAssociated
-	case noRight:
-		return rdmap.AccessRights
-	case wraps:
-		return rdmap.TOWrap
-	case outOfBounds:
-		return rdmap.BaseOrBounds
-	}
-	return rdmap.InvalidSTag
+// readFaults are the faults of an RDMA Read Request's source.
+var readFaults = [...]rdmap.Fault{
+	badSTag:       rdmap.InvalidSTag,
+	notAssociated: rdmap.STagNotAssociated,
+	noRight:       rdmap.AccessRights,
+	wraps:         rdmap.TOWrap,
+	outOfBounds:   rdmap.BaseOrBounds,
 }
 
 // refusedReadTerm returns the Terminate for a Read Request whose source may not be read.
 // It includes the request's headers, by which the peer finds the request.
 func refusedReadTerm(v verdict, in *inboundRead) *rdmap.Term {
 	return &rdmap.Term{
-		Fault:         readFault(v),
+		Fault:         readFaults[v],
 		HasSegment:    true,
 		SegmentLength: ddp.UntaggedSize + rdmap.ReadRequestSize,
 		HasDDP:        true,
@@ -105,55 +93,39 @@ func (q *queuePair) attributeLocked(t *rdmap.Term) {
 	status := remoteStatus(t.Fault)
 	switch {
 	case t.HasDDP && !t.DDP.Tagged && t.DDP.QN == ddp.QueueReadRequest:
-		q.blameReadLocked(t, status)
+		// The sink STag is unique. The MSN that Linux siw reports is not always the
+		// request's.
+		found := q.blameFirstLocked(status, func(e *sendEntry) bool {
+			return e.op == verbs.OpRDMARead && t.HasRead && e.sinkSTag == t.Read.SinkSTag
+		})
+		if !found {
+			q.blameFirstLocked(status, waitingRead)
+		}
 	case t.HasDDP && !t.DDP.Tagged && t.DDP.QN == ddp.QueueSend:
-		q.blameSendLocked(t.DDP.MSN, status)
+		q.blameFirstLocked(status, func(e *sendEntry) bool {
+			return (e.op == verbs.OpSend || e.op == verbs.OpSendInvalidate) && e.msn == t.DDP.MSN
+		})
 	case t.HasDDP && t.DDP.Tagged:
-		q.blameWriteLocked(t.DDP.STag, t.DDP.TO, status)
+		q.blameFirstLocked(status, func(e *sendEntry) bool {
+			return e.op == verbs.OpRDMAWrite && e.rkey == t.DDP.STag && t.DDP.TO-e.raddr < uint64(e.length)
+		})
 	case t.Layer == rdmap.LayerRDMAP && t.Type == rdmap.TypeRDMAPProtection:
-		q.blameOldestReadLocked(status)
+		q.blameFirstLocked(status, waitingRead)
 	}
 }
 
-// blameReadLocked finds a Read by its sink STag, which is unique. The MSN that Linux siw
-// reports is not always the request's.
-func (q *queuePair) blameReadLocked(t *rdmap.Term, status verbs.WCStatus) {
-	for pos := q.sq.head; pos != q.sq.tail; pos++ {
-		if e := q.sq.at(pos); e.op == verbs.OpRDMARead && t.HasRead && e.sinkSTag == t.Read.SinkSTag {
-			q.blameLocked(pos, status)
-			return
-		}
-	}
-	q.blameOldestReadLocked(status)
-}
+func waitingRead(e *sendEntry) bool { return e.op == verbs.OpRDMARead && !e.done }
 
-func (q *queuePair) blameSendLocked(msn uint32, status verbs.WCStatus) {
+// blameFirstLocked fails the oldest request in the send queue that is the one meant, and
+// reports whether there is one.
+func (q *queuePair) blameFirstLocked(status verbs.WCStatus, meant func(*sendEntry) bool) bool {
 	for pos := q.sq.head; pos != q.sq.tail; pos++ {
-		e := q.sq.at(pos)
-		if (e.op == verbs.OpSend || e.op == verbs.OpSendInvalidate) && e.msn == msn {
+		if meant(q.sq.at(pos)) {
 			q.blameLocked(pos, status)
-			return
+			return true
 		}
 	}
-}
-
-func (q *queuePair) blameWriteLocked(stag uint32, to uint64, status verbs.WCStatus) {
-	for pos := q.sq.head; pos != q.sq.tail; pos++ {
-		e := q.sq.at(pos)
-		if e.op == verbs.OpRDMAWrite && e.rkey == stag && to-e.raddr < uint64(e.length) {
-			q.blameLocked(pos, status)
-			return
-		}
-	}
-}
-
-func (q *queuePair) blameOldestReadLocked(status verbs.WCStatus) {
-	for pos := q.sq.head; pos != q.sq.tail; pos++ {
-		if e := q.sq.at(pos); e.op == verbs.OpRDMARead && !e.done {
-			q.blameLocked(pos, status)
-			return
-		}
-	}
+	return false
 }
 
 // remoteStatus returns the completion status for a peer's fault.
