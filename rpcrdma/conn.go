@@ -216,12 +216,8 @@ func (c *Conn) Load() Load { return c.resp.Load() }
 
 // Info returns the connection's current state.
 func (c *Conn) Info() Info {
-	i, s := c.info, c.resp.State()
-	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
-	i.CreditsGranted, i.RemoteInvalidation = s.CreditsGranted, s.RemoteInvalidation
-	i.LastActive, i.RPCVersion, i.VersionAgreed = s.LastActive, int(s.Version), s.Agreed
-	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
-	i.Characteristics = s.Characteristics
+	i := c.info
+	i.State = c.resp.State()
 	return i
 }
 

@@ -68,8 +68,9 @@ type Client struct {
 
 // session is one connection of a client.
 type session struct {
-	req  *transport.Requester
-	info Info // what does not change
+	req          *transport.Requester
+	info         Info // what does not change
+	invalidation bool // both sides agreed on remote invalidation
 	// The private data that the two sides exchanged at connect.
 	ownPrivate, peerPrivate []byte
 	// greetings counts the replies that came before the connection was used.
@@ -178,13 +179,13 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	}
 	n := &session{req: req, greetings: req.Stats().Replies, ownPrivate: told.Append(nil), peerPrivate: id.Peer().PrivateData, info: Info{
 		Local: id.LocalAddr(), Peer: id.RemoteAddr(), Provider: c.provider.Name(),
-		RemoteInvalidation:     accepts && peer.RemoteInvalidation,
 		PeerRemoteInvalidation: peer.RemoteInvalidation,
 		PeerReceiveSize:        peer.ReceiveSize,
 		PeerSendSize:           peer.SendSize,
 		Since:                  time.Now(), ConnectTime: time.Since(began),
 	}}
 	n.info.setDevice(c.dev)
+	n.invalidation = accepts && peer.RemoteInvalidation
 	return n, nil
 }
 
@@ -246,12 +247,9 @@ func (c *Client) Info() Info {
 	c.mu.Lock()
 	cur, connects := c.cur, c.connects
 	c.mu.Unlock()
-	i, s := cur.info, cur.req.State()
-	i.InlineSend, i.InlineReceive, i.PeerReceive = s.InlineSend, s.InlineReceive, s.PeerReceive
-	i.CreditsGranted, i.LastActive, i.Connects = s.CreditsGranted, s.LastActive, connects
-	i.RPCVersion, i.VersionAgreed = int(s.Version), s.Agreed
-	i.Padding, i.Configuration, i.Backchannel = s.Padding, s.Configuration, s.Backchannel
-	i.Characteristics = s.Characteristics
+	i := cur.info
+	i.State, i.Connects = cur.req.State(), connects
+	i.RemoteInvalidation = cur.invalidation
 	return i
 }
 

@@ -141,26 +141,19 @@ type SlowCall = slow.Call
 // Error reports why a connection ended, with both addresses.
 type Error = transport.Error
 
+// State is what changes while a connection lives.
+type State = transport.State
+
 // Info is the current state of a connection. Sizes are in bytes.
 type Info struct {
+	State
 	Local, Peer netip.AddrPort
 	Provider    string
-	// RPCVersion is the version of RPC-over-RDMA. With extensions.v2 the first answered
-	// call decides it.
-	RPCVersion int
-	// VersionAgreed means that RPCVersion is fixed for the connection's life.
-	VersionAgreed bool
-	// InlineSend is the largest Send that we make, InlineReceive the largest that we take.
-	InlineSend, InlineReceive uint32
-	// PeerReceive bounds InlineSend while the connection lives: the smaller of what the
-	// peer takes in one Send and what we announced to make. PeerReceiveSize is the former
-	// alone, and bounds the next connection.
-	PeerReceive, PeerReceiveSize uint32
+	// PeerReceiveSize is the largest Send that the peer takes. It bounds the next
+	// connection.
+	PeerReceiveSize uint32
 	// PeerSendSize is the largest Send that the peer announced at connect to make.
-	PeerSendSize   uint32
-	CreditsGranted uint32
-	// RemoteInvalidation means that both sides agreed on it at connect, and its use is on.
-	RemoteInvalidation bool
+	PeerSendSize uint32
 	// PeerRemoteInvalidation means that the peer announced at connect that its STags may be
 	// invalidated, and that the device can do so.
 	PeerRemoteInvalidation bool
@@ -172,19 +165,8 @@ type Info struct {
 	Since                       time.Time
 	// Connects is the number of connections made: 1, or more for a client that reconnects.
 	Connects uint64
-	// ConnectTime is how long the connect took. LastActive is when the connection was last
-	// used.
+	// ConnectTime is how long the connect took.
 	ConnectTime time.Duration
-	LastActive  time.Time
-	// Padding is the state of extensions.msgp. Configuration is what the peer announced
-	// with the Connection Configuration Protocol (extensions.ccp).
-	Padding       Padding
-	Configuration Configuration
-	// Backchannel is the state of calls from server to client
-	// (extensions.backchannel).
-	Backchannel BackchannelState
-	// Characteristics are what both sides announced (extensions.characteristics).
-	Characteristics Characteristics
 }
 
 // Inline returns the largest RPC messages, in bytes, that are sent and received without

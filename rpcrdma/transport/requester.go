@@ -186,9 +186,8 @@ func (r *Requester) State() State {
 		PeerReceive:    r.core.PeerReceive(),
 		InlineReceive:  r.core.ReceiveSize(),
 		CreditsGranted: r.core.Granted(),
-		Busy:           r.inCalls,
 		LastActive:     r.active,
-		Version:        version, Agreed: agreed,
+		RPCVersion:     int(version), VersionAgreed: agreed,
 		Padding: r.core.Padding(), Configuration: r.core.Configuration(),
 		Backchannel: r.callee.state(), Characteristics: r.core.Characteristics(),
 	}

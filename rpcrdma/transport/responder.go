@@ -158,18 +158,30 @@ func (r *Responder) Drain(ctx context.Context) error {
 
 // State is the current state of a connection. Sizes are in bytes.
 type State struct {
+	// RPCVersion is the version of RPC-over-RDMA. With extensions.v2 the first answered
+	// call decides it.
+	RPCVersion int
+	// VersionAgreed means that RPCVersion is fixed for the connection's life.
+	VersionAgreed bool
+	// InlineSend is the largest Send that we make, InlineReceive the largest that we take.
 	InlineSend, InlineReceive uint32
-	PeerReceive               uint32 // what bounds InlineSend
-	CreditsGranted            uint32
-	RemoteInvalidation        bool
-	Busy                      int // calls in progress
-	LastActive                time.Time
-	Padding                   conn.Padding
-	Configuration             conn.Configuration
-	Backchannel               Backchannel
-	Version                   uint32 // of RPC-over-RDMA
-	Agreed                    bool   // the version is fixed
-	Characteristics           Characteristics
+	// PeerReceive bounds InlineSend: the smaller of what the peer takes in one Send and
+	// what we announced to make.
+	PeerReceive    uint32
+	CreditsGranted uint32
+	// RemoteInvalidation means that both sides agreed on it at connect, and its use is on.
+	RemoteInvalidation bool
+	// LastActive is when the connection was last used.
+	LastActive time.Time
+	// Padding is the state of extensions.msgp. Configuration is what the peer announced
+	// with the Connection Configuration Protocol (extensions.ccp).
+	Padding       conn.Padding
+	Configuration conn.Configuration
+	// Backchannel is the state of calls from server to client
+	// (extensions.backchannel).
+	Backchannel Backchannel
+	// Characteristics are what both sides announced (extensions.characteristics).
+	Characteristics Characteristics
 }
 
 // State returns the connection's current state.
@@ -183,11 +195,10 @@ func (r *Responder) State() State {
 		InlineReceive:      r.core.ReceiveSize(),
 		CreditsGranted:     r.core.Granted(),
 		RemoteInvalidation: r.core.Invalidates(),
-		Busy:               r.core.Busy(),
 		LastActive:         r.active,
 		Padding:            r.core.Padding(), Configuration: r.core.Configuration(),
 		Backchannel: r.caller.state(),
-		Version:     version, Agreed: r.core.Agreed(), Characteristics: r.core.Characteristics(),
+		RPCVersion:  int(version), VersionAgreed: r.core.Agreed(), Characteristics: r.core.Characteristics(),
 	}
 }
 
