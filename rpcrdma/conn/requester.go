@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
@@ -86,10 +85,10 @@ type RequesterCounters struct {
 
 // Requester makes calls on one connection.
 type Requester struct {
-	cfg      RequesterConfig
-	settings settings.Settings
-	spend    credit.Spend
-	xid      uint32
+	side
+	cfg   RequesterConfig
+	spend credit.Spend
+	xid   uint32
 	// Largest Send that the peer takes, and that it makes, in bytes.
 	peerReceive, peerSend uint32
 	heard                 bool // see Heard
@@ -107,9 +106,6 @@ type Requester struct {
 	owns                    bool // a caller chose the XID of a call
 
 	negotiation negotiation
-	chars       characteristics.State
-	padding     padding
-	peer        configured
 	up          bool // see Greet
 	untold      bool // there may be characteristics to send
 
@@ -131,12 +127,11 @@ func NewRequester(cfg RequesterConfig) *Requester {
 	if cfg.MaxTransfer == 0 {
 		cfg.MaxTransfer = math.MaxUint32
 	}
-	r := &Requester{cfg: cfg, settings: *cfg.Settings, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
+	r := &Requester{cfg: cfg, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
 	r.chars.Requester, r.chars.Revocable, r.chars.Serves = true, cfg.Revocable, cfg.Serves
-	r.chars.Start(characteristicsOf(&r.settings), cfg.Receive)
+	r.start(cfg.Settings, cfg.Receive)
 	r.gather.Most = MaxMessage
 	r.negotiation.begin(&r.cfg)
-	r.padding.set(&r.settings)
 	r.spend.Start(r.credits())
 	return r
 }
@@ -174,10 +169,8 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 
 // SetSettings is the event that the settings changed.
 func (r *Requester) SetSettings(s *settings.Settings, acts []Action) []Action {
-	r.settings = *s
-	r.chars.Apply(characteristicsOf(s))
+	r.set(s)
 	r.untold = true
-	r.padding.set(s)
 	r.spend.SetMax(r.credits())
 	return r.wake(r.wantReceives(acts))
 }

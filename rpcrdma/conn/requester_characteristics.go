@@ -6,21 +6,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Characteristics returns the characteristics of the peer and ours.
-func (r *Requester) Characteristics() Characteristics { return r.chars.Info() }
-
-// ReceiveSize returns the size of our receives that the peer may rely on, in bytes.
-func (r *Requester) ReceiveSize() uint32 { return r.chars.Receive }
-
 // Greet is the event that the connection is up and calls may follow. With
 // extensions.characteristics on, INIT is the first message.
 func (r *Requester) Greet(acts []Action) []Action {
 	r.up, r.untold = true, true
 	return r.wake(acts)
 }
-
-// Told is the event that the message of a Tell action was sent.
-func (r *Requester) Told() { r.chars.Unsent-- }
 
 // Resized is the event that below of all our posted receives are still smaller than the
 // last Resize asked for. Give it when the Resize was carried out, from time to time while

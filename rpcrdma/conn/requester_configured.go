@@ -12,8 +12,3 @@ func (r *Requester) Configured(maxCall, align, reads, most uint32) {
 
 // SendMax returns the largest Send that our settings allow, in bytes.
 func (r *Requester) SendMax() uint32 { return r.settings.InlineSendMax }
-
-// Configuration returns what the peer announced.
-func (r *Requester) Configuration() Configuration {
-	return Configuration{Spoken: r.peer.spoken, Takes: r.peer.takes, Align: r.padding.align, Reads: r.peer.reads}
-}

@@ -27,6 +27,3 @@ func (r *Requester) takePadding(o *Outgoing) (err error) {
 	}
 	return nil
 }
-
-// Padding describes the use of RDMA_MSGP on this connection.
-func (r *Requester) Padding() Padding { return r.padding.state() }

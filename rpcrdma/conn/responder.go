@@ -53,8 +53,8 @@ type ResponderCounters struct {
 
 // Responder answers calls on one connection.
 type Responder struct {
+	side
 	cfg      ResponderConfig
-	settings settings.Settings
 	grants   credit.Grants
 	adaptive credit.Adaptive
 	started  bool // the first call has arrived
@@ -63,7 +63,6 @@ type Responder struct {
 	held     bool   // see Hold
 	exact    bool   // see TakesExactly
 	version  uint32 // agreed on; 0 means none yet
-	chars    characteristics.State
 	opXID    uint32 // of our last operation
 
 	most  int     // most credits granted at one time, now or soon
@@ -73,9 +72,6 @@ type Responder struct {
 
 	exposures exposures
 	xmit      transmissions
-
-	padding padding
-	peer    configured
 
 	Counters ResponderCounters
 }
@@ -88,10 +84,9 @@ const backlogSpare = 32
 
 // NewResponder returns a responder without posted receives. Start returns what to post.
 func NewResponder(cfg ResponderConfig) *Responder {
-	r := &Responder{cfg: cfg, settings: *cfg.Settings}
-	r.chars.Start(characteristicsOf(&r.settings), cfg.Receive)
+	r := &Responder{cfg: cfg}
+	r.start(cfg.Settings, cfg.Receive)
 	r.xmit.gather.Most = MaxMessage
-	r.padding.set(&r.settings)
 	r.xmit.set(&r.settings)
 	r.grants.Start(r.policy())
 	return r
@@ -106,9 +101,7 @@ func (r *Responder) Posted(asked, n int) { r.grants.Confirm(asked, n) }
 
 // SetSettings is the event that the settings changed. They apply from the next event on.
 func (r *Responder) SetSettings(s *settings.Settings, acts []Action) []Action {
-	r.settings = *s
-	r.chars.Apply(characteristicsOf(s))
-	r.padding.set(s)
+	r.set(s)
 	r.xmit.set(s)
 	if !r.started {
 		r.grants.SetTarget(min(r.policy(), credit.Initial))

@@ -5,20 +5,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// Characteristics returns the characteristics of the peer and ours.
-func (r *Responder) Characteristics() Characteristics { return r.chars.Info() }
-
-// ReceiveSize returns the size of our receives that the peer may rely on, in bytes.
-func (r *Responder) ReceiveSize() uint32 { return r.chars.Receive }
-
 // NoBackward reports that the peer announced that it takes no calls in the reverse
 // direction.
 func (r *Responder) NoBackward() bool {
 	return r.chars.Peer == characteristics.Supported && r.chars.Told.Backward == rpcrdma2.BackwardNone
 }
-
-// Told is the event that the message of a Tell action was sent.
-func (r *Responder) Told() { r.chars.Unsent-- }
 
 // Resized is the event that below of all our posted receives are still smaller than the
 // last Resize asked for. Give it when the Resize was carried out, from time to time while

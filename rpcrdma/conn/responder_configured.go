@@ -15,11 +15,6 @@ func (r *Responder) Configured(maxReply, reads uint32) {
 	r.peer.set(maxReply, reads, most)
 }
 
-// Configuration returns what the peer announced.
-func (r *Responder) Configuration() Configuration {
-	return Configuration{Spoken: r.peer.spoken, Takes: r.peer.takes, Reads: r.peer.reads}
-}
-
 // Offers reports whether the Connection Configuration Protocol is on, and the alignment, in
 // bytes, to put into its answer.
 func (r *Responder) Offers() (on bool, align uint32) {

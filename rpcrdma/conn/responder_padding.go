@@ -20,6 +20,3 @@ func (r *Responder) pad(c *Call, h *Header, inline []chunk.Piece) []chunk.Piece 
 	r.padding.sent++
 	return c.padded
 }
-
-// Padding describes the use of RDMA_MSGP on this connection.
-func (r *Responder) Padding() Padding { return r.padding.state() }
