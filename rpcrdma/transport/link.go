@@ -90,6 +90,7 @@ type link struct {
 	wc      []verbs.WC // pollBatch entries, for the polling goroutine
 	ended   []*op      // ops ended by one completion
 	sinks   sinks      // of RDMA Reads under way
+	windows windows
 
 	// Read chunks: bytes held, and messages that wait for other messages of this
 	// connection.
@@ -444,6 +445,8 @@ func (l *link) teardown() {
 	}
 	l.mu.Lock()
 	leaks = append(leaks, l.sinks.closeAll())
+	// Once calls are over, their callers may free the memory under the windows.
+	leaks = append(leaks, l.windows.closeAll())
 	l.role.lost(lost)
 	l.mu.releaseAndPost()
 	l.busy.Wait()

@@ -21,8 +21,6 @@ type Requester struct {
 	draining bool
 	inCalls  int        // calls made and not given back
 	awaited  int        // calls begun and not over
-	windows  []*window  // free
-	all      []*window  // all windows, to be closed at the end
 	pend     []*pending // by slot
 	idle     []*pending
 	// unanswered is the number of ticks for which the offer of a version had no answer.
@@ -244,7 +242,7 @@ func (r *Requester) ended(o *op) {
 	switch o.kind {
 	case opFence:
 		p := r.pend[o.slot]
-		r.recycleWindows(p)
+		r.recycleWindows(&p.windows)
 		r.acts = r.core.Fenced(&p.out, r.acts)
 	case opAnswer:
 		r.callee.resp.ended(o)
@@ -278,19 +276,14 @@ func (r *Requester) Unsure() bool {
 
 func (r *Requester) waits() bool { return r.core.InFlight() > 0 }
 
-// lost implements role. Every call without an outcome fails. All windows are closed before
-// that, because callers may then free the memory under them.
+// lost implements role. Every call without an outcome fails.
 func (r *Requester) lost(err error) {
-	for _, w := range r.all {
-		w.mw.Close()
-	}
-	r.all, r.windows = nil, nil
 	for _, a := range r.core.Lost(err, nil) {
 		p := r.pend[a.(conn.Complete).Out.Tag]
 		r.stats.WindowsOrphaned += uint64(p.exposedWindows())
 		for i, w := range p.windows {
-			if w.mr != nil && !p.out.Windows[i].Revoked {
-				w.mr.Close()
+			if !r.host.attr.MemWindowType2B && !p.out.Windows[i].Revoked {
+				w.Close()
 			}
 		}
 		p.windows = p.windows[:0]

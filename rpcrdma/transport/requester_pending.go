@@ -33,10 +33,10 @@ type pending struct {
 	// memory is what window i exposes, from offset memoryOff. owned means that we must
 	// release it.
 	memory  []exposed
-	windows []*window // same order as out.Windows, from Launch until they are fenced
-	reply   []byte    // reply message that came inline
-	rpc     *RPC      // the call, until it returns
-	head    []byte    // storage for its RPC header
+	windows []window // same order as out.Windows, from Launch until they are fenced
+	reply   []byte   // reply message that came inline
+	rpc     *RPC     // the call, until it returns
+	head    []byte   // storage for its RPC header
 	// read holds the chunks of a reply that was read, parts each chunk.
 	read  *regmem.Buffer
 	parts [][]byte
@@ -162,7 +162,7 @@ func (r *Requester) launch(p *pending) {
 func (r *Requester) exposed(o *op) {
 	p := r.pend[o.slot]
 	for i, w := range p.windows {
-		p.out.Windows[i].RKey, p.out.Windows[i].Addr = w.rkey(), w.addr()
+		p.out.Windows[i].RKey, p.out.Windows[i].Addr = w.RKey(), w.Addr()
 	}
 	p.out.Build()
 	r.sendCall(o, p)
@@ -215,6 +215,6 @@ func (l *link) addSend(o *op, sgl []verbs.SGE) {
 // completed implements the Complete action: it wakes the caller.
 func (r *Requester) completed(p *pending) {
 	r.countReply(p)
-	r.recycleWindows(p)
+	r.recycleWindows(&p.windows)
 	r.finished(p)
 }

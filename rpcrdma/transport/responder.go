@@ -76,8 +76,7 @@ type Responder struct {
 	draining bool
 	first    time.Time // arrival of the first message of the call that is arriving, for slow
 
-	exposures           []*exposure // by index
-	windows, allWindows []verbs.MW  // free windows, and all windows
+	exposures []*exposure // by index
 
 	// caller makes a server's calls to its client. reverse is set if this is the responder
 	// of a client, which answers calls of its server.
@@ -263,7 +262,6 @@ func (r *Responder) restLead() bool { return false }
 
 // lost implements role. Services see their context end.
 func (r *Responder) lost(err error) {
-	r.closeWindows()
 	if q := r.caller.req; q != nil {
 		q.lost(err)
 	}

@@ -28,7 +28,7 @@ type exposure struct {
 	mem     *offheap.Region
 	mr      verbs.MR // nil when nothing is exposed
 	offs    []int    // offsets of the chunks
-	windows []verbs.MW
+	windows []window
 	since   time.Time // when the reply was sent
 }
 
@@ -134,22 +134,6 @@ func (r *Responder) bind(x *exposure, c *call) {
 	r.submit(o)
 }
 
-// window returns a free window.
-func (r *Responder) window() (verbs.MW, error) {
-	if n := len(r.windows); n > 0 {
-		w := r.windows[n-1]
-		r.windows = r.windows[:n-1]
-		return w, nil
-	}
-	w, err := r.host.pd.AllocMW()
-	if err != nil {
-		return nil, err
-	}
-	r.allWindows = append(r.allWindows, w)
-	r.stats.WindowsAllocated++
-	return w, nil
-}
-
 // bound is called when the windows of a call's exposure have their keys.
 func (r *Responder) bound(c *call) {
 	x := r.exposures[c.call.Exposure.Index]
@@ -183,9 +167,7 @@ func (r *Responder) unexpose(e *conn.Exposure) {
 
 // unexposed is called when the peer can no longer use x's windows.
 func (r *Responder) unexposed(x *exposure) {
-	r.windows = append(r.windows, x.windows...)
-	clear(x.windows)
-	x.windows = x.windows[:0]
+	r.recycleWindows(&x.windows)
 	if err := r.freeExposure(x); err != nil {
 		r.dieLocked(err)
 		return
@@ -220,16 +202,6 @@ func (r *Responder) ticked(now time.Time) {
 		r.resized()
 	}
 	r.prepareCalls()
-}
-
-// closeWindows closes all windows, once the queue pair is destroyed.
-func (r *Responder) closeWindows() {
-	for _, w := range r.allWindows {
-		if err := w.Close(); err != nil {
-			r.host.log.Error("memory window was not freed", "peer", r.peer, "error", err)
-		}
-	}
-	r.allWindows, r.windows = nil, nil
 }
 
 // freeExposures frees all exposed memory when the connection ends.
