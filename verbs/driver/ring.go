@@ -2,6 +2,7 @@ package driver
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -73,3 +74,7 @@ func (r *Ring) Drop(qp uint32) {
 
 // Free frees the memory of an empty ring.
 func (r *Ring) Free() { r.buf, r.head = nil, 0 }
+
+// Slots returns the number of slots of a ring for n requests that is indexed with a mask: the
+// next power of two.
+func Slots(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }

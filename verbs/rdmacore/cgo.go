@@ -74,3 +74,16 @@ func (t *table) remove(h uint64) {
 	defer t.mu.Unlock()
 	delete(t.entries, h)
 }
+
+// everything returns the objects of one kind, of all providers, for which wanted returns
+// true.
+func everything[T any](wanted func(T) bool) (all []T) {
+	handles.mu.Lock()
+	defer handles.mu.Unlock()
+	for _, v := range handles.entries {
+		if o, ok := v.(T); ok && wanted(o) {
+			all = append(all, o)
+		}
+	}
+	return all
+}

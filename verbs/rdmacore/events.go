@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+	"unsafe"
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -93,7 +94,7 @@ func (p *Provider) dispatch(c *C.struct_rdmad_event) {
 	e := event{
 		kind: C.enum_rdma_cm_event_type(c.kind), status: int(c.status),
 		responder: int(c.responder_resources), initiator: int(c.initiator_depth),
-		data: C.GoBytes(cPointer(&c.private_data[0]), C.int(c.private_len)),
+		data: C.GoBytes(unsafe.Pointer(&c.private_data[0]), C.int(c.private_len)),
 	}
 	if e.kind == C.RDMA_CM_EVENT_DEVICE_REMOVAL {
 		e.device = contextOf(uintptr(c.device))
@@ -159,16 +160,4 @@ func (p *Provider) portChanged(o *openContext, port int, up bool) {
 	}
 	p.mu.Unlock()
 	p.lookAtListeners()
-}
-
-// queuePairs returns the queue pairs of all providers for which wanted returns true.
-func queuePairs(wanted func(*queuePair) bool) (all []*queuePair) {
-	handles.mu.Lock()
-	defer handles.mu.Unlock()
-	for _, v := range handles.entries {
-		if q, ok := v.(*queuePair); ok && wanted(q) {
-			all = append(all, q)
-		}
-	}
-	return all
 }

@@ -38,12 +38,8 @@ func (l *listener) setHealth(reason error) {
 
 // lookAtListeners makes the provider's listeners check their health.
 func (p *Provider) lookAtListeners() {
-	handles.mu.Lock()
-	defer handles.mu.Unlock()
-	for _, v := range handles.entries {
-		if l, ok := v.(*listener); ok && l.p == p {
-			l.lookSoon()
-		}
+	for _, l := range everything(func(l *listener) bool { return l.p == p }) {
+		l.lookSoon()
 	}
 }
 

@@ -42,7 +42,7 @@ func (p *Provider) lookAtPaths(now time.Time) {
 		if since == 0 || now.Sub(time.Unix(0, since)) < settleTime || !d.doubted.CompareAndSwap(since, 0) {
 			continue
 		}
-		for _, q := range queuePairs(func(q *queuePair) bool { return q.dev == d }) {
+		for _, q := range everything(func(q *queuePair) bool { return q.dev == d }) {
 			q.probe()
 		}
 		if d.is(vendorRXE) && !d.listening.Swap(true) {

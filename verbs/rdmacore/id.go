@@ -39,8 +39,6 @@ func newID(p *Provider) *connID {
 	return id
 }
 
-func cPointer[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
-
 func idOf(c *C.struct_rdmad_event) *C.struct_rdma_cm_id {
 	return *(**C.struct_rdma_cm_id)(unsafe.Pointer(&c.id))
 }

@@ -223,28 +223,16 @@ func (p *Provider) sweep() {
 		case <-p.closing:
 			return
 		case <-t.C:
-			for _, c := range p.completionQueues() {
+			for _, c := range everything(func(c *completionQueue) bool { return c.dev.config == &p.config && !c.dev.iwarp() }) {
 				c.sweep()
 			}
 			p.letGo()
 		case now := <-devices.C:
 			p.lookAtDevices()
 			p.lookAtPaths(now)
-			for _, q := range queuePairs(func(q *queuePair) bool { return q.dev.config == &p.config }) {
+			for _, q := range everything(func(q *queuePair) bool { return q.dev.config == &p.config }) {
 				q.keepAlive(now, p.config.Tuning.KeepAlive)
 			}
 		}
 	}
-}
-
-// completionQueues returns the queues on the provider's devices that need sweeping.
-func (p *Provider) completionQueues() (all []*completionQueue) {
-	handles.mu.Lock()
-	defer handles.mu.Unlock()
-	for _, v := range handles.entries {
-		if c, ok := v.(*completionQueue); ok && c.dev.config == &p.config && !c.dev.iwarp() {
-			all = append(all, c)
-		}
-	}
-	return all
 }

@@ -5,7 +5,11 @@ package rdmacore
 // #include "shim.h"
 import "C"
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/rdmad/rdmad/verbs/driver"
+)
 
 // recvQueue holds the posted Receives, in order.
 type recvQueue struct {
@@ -22,7 +26,7 @@ type recvQueue struct {
 
 func (r *recvQueue) init(limit, sge int) {
 	r.limit = limit
-	r.ring = make([]uint64, roundUp(limit))
+	r.ring = make([]uint64, driver.Slots(limit))
 	r.list = make([]C.struct_rdmad_recv, 0, postBatch)
 	r.sges = make([]C.struct_ibv_sge, 0, postBatch*max(sge, 1))
 }

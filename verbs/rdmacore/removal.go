@@ -21,7 +21,7 @@ func (p *Provider) deviceGone(o *openContext) {
 		close(d.removed)
 	}
 	p.mu.Unlock()
-	for _, q := range queuePairs(func(q *queuePair) bool { return q.dev.ctx == o }) {
+	for _, q := range everything(func(q *queuePair) bool { return q.dev.ctx == o }) {
 		q.fail(errRemoved)
 	}
 	p.lookAtListeners()

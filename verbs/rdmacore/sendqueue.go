@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // Numbers in completions: the queue pair's number in the upper half; in the lower half one
@@ -84,18 +85,9 @@ func (s *sendQueue) enter(p sendPhase) {
 
 func (s *sendQueue) init(limit, sge int) {
 	s.limit = limit
-	s.ring = make([]sendEntry, roundUp(limit+spareSends))
+	s.ring = make([]sendEntry, driver.Slots(limit+spareSends))
 	s.list = make([]C.struct_rdmad_send, 0, postBatch)
 	s.sges = make([]C.struct_ibv_sge, 0, postBatch*max(sge, 1))
-}
-
-// roundUp returns the next power of two.
-func roundUp(n int) int {
-	p := 1
-	for p < n {
-		p *= 2
-	}
-	return p
 }
 
 func (s *sendQueue) at(pos uint32) *sendEntry { return &s.ring[pos&uint32(len(s.ring)-1)] }

@@ -3,6 +3,7 @@ package softiwarp
 import (
 	"sync/atomic"
 
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
@@ -24,11 +25,7 @@ type readQueue struct {
 }
 
 func (r *readQueue) init(ird int) {
-	size := 1
-	for size < ird {
-		size *= 2
-	}
-	r.mask, r.ird = uint32(size-1), uint32(ird)
+	r.mask, r.ird = uint32(driver.Slots(ird)-1), uint32(ird)
 }
 
 // put adds a Request to a queue that is not full. The caller holds queuePair.mu.

@@ -52,11 +52,7 @@ type sendQueue struct {
 }
 
 func (s *sendQueue) init(depth, sge int) {
-	size := 1
-	for size < depth {
-		size *= 2
-	}
-	s.mask = uint32(size - 1)
+	s.mask = uint32(driver.Slots(depth) - 1)
 	s.depth = uint32(depth)
 	s.sge = sge
 }
