@@ -97,8 +97,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	})
 	l.mu.Lock()
 	l.inbound.Replies(r.core)
-	r.acts = r.core.Start(r.acts)
-	r.carryOut()
+	r.do(r.core.Start(r.acts))
 	bad := l.dead || r.core.Short()
 	r.takeCalls(s)
 	l.mu.releaseAndPost()
@@ -146,8 +145,7 @@ func (r *Requester) SetSettings(s *settings.Settings) {
 	if r.dead {
 		return
 	}
-	r.acts = r.core.SetSettings(s, r.acts)
-	r.carryOut()
+	r.do(r.core.SetSettings(s, r.acts))
 	r.setCallee(s)
 }
 
@@ -204,8 +202,7 @@ func (r *Requester) Stats() Stats {
 
 // answered implements role.
 func (r *Requester) answered(a *conn.Arrival) {
-	r.acts = r.core.Arrived(a, r.acts)
-	r.carryOut()
+	r.do(r.core.Arrived(a, r.acts))
 }
 
 // called implements role, for a call of the server. Without memory for an answer, it drops
@@ -225,8 +222,7 @@ func (r *Requester) called(a *conn.Arrival) {
 // interrupted implements role.
 func (r *Requester) interrupted(a *conn.Arrival) {
 	if a.Call {
-		r.acts = r.core.Interrupted(a, r.acts)
-		r.carryOut()
+		r.do(r.core.Interrupted(a, r.acts))
 	} else {
 		r.callee.resp.interrupted(a)
 	}

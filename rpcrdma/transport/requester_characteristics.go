@@ -2,8 +2,7 @@ package transport
 
 // resized implements role.
 func (r *Requester) resized() {
-	r.acts = r.core.Resized(r.rq.below, len(r.rq.bufs), r.acts)
-	r.carryOut()
+	r.do(r.core.Resized(r.rq.below, len(r.rq.bufs), r.acts))
 }
 
 // changed implements the Changed action: the role that answers the server uses the Send
@@ -15,7 +14,6 @@ func (r *Requester) greet() {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
 	if !r.dead {
-		r.acts = r.core.Greet(r.acts)
-		r.carryOut()
+		r.do(r.core.Greet(r.acts))
 	}
 }

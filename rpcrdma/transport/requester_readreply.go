@@ -51,8 +51,7 @@ func (x *reading) fetched() {
 	}
 	x.core = nil
 	r.releaseFetch(&x.fetch)
-	r.acts = r.core.ReplyFetched(rd, r.acts)
-	r.carryOut()
+	r.do(r.core.ReplyFetched(rd, r.acts))
 }
 
 // unfetched ends the connection, and the calls on it.

@@ -280,8 +280,7 @@ func (r *Requester) begin(p *pending) error {
 	case r.dead:
 		return ErrClosed
 	}
-	r.acts = r.core.Prepare(&p.out, r.acts)
-	r.carryOut()
+	r.do(r.core.Prepare(&p.out, r.acts))
 	now, err := r.core.Begin(&p.out)
 	if err != nil {
 		return err
@@ -302,8 +301,7 @@ func (r *Requester) giveUp(p *pending) {
 	if r.dead {
 		return // completes with the connection's end
 	}
-	r.acts = r.core.Cancel(&p.out, r.acts)
-	r.carryOut()
+	r.do(r.core.Cancel(&p.out, r.acts))
 }
 
 // results decodes the reply.

@@ -114,8 +114,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	l.setSharing(cfg.Settings)
 	l.mu.Lock()
 	l.inbound.Calls(r.core, true)
-	r.acts = r.core.Start(r.acts)
-	r.carryOut()
+	r.do(r.core.Start(r.acts))
 	short := !l.dead && !r.core.Settle()
 	l.mu.releaseAndPost()
 	if l.dead || short {
@@ -137,8 +136,7 @@ func (r *Responder) SetSettings(s *settings.Settings) {
 		return
 	}
 	r.setSharing(s)
-	r.acts = r.core.SetSettings(s, r.acts)
-	r.carryOut()
+	r.do(r.core.SetSettings(s, r.acts))
 	r.setReverse(s)
 }
 
@@ -148,8 +146,7 @@ func (r *Responder) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.draining = true
 	if !r.dead {
-		r.acts = r.core.Drain(r.acts)
-		r.carryOut()
+		r.do(r.core.Drain(r.acts))
 	}
 	r.mu.releaseAndPost()
 	return r.drainedBy(ctx)
@@ -219,8 +216,7 @@ func (r *Responder) called(a *conn.Arrival) {
 	if r.slow.On() && !r.core.Gathering() {
 		r.first = r.now
 	}
-	r.acts = r.core.Arrived(a, r.acts)
-	r.carryOut()
+	r.do(r.core.Arrived(a, r.acts))
 	if r.caller.opened && r.caller.req == nil {
 		r.prepareCalls() // the client may have chosen a version now
 	}
@@ -231,8 +227,7 @@ func (r *Responder) interrupted(a *conn.Arrival) {
 	if a.Call {
 		r.caller.req.interrupted(a)
 	} else {
-		r.acts = r.core.Interrupted(a, r.acts)
-		r.carryOut()
+		r.do(r.core.Interrupted(a, r.acts))
 	}
 }
 
@@ -432,8 +427,7 @@ func (c *call) reading() {
 
 func (c *call) posted() {
 	if c.early {
-		c.r.acts = c.r.core.Fetching(c.call, c.fetch.parts, c.r.acts)
-		c.r.carryOut()
+		c.r.do(c.r.core.Fetching(c.call, c.fetch.parts, c.r.acts))
 	}
 }
 
@@ -444,13 +438,11 @@ func (c *call) read(n int) {
 }
 
 func (c *call) fetched() {
-	c.r.acts = c.r.core.Fetched(c.call, c.fetch.parts, c.r.acts)
-	c.r.carryOut()
+	c.r.do(c.r.core.Fetched(c.call, c.fetch.parts, c.r.acts))
 }
 
 func (c *call) unfetched(error) {
-	c.r.acts = c.r.core.NoMemory(c.call, c.r.acts)
-	c.r.carryOut()
+	c.r.do(c.r.core.NoMemory(c.call, c.r.acts))
 }
 
 // run serves the call and sends its reply, unless the reply comes later.

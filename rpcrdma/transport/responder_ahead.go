@@ -31,8 +31,7 @@ func (c *call) Filled(n int) {
 	if r.dead {
 		return
 	}
-	r.acts = r.core.Filled(c.call, i, it.Len, n, r.acts)
-	r.carryOut()
+	r.do(r.core.Filled(c.call, i, it.Len, n, r.acts))
 }
 
 // pooled returns the registered memory of a result, or nil if it has none.

@@ -7,8 +7,7 @@ import (
 
 // resized implements role.
 func (r *Responder) resized() {
-	r.acts = r.core.Resized(r.rq.below, len(r.rq.bufs), r.acts)
-	r.carryOut()
+	r.do(r.core.Resized(r.rq.below, len(r.rq.bufs), r.acts))
 }
 
 // changed implements the Changed action: the role that calls the client uses the Send size

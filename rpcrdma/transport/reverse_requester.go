@@ -72,8 +72,7 @@ func (r *Responder) prepareCalls() {
 		v.req = r.newCaller()
 	}
 	q := v.req
-	q.acts = q.core.Start(q.acts)
-	q.carryOut()
+	q.do(q.core.Start(q.acts))
 	if r.dead || q.core.Short() {
 		return
 	}
@@ -104,8 +103,7 @@ func (r *Responder) setReverse(s *settings.Settings) {
 	v.settings = *s
 	if q := v.req; q != nil {
 		reverse := s.Reverse()
-		q.acts = q.core.SetSettings(&reverse, q.acts)
-		q.carryOut()
+		q.do(q.core.SetSettings(&reverse, q.acts))
 	}
 	r.prepareCalls()
 }
@@ -203,8 +201,7 @@ func (r *Responder) leave() {
 	defer r.mu.releaseAndPost()
 	defer r.busy.Done()
 	if r.caller.busy--; r.caller.busy == 0 && !r.dead {
-		r.acts = r.core.Hold(false, r.acts)
-		r.carryOut()
+		r.do(r.core.Hold(false, r.acts))
 	}
 }
 

@@ -71,8 +71,7 @@ func (r *Requester) prepareCallee() {
 	if v.resp == nil || v.ready || r.dead {
 		return
 	}
-	v.resp.acts = v.resp.core.Start(v.resp.acts)
-	v.resp.carryOut()
+	v.resp.do(v.resp.core.Start(v.resp.acts))
 	if v.ready = !r.dead && v.resp.core.Settle(); v.ready {
 		r.inbound.Calls(v.resp.core, v.serves.Load())
 	}
@@ -97,8 +96,7 @@ func (r *Requester) setCallee(s *settings.Settings) {
 		return
 	}
 	reverse := s.Reverse()
-	v.resp.acts = v.resp.core.SetSettings(&reverse, v.resp.acts)
-	v.resp.carryOut()
+	v.resp.do(v.resp.core.SetSettings(&reverse, v.resp.acts))
 }
 
 // drain ends the connection once the calls of the server are answered. It returns false if
@@ -107,8 +105,7 @@ func (v *callee) drain() bool {
 	if !v.ready {
 		return false
 	}
-	v.resp.acts = v.resp.core.Drain(v.resp.acts)
-	v.resp.carryOut()
+	v.resp.do(v.resp.core.Drain(v.resp.acts))
 	return true
 }
 

@@ -28,6 +28,12 @@ type performer interface {
 	perform(a conn.Action)
 }
 
+// do carries out the actions that an event of the core appended to s.acts.
+func (s *side) do(acts []conn.Action) {
+	s.acts = acts
+	s.carryOut()
+}
+
 // carryOut carries out s.acts in order. An action may append others.
 func (s *side) carryOut() {
 	if s.running {
