@@ -10,8 +10,6 @@ import (
 // the header. So its chunks are read before a role takes it. Until then it counts for
 // neither direction (RFC 8167 §4.1, §5.3).
 type Long struct {
-	// Tag is for the caller's use.
-	Tag int
 	// Reads holds the read chunks, the RPC message first. Fetches are the RDMA Reads that
 	// fill memory for Reads.Chunks.
 	Reads   chunk.ReadList

@@ -12,8 +12,6 @@ import (
 // Reading is a reply whose read chunks are being read (RFC 5666 §3.8). The caller owns it
 // once its call has completed with it. If the call was given up, it ends with ReplyFetched.
 type Reading struct {
-	// Tag is for the caller's use.
-	Tag int
 	// Reads holds the read chunks. Fetches are the RDMA Reads that fill memory for
 	// Reads.Chunks.
 	Reads   chunk.ReadList

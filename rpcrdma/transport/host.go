@@ -248,12 +248,3 @@ func (h *Host) Close() error {
 	}
 	return h.shares.free()
 }
-
-// must returns a buffer of at least n bytes to a caller that cannot wait: from the pool, or
-// with its own registration.
-func (h *Host) must(n int) (*regmem.Buffer, error) {
-	if b := h.pool.TryAlloc(n, regmem.Service); b != nil {
-		return b, nil
-	}
-	return h.pool.Single(n)
-}

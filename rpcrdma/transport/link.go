@@ -477,14 +477,14 @@ func (l *link) over() bool {
 	}
 }
 
-// buffer returns a buffer to a caller that cannot wait. Without memory it ends the
-// connection and returns nil.
+// buffer returns a buffer of at least n bytes to a caller that cannot wait: from the pool,
+// or with its own registration. Without memory it ends the connection and returns nil.
 func (l *link) buffer(n int) *regmem.Buffer {
 	if b := l.host.pool.TryAlloc(n, regmem.Service); b != nil {
 		return b
 	}
 	l.stats.HardwayRegs++
-	b, err := l.host.must(n)
+	b, err := l.host.pool.Single(n)
 	if err != nil {
 		l.dieLocked(err)
 		return nil

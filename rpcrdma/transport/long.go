@@ -27,14 +27,13 @@ func (l *link) readLong(core *conn.Long) {
 }
 
 func (l *link) newLong(core *conn.Long) *long {
-	for i, m := range l.longs {
+	for _, m := range l.longs {
 		if m.core == nil {
-			core.Tag, m.core = i, core
+			m.core = core
 			return m
 		}
 	}
 	m := &long{l: l, core: core}
-	core.Tag = len(l.longs)
 	l.longs = append(l.longs, m)
 	return m
 }

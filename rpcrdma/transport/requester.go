@@ -26,7 +26,7 @@ type Requester struct {
 	// unanswered is the number of ticks for which the offer of a version had no answer.
 	unanswered int
 
-	readings []*reading // of replies, by tag
+	readings []*reading // of replies
 
 	// callee answers calls of the server, at a client. reverse is set if this is the
 	// requester of a server, which calls its client.

@@ -61,10 +61,8 @@ func (r *Requester) acquire(done Done) (*pending, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.dead && r.reason != nil:
-		return nil, r.reason
 	case r.dead:
-		return nil, ErrClosed
+		return nil, r.endedLocked()
 	case r.draining:
 		return nil, ErrDraining
 	}

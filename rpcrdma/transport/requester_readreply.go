@@ -23,15 +23,13 @@ func (r *Requester) fetchReply(rd *conn.Reading) {
 }
 
 func (r *Requester) newReading(rd *conn.Reading) *reading {
-	for i, x := range r.readings {
+	for _, x := range r.readings {
 		if x.core == nil {
-			rd.Tag = i
 			*x = reading{r: r, core: rd}
 			return x
 		}
 	}
 	x := &reading{r: r, core: rd}
-	rd.Tag = len(r.readings)
 	r.readings = append(r.readings, x)
 	return x
 }

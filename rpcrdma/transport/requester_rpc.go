@@ -274,11 +274,8 @@ func (r *Requester) begin(p *pending) error {
 	r.mu.Lock()
 	defer r.releaseAndGather(goes)
 	p.leads = false
-	switch {
-	case r.dead && r.reason != nil:
-		return r.reason
-	case r.dead:
-		return ErrClosed
+	if r.dead {
+		return r.endedLocked()
 	}
 	r.do(r.core.Prepare(&p.out, r.acts))
 	now, err := r.core.Begin(&p.out)
