@@ -1,6 +1,7 @@
 package referee
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -35,11 +36,7 @@ func (r *Referee) wraps(m *message, s segment) {
 func (r *Referee) disjoint(m *message, targets []segment) {
 	targets = slices.DeleteFunc(targets, func(s segment) bool { return s.length == 0 })
 	slices.SortFunc(targets, func(a, b segment) int {
-		switch {
-		case a.stag != b.stag && a.stag < b.stag, a.stag == b.stag && a.offset < b.offset:
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(a.stag, b.stag), cmp.Compare(a.offset, b.offset))
 	})
 	for i := 1; i < len(targets); i++ {
 		a, b := targets[i-1], targets[i]

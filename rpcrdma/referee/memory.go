@@ -3,6 +3,7 @@ package referee
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // Bounds of the state that is kept of one connection.
@@ -215,12 +216,7 @@ func (m *memory) find(owner Side, stag uint32, offset, length uint64, need right
 // access.
 func (m *memory) covered(owner Side, stag uint32, offset, length uint64, need right) bool {
 	list := slices.Clone(m.windows[owner][stag])
-	slices.SortFunc(list, func(a, b *window) int {
-		if a.offset < b.offset {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b *window) int { return cmp.Compare(a.offset, b.offset) })
 	for _, w := range list {
 		if w.right&need != 0 && w.offset <= offset && offset-w.offset < uint64(w.length) {
 			step := min(length, uint64(w.length)-(offset-w.offset))
@@ -353,12 +349,7 @@ type span struct{ from, to uint64 }
 
 func (s *spans) add(at, length uint64) {
 	n := span{at, at + length}
-	i, _ := slices.BinarySearchFunc(s.list, n, func(x, n span) int {
-		if x.to < n.from {
-			return -1
-		}
-		return 1
-	})
+	i := sort.Search(len(s.list), func(i int) bool { return s.list[i].to >= n.from })
 	j := i
 	for j < len(s.list) && s.list[j].from <= n.to {
 		n.from, n.to = min(n.from, s.list[j].from), max(n.to, s.list[j].to)

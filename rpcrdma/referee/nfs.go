@@ -248,8 +248,13 @@ type ccp struct {
 	alone   bool // no other call was made before: later calls follow its reply
 }
 
-func ccpWords(s *stream) (w [3]uint32, ok bool) {
+// ccpWords reads what m says. It judges its length, unless not all of it is known.
+func (r *Referee) ccpWords(m *message, s *stream, what string) (w [3]uint32, ok bool) {
+	if !m.inline() {
+		return w, false
+	}
 	if s.Len() != ccpLength {
+		r.report("ccp.form", m.from, "XID %#x: %s of %d bytes", m.xid, what, s.Len())
 		return w, false
 	}
 	var b [ccpLength]byte
@@ -261,30 +266,18 @@ func ccpWords(s *stream) (w [3]uint32, ok bool) {
 }
 
 func (r *Referee) ccpCall(d *direction, m *message, s *stream) {
-	if !m.inline() {
-		return
+	if w, ok := r.ccpWords(m, s, "arguments"); ok {
+		r.ccp.alone = d.credits.sent == 1
+		r.ccp.limit[m.from.Peer()] = boundedSize(w[1])
+		r.ccp.noReads[m.from] = w[2] == 0
 	}
-	w, ok := ccpWords(s)
-	if !ok {
-		r.report("ccp.form", m.from, "XID %#x: arguments of %d bytes", m.xid, s.Len())
-		return
-	}
-	r.ccp.alone = d.credits.sent == 1
-	r.ccp.limit[m.from.Peer()] = boundedSize(w[1])
-	r.ccp.noReads[m.from] = w[2] == 0
 }
 
 func (r *Referee) ccpReply(m *message, s *stream) {
-	if !m.inline() {
-		return
+	if w, ok := r.ccpWords(m, s, "results"); ok {
+		r.ccp.limit[m.from.Peer()] = boundedSize(w[0])
+		r.ccp.noReads[m.from] = w[2] == 0 && r.ccp.alone
 	}
-	w, ok := ccpWords(s)
-	if !ok {
-		r.report("ccp.form", m.from, "XID %#x: results of %d bytes", m.xid, s.Len())
-		return
-	}
-	r.ccp.limit[m.from.Peer()] = boundedSize(w[0])
-	r.ccp.noReads[m.from] = w[2] == 0 && r.ccp.alone
 }
 
 func boundedSize(n uint32) int { return int(min(n, 1<<30)) }

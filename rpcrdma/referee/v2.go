@@ -190,7 +190,7 @@ func (r *Referee) replied2(h *header2) {
 	text := r.text(h)
 	if c != nil {
 		if asksBare(c.v2.op) && !c.doubtful {
-			r.report("respond.kind", h.from, "XID %#x: %s answers %s", h.xid, h.name(), opNames[c.v2.op])
+			r.report("respond.kind", h.from, "XID %#x: %s answers %s", h.xid, h.name(), operations[c.v2.op].name)
 		}
 		r.v2.knows(h.from, c.v2.seq)
 		before := len(c.writes)

@@ -317,7 +317,7 @@ func (r *Referee) xmtResp(h *header2, x *goxdr.Optxmt_resp) {
 		r.unknownAnswer(d, h.message, "XMTRESP")
 	} else {
 		if asksBare(c.v2.op) && !c.doubtful {
-			r.report("respond.kind", h.from, "XID %#x: XMTRESP answers %s", h.xid, opNames[c.v2.op])
+			r.report("respond.kind", h.from, "XID %#x: XMTRESP answers %s", h.xid, operations[c.v2.op].name)
 		}
 		r.v2.knows(h.from, c.v2.seq)
 	}

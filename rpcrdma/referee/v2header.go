@@ -23,7 +23,21 @@ const (
 	opXmtErr  = goxdr.ROPT_XMTERR
 )
 
-var opNames = [...]string{"no operation", "INIT", "REQUEST", "RESPOND", "UPDATE", "XMTREQ", "XMTRESP", "XMTCONT", "XMTERR"}
+// operations are the names of the operations and what their bodies decode into.
+var operations = [...]struct {
+	name string
+	body func() xdr.XdrType
+}{
+	{name: "no operation"},
+	opInit:    {"INIT", func() xdr.XdrType { return new(goxdr.Optinit_xch) }},
+	opRequest: {"REQUEST", func() xdr.XdrType { return new(goxdr.Optreq_xch) }},
+	opRespond: {"RESPOND", func() xdr.XdrType { return new(goxdr.Optresp_xch) }},
+	opUpdate:  {"UPDATE", func() xdr.XdrType { return new(goxdr.Optupd_xch) }},
+	opXmtReq:  {"XMTREQ", func() xdr.XdrType { return new(goxdr.Optxmt_req) }},
+	opXmtResp: {"XMTRESP", func() xdr.XdrType { return new(goxdr.Optxmt_resp) }},
+	opXmtCont: {"XMTCONT", func() xdr.XdrType { return new(goxdr.Optxmt_cont) }},
+	opXmtErr:  {"XMTERR", func() xdr.XdrType { return new(goxdr.Optxmt_err) }},
+}
 
 // header2 is the decoded header of a message of version 2.
 type header2 struct {
@@ -76,27 +90,10 @@ func (h *header2) lists2(x *goxdr.Rpcrdma2_chunk_lists) {
 // decodeBody decodes rdma_optinfo. Operations that no specification describes
 // have no body.
 func decodeBody(op uint32, info []byte) (any, error) {
-	var v xdr.XdrType
-	switch op {
-	case opInit:
-		v = new(goxdr.Optinit_xch)
-	case opRequest:
-		v = new(goxdr.Optreq_xch)
-	case opRespond:
-		v = new(goxdr.Optresp_xch)
-	case opUpdate:
-		v = new(goxdr.Optupd_xch)
-	case opXmtReq:
-		v = new(goxdr.Optxmt_req)
-	case opXmtResp:
-		v = new(goxdr.Optxmt_resp)
-	case opXmtCont:
-		v = new(goxdr.Optxmt_cont)
-	case opXmtErr:
-		v = new(goxdr.Optxmt_err)
-	default:
+	if op >= uint32(len(operations)) || operations[op].body == nil {
 		return nil, nil
 	}
+	v := operations[op].body()
 	if err := decodeAll(info, v); err != nil {
 		return nil, err
 	}
@@ -117,8 +114,8 @@ func (h *header2) name() string {
 	switch {
 	case h.proc != procOptional:
 		return goxdr.Rpcrdma2_proc(h.proc).String()
-	case h.op < uint32(len(opNames)):
-		return opNames[h.op]
+	case h.op < uint32(len(operations)):
+		return operations[h.op].name
 	}
 	return fmt.Sprintf("operation %d", h.op)
 }

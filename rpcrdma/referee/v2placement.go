@@ -1,6 +1,7 @@
 package referee
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
@@ -149,13 +150,7 @@ func (g *group2) lands(l *layout) string {
 		all = append(all, parts...)
 	}
 	slices.SortFunc(all, func(a, b part) int {
-		if a.transmission != b.transmission {
-			return a.transmission - b.transmission
-		}
-		if a.start < b.start {
-			return -1
-		}
-		return 1
+		return cmp.Or(a.transmission-b.transmission, cmp.Compare(a.start, b.start))
 	})
 	for n, p := range all {
 		switch {
