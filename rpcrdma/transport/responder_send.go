@@ -230,16 +230,11 @@ func (r *Responder) sendPieces(o *op, c *call, first verbs.SGE, inline []chunk.P
 	at := len(o.sges)
 	o.sges = append(o.sges, first)
 	if len(inline) >= r.maxSend() {
-		b := r.gather(o, c, inline)
-		if b == nil {
+		whole, ok := r.gather(o, c, inline)
+		if !ok {
 			return false
 		}
-		n := 0
-		for _, p := range inline {
-			n += p.Len
-		}
-		o.sges = append(o.sges, b.SGE(0, n))
-		inline = nil
+		o.sges, inline = append(o.sges, whole), nil
 	}
 	for _, p := range inline {
 		o.sges = append(o.sges, r.piece(c, p.From, p.Off, p.Len))
@@ -269,14 +264,14 @@ func (r *Responder) header(o *op, end source, h *conn.Header) (verbs.SGE, bool) 
 func (r *Responder) maxSend() int { return min(maxSGE, r.host.attr.MaxSGE) }
 
 // gather copies pieces into one buffer.
-func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) *regmem.Buffer {
+func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) (whole verbs.SGE, ok bool) {
 	n := 0
 	for _, p := range pieces {
 		n += p.Len
 	}
 	b := r.buffer(n)
 	if b == nil {
-		return nil
+		return verbs.SGE{}, false
 	}
 	o.hold(b)
 	r.stats.PullupBytes += uint64(n)
@@ -285,7 +280,7 @@ func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) *regmem.Buffer 
 		s := r.piece(c, p.From, p.Off, p.Len)
 		dst = append(dst, s.MR.Bytes()[s.Offset:s.Offset+s.Length]...)
 	}
-	return b
+	return b.SGE(0, n), true
 }
 
 // sent ends a call whose answer has completed, or holds its buffers itself.
