@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"slices"
+
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
@@ -34,7 +36,7 @@ func (r *Requester) placeResults(o *Outgoing) bool {
 // sendResults directs the first n results to target segments. It returns false if the
 // receives that we may post for a reply do not hold the largest results.
 func (r *Requester) sendResults(o *Outgoing, n int) bool {
-	if !r.layResults(o, n, n*placedItemSize, r.replyLimit()) {
+	if !r.layResults(o, o.Results[:n], n*placedItemSize, r.replyLimit()) {
 		return false
 	}
 	for i := range n {
@@ -50,8 +52,8 @@ func (r *Requester) chooseResults(o *Outgoing, n int) bool {
 	for i := range n {
 		header += max(r.offerResult(o, i, x.direct(o, i, rpcrdma2.Choice)), placedItemSize)
 	}
-	if !r.layResults(o, n, header, r.replyLimit()) {
-		if sends := r.divide(o, n); !r.layParts(o, n, header, sends) {
+	if !r.layResults(o, o.Results[:n], header, r.replyLimit()) {
+		if sends := r.divide(o, n); !r.layParts(o, header, sends) {
 			return r.takeBack(o)
 		}
 	}
@@ -80,7 +82,7 @@ func (r *Requester) divideResults(o *Outgoing, n int) bool {
 			x.chooses = true
 		}
 	}
-	if !r.layParts(o, n, header, sends) {
+	if !r.layParts(o, header, sends) {
 		return r.takeBack(o)
 	}
 	r.directed(o, n)
@@ -111,38 +113,27 @@ func (r *Requester) divide(o *Outgoing, n int) (sends int) {
 	return sends
 }
 
-// layParts lays out the reply with at most its part of each of the first n results.
-func (r *Requester) layParts(o *Outgoing, n, header, sends int) bool {
-	l := &o.xmit.layout
-	l.Forget()
-	for _, part := range o.xmit.parts {
-		if part > 0 {
-			l.Add(0, part)
-		}
-	}
-	return !l.Empty() && r.layReply(o, n, header, sends)
+// layParts lays out the reply with at most its part of each result that has one. It returns
+// false if none has.
+func (r *Requester) layParts(o *Outgoing, header, sends int) bool {
+	return slices.Max(o.xmit.parts) > 0 && r.layResults(o, o.xmit.parts, header, sends)
 }
 
-// layResults lays out the reply with the largest size of each of the first n results.
-// header is what they add to the first header, in bytes, apart from the numbers of target
-// segments.
-func (r *Requester) layResults(o *Outgoing, n, header, most int) bool {
+// layResults lays out the reply with these sizes of the first results. header is what they
+// add to the first header, in bytes, apart from the numbers of target segments.
+func (r *Requester) layResults(o *Outgoing, sizes []int, header, most int) bool {
 	l := &o.xmit.layout
 	l.Forget()
-	for _, size := range o.Results[:n] {
+	for _, size := range sizes {
 		if size > 0 {
 			l.Add(0, size)
 		}
 	}
-	return r.layReply(o, n, header, most)
-}
-
-func (r *Requester) layReply(o *Outgoing, n, header, most int) bool {
 	m := placement.Message{
-		Header: rpcrdma2.OptionalSize(responseSize) + header, Continued: transmission.ContinueSize, Payload: o.inStream(n),
+		Header: rpcrdma2.OptionalSize(responseSize) + header, Continued: transmission.ContinueSize, Payload: o.inStream(len(sizes)),
 		Limit: int(r.chars.Planned()), Most: most, // a peer that places relies on the size of our receives
 	}
-	return o.xmit.layout.Plan(r.chars.Targets.Ours(), &m)
+	return l.Plan(r.chars.Targets.Ours(), &m)
 }
 
 // directed records what the reply needs according to its layout. Short results go into

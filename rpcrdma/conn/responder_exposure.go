@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"slices"
+
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
@@ -72,20 +74,14 @@ func (x *exposures) find(xid uint32) *Exposure {
 
 // take returns a free exposure, or nil if there is none.
 func (x *exposures) take(xid uint32) *Exposure {
-	var e *Exposure
-	for _, old := range x.all {
-		if old.state == exposureIdle {
-			e = old
-			break
-		}
-	}
-	if e == nil {
-		if len(x.all) == MaxExposures {
+	i := slices.IndexFunc(x.all, func(e *Exposure) bool { return e.state == exposureIdle })
+	if i < 0 {
+		if i = len(x.all); i == MaxExposures {
 			return nil
 		}
-		e = &Exposure{Index: len(x.all)}
-		x.all = append(x.all, e)
+		x.all = append(x.all, &Exposure{Index: i})
 	}
+	e := x.all[i]
 	e.Chunks, e.pieces, e.Bytes = e.Chunks[:0], e.pieces[:0], 0
 	e.xid, e.state, e.acked = xid, exposureBinding, false
 	return e

@@ -92,6 +92,3 @@ func (g *Group) part(from chunk.Source, off, n int) {
 	}
 	g.pieces = append(g.pieces, chunk.Piece{From: from, Off: off, Len: n})
 }
-
-// Empty reports whether the layout has no items.
-func (l *Layout) Empty() bool { return len(l.lengths) == 0 }
