@@ -14,8 +14,7 @@ import (
 // those of one post together and in order.
 func testConcurrentPosts(e *env) {
 	p := e.pair(Options{SendWR: postDepth, RecvWR: postDepth})
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	var all sync.WaitGroup
 	errs := make(chan error, 2*(posters+2))
 	for _, f := range []*flow{newFlow(p.A, p.B), newFlow(p.B, p.A)} {

@@ -35,9 +35,7 @@ func testAddresses(e *env) {
 func testConnectTimeout(e *env) {
 	id, err := e.active.Resolve(e.Context(), e.ln.Addr().String())
 	must(e, err)
-	s, err := NewSide(e, id, Options{}, nil, nil)
-	must(e, err)
-	e.Cleanup(s.Close)
+	s := e.side(id, Options{})
 	s.Receive(1, 0, 8)
 	ctx, cancel := context.WithTimeout(e.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -49,16 +47,13 @@ func testConnectTimeout(e *env) {
 // A request whose sender has given up is not returned, or cannot be accepted.
 func testConnectCancel(e *env) {
 	a, b := e.request(Options{})
-	s, err := NewSide(e, b, Options{}, nil, nil)
-	must(e, err)
-	e.Cleanup(s.Close)
+	s := e.side(b, Options{})
 	a.cancel()
 	if err := a.wait(e); !errors.Is(err, context.Canceled) {
 		e.Fatalf("cancelled connect: %v", err)
 	}
 	a.Close()
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	if err := b.Accept(ctx, rdmacm.ConnParam{}); err == nil {
 		s.Ended()
 	}
@@ -128,8 +123,7 @@ func testGetRequestContext(e *env) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	id, err := e.ln.GetRequest(ctx)
 	must(e, err)
 	must(e, id.Reject(ctx, nil))

@@ -46,8 +46,7 @@ func testCQNotify(e *env) {
 	}
 	notified := make(chan struct{}, 1)
 	request := func() bool { return cq.ReqNotify(func() { notified <- struct{}{} }) }
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	ended, end := context.WithCancel(e.Context())
 	end()
 	for i := range uint64(200) {
@@ -92,8 +91,7 @@ func testCQNotify(e *env) {
 
 // Close wakes the waiting goroutine.
 func testCQClose(e *env) {
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	for i := range 100 {
 		cq, err := e.passive.Device().CreateCQ(4)
 		must(e, err)
@@ -117,8 +115,7 @@ func testCQBatch(e *env) {
 	for i := range uint64(count) {
 		p.A.Post(Write(i, p.B.Remote(0), p.A.SGE(0, 8)))
 	}
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	next := uint64(0)
 	for size := 1; next < count; size = size%7 + 1 {
 		must(e, p.A.SendCQ.Wait(ctx))
@@ -150,8 +147,7 @@ func testSharedCQ(e *env) {
 		}
 	}
 	must(e, pairs[1].B.QP.Close())
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	next := map[uint32]uint64{}
 	for range 2 * 8 {
 		wc, err := Next(ctx, cq)

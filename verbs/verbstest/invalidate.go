@@ -1,8 +1,6 @@
 package verbstest
 
 import (
-	"testing"
-
 	"github.com/rdmad/rdmad/verbs"
 )
 
@@ -61,17 +59,15 @@ func testBadSendInvalidate(e *env) {
 			return other.B.bound(mw, p.B.MR, 0, 8, verbs.AccessRemoteRead).RKey
 		},
 	} {
-		e.Run(name, func(t *testing.T) {
-			sub := *e
-			sub.T = t
-			p := sub.pair(Options{})
-			k := key(&sub, p)
+		e.sub(name, func(e *env) {
+			p := e.pair(Options{})
+			k := key(e, p)
 			p.B.Receive(1, 0, 100)
 			p.A.Post(SendInvalidate(1, k, p.A.SGE(0, 10)))
-			sub.bothEnd(p)
+			e.bothEnd(p)
 			wc := p.B.Received()
 			if wc.ID != 1 || wc.Status == verbs.WCSuccess {
-				t.Errorf("receive completed with %+v", wc)
+				e.Errorf("receive completed with %+v", wc)
 			}
 		})
 	}

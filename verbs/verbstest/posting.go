@@ -143,9 +143,7 @@ func testPostCopies(e *env) {
 func testBeforeConnection(e *env) {
 	id, err := e.active.Resolve(e.Context(), e.ln.Addr().String())
 	must(e, err)
-	s, err := NewSide(e, id, Options{}, nil, nil)
-	must(e, err)
-	e.Cleanup(s.Close)
+	s := e.side(id, Options{})
 	if st := s.QP.State(); st != verbs.QPInit {
 		e.Errorf("new queue pair in state %d", st)
 	}

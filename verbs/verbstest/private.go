@@ -34,13 +34,10 @@ func (e *env) samePrivate(what string, got, want []byte) {
 // rejected with less.
 func testPrivateDataTooLong(e *env) {
 	tooMuch := make([]byte, e.target.MaxPrivateData+1)
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	id, err := e.active.Resolve(ctx, e.ln.Addr().String())
 	must(e, err)
-	a, err := NewSide(e, id, Options{}, nil, nil)
-	must(e, err)
-	e.Cleanup(a.Close)
+	a := e.side(id, Options{})
 	if err := id.Connect(ctx, rdmacm.ConnParam{PrivateData: tooMuch}); !errors.Is(err, rdmacm.ErrPrivateData) {
 		e.Fatalf("connect with %d bytes: %v", len(tooMuch), err)
 	}
@@ -50,9 +47,7 @@ func testPrivateDataTooLong(e *env) {
 	}()
 	req, err := e.ln.GetRequest(ctx)
 	must(e, err)
-	b, err := NewSide(e, req, Options{}, nil, nil)
-	must(e, err)
-	e.Cleanup(b.Close)
+	b := e.side(req, Options{})
 	if err := req.Reject(ctx, make([]byte, e.target.MaxRejectData+1)); !errors.Is(err, rdmacm.ErrPrivateData) {
 		e.Errorf("reject with more than %d bytes: %v", e.target.MaxRejectData, err)
 	}
@@ -97,11 +92,8 @@ func (e *env) start(address string, o Options) *attempt {
 	e.Cleanup(cancel)
 	id, err := e.active.Resolve(ctx, address)
 	must(e, err)
-	s, err := NewSide(e, id, o, nil, nil)
-	must(e, err)
-	a := &attempt{Side: s, err: make(chan error, 1), cancel: cancel}
+	a := &attempt{Side: e.side(id, o), err: make(chan error, 1), cancel: cancel}
 	go func() { a.err <- id.Connect(ctx, o.withDefaults().param(o.ActiveData)) }()
-	e.Cleanup(s.Close)
 	return a
 }
 
@@ -109,8 +101,7 @@ func (e *env) start(address string, o Options) *attempt {
 func (e *env) request(o Options) (*attempt, rdmacm.ID) {
 	e.Helper()
 	a := e.start(e.ln.Addr().String(), o)
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	b, err := e.ln.GetRequest(ctx)
 	must(e, err)
 	return a, b

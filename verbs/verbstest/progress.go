@@ -86,8 +86,7 @@ func testWaitLooks(e *env) {
 	p := e.pair(Options{OneCQ: true})
 	ended, cancel := context.WithCancel(e.Context())
 	cancel()
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	for id := range uint64(50) {
 		if err := p.B.RecvCQ.Wait(ended); !errors.Is(err, context.Canceled) {
 			e.Fatalf("wait without a message: %v", err)
@@ -128,8 +127,7 @@ func testWaitWakesForSends(e *env) {
 func testWaitAtRandom(e *env) {
 	const count, size = 300, 16
 	p := e.pair(Options{OneCQ: true})
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	for _, s := range []*Side{p.A, p.B} {
 		for i := range 8 {
 			s.Receive(uint64(i), i*size, size)

@@ -3,7 +3,6 @@ package verbstest
 import (
 	"bytes"
 	"context"
-	"testing"
 
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -28,11 +27,9 @@ func testRevokeUnderFire(e *env) {
 		if !e.windows() && name != "region closed" || e.target.faulty("RevokeUnderFire/"+name) {
 			continue
 		}
-		e.Run(name, func(t *testing.T) {
-			sub := *e
-			sub.T = t
+		e.sub(name, func(e *env) {
 			for range 10 {
-				underFire(&sub, prepare)
+				underFire(e, prepare)
 			}
 		})
 	}
@@ -62,8 +59,7 @@ func underFire(e *env, prepare func(*env, *Pair, []byte) (Remote, func())) {
 	p := e.pair(Options{})
 	buf := make([]byte, n)
 	at, revoke := prepare(e, p, buf)
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	first := make(chan struct{})
 	fired := make(chan error, 1)
 	go func() { fired <- fire(ctx, p.A, at, n, first) }()

@@ -12,8 +12,7 @@ import (
 
 // Many connections are up at the same time. Each moves data, and all are closed.
 func testManyConnections(e *env) {
-	ctx, cancel := context.WithTimeout(e.Context(), Patience)
-	defer cancel()
+	ctx := e.patience()
 	m := &many{env: e, ctx: ctx, pairs: make([]Pair, e.target.Connections)}
 	e.Cleanup(m.close)
 	must(e, m.connect())

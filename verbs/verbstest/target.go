@@ -2,6 +2,7 @@ package verbstest
 
 import (
 	"cmp"
+	"context"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -78,6 +79,31 @@ func (e *env) listen() rdmacm.Listener {
 func (e *env) pair(o Options) *Pair {
 	e.Helper()
 	return connect(e, e.active, e.ln, o)
+}
+
+// side makes the objects for an identifier, until the test ends.
+func (e *env) side(id rdmacm.ID, o Options) *Side {
+	e.Helper()
+	s, err := NewSide(e, id, o, nil, nil)
+	must(e, err)
+	e.Cleanup(s.Close)
+	return s
+}
+
+// patience returns a context for what a test waits for.
+func (e *env) patience() context.Context {
+	ctx, cancel := context.WithTimeout(e.Context(), Patience)
+	e.Cleanup(cancel)
+	return ctx
+}
+
+// sub runs f as a subtest with the same providers.
+func (e *env) sub(name string, f func(*env)) {
+	e.Run(name, func(t *testing.T) {
+		sub := *e
+		sub.T = t
+		f(&sub)
+	})
 }
 
 // CloseProvider closes a provider and fails the test over whatever was left

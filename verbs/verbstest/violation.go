@@ -3,7 +3,6 @@ package verbstest
 import (
 	"bytes"
 	"errors"
-	"testing"
 
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -108,11 +107,7 @@ func testViolations(e *env) {
 			if e.target.faulty("Violations/" + op.name + "/" + a.name) {
 				continue
 			}
-			e.Run(op.name+"/"+a.name, func(t *testing.T) {
-				sub := *e
-				sub.T = t
-				violate(&sub, op.op, a)
-			})
+			e.sub(op.name+"/"+a.name, func(e *env) { violate(e, op.op, a) })
 			witness.Exchange(1)
 		}
 	}

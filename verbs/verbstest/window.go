@@ -2,7 +2,6 @@ package verbstest
 
 import (
 	"errors"
-	"testing"
 
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -163,20 +162,18 @@ func testBadBinds(e *env) {
 		{"region of another PD", foreignMR, 0, 10, verbs.AccessRemoteRead},
 		{"closed region", closedMR, 0, 10, verbs.AccessRemoteRead},
 	} {
-		e.Run(c.name, func(t *testing.T) {
-			sub := *e
-			sub.T = t
-			p := sub.pair(Options{})
+		e.sub(c.name, func(e *env) {
+			p := e.pair(Options{})
 			b := verbs.BindInfo{MW: p.B.Window(), MR: c.mr(p.B), Offset: c.off, Length: c.n, Access: c.access}
 			if _, err := p.B.QP.PostSend([]verbs.SendWR{Bind(1, b)}); err != nil {
 				if !errors.Is(err, verbs.ErrInvalid) {
-					t.Fatalf("refused with %v", err)
+					e.Fatalf("refused with %v", err)
 				}
 				p.Exchange(1)
 				return
 			}
 			if wc := p.B.Sent(); wc.ID != 1 || wc.Status == verbs.WCSuccess {
-				t.Fatalf("completed with %+v", wc)
+				e.Fatalf("completed with %+v", wc)
 			}
 			p.B.Ended()
 			p.A.Ended()
