@@ -2,31 +2,19 @@ package nfs
 
 import "runtime"
 
-// identity is a thread's file system identity while it acts for a caller. The zero value is
-// the process's own.
-type identity struct{ switched bool }
-
-// assume makes the calling goroutine's thread act as c in the file system: the kernel then
-// checks that user's rights, and new objects belong to the user. Until the caller calls
-// restore, from the same goroutine, it must only make system calls. If rdmad does not run
-// as root, or c is root, assume does nothing.
-func (s *subtree) assume(c *cred) (identity, error) {
+// asCaller runs work on a thread that acts as c in the file system: the kernel checks that
+// user's rights, and new objects belong to the user. work must only make system calls. If
+// rdmad does not run as root, or c is root, the thread keeps its identity.
+func (s *subtree) asCaller(c *cred, work func() error) error {
 	if s.switcher == nil || (c.uid == 0 && c.gid == 0) {
-		return identity{}, nil
+		return work()
 	}
 	runtime.LockOSThread()
+	defer s.restoreThread()
 	if !s.switcher.Assume(c.uid, c.gid, c.gids) {
-		s.restoreThread()
-		return identity{}, errAccess // an ID that this user namespace does not have
+		return errAccess // an ID that this user namespace does not have
 	}
-	return identity{switched: true}, nil
-}
-
-// restore undoes assume.
-func (id identity) restore(s *subtree) {
-	if id.switched {
-		s.restoreThread()
-	}
+	return work()
 }
 
 // restoreThread restores the thread's own identity. A thread with another identity must

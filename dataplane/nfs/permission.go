@@ -17,12 +17,7 @@ const (
 
 // permitted returns an error unless the caller has all rights of mask on o.
 func (s *subtree) permitted(o *object, c *cred, mask uint32) error {
-	id, err := s.assume(c)
-	if err != nil {
-		return err
-	}
-	defer id.restore(s)
-	return s.ask(o, c, mask)
+	return s.asCaller(c, func() error { return s.ask(o, c, mask) })
 }
 
 // ask is permitted on a thread that already acts for the caller.
@@ -82,16 +77,13 @@ func (s *subtree) mayUse(o *object, c *cred, st *unix.Stat_t, mask uint32) error
 	if !s.mustAsk(c, st) {
 		return nil
 	}
-	id, err := s.assume(c)
-	if err != nil {
+	return s.asCaller(c, func() error {
+		err := s.ask(o, c, mask)
+		if err != nil && mask == mayRead {
+			return s.ask(o, c, mayExec)
+		}
 		return err
-	}
-	defer id.restore(s)
-	err = s.ask(o, c, mask)
-	if err != nil && mask == mayRead {
-		return s.ask(o, c, mayExec)
-	}
-	return err
+	})
 }
 
 // mustAsk reports whether the kernel must decide about a file's data. It must not for root
@@ -115,17 +107,14 @@ func (s *subtree) asWriter(o *object, c *cred, st *unix.Stat_t, work func(fd int
 	if err != nil {
 		return err
 	}
-	id, err := s.assume(c)
-	if err != nil {
-		return err
-	}
-	defer id.restore(s)
-	if ask {
-		if err := s.ask(o, c, mayWrite); err != nil {
-			return err
+	return s.asCaller(c, func() error {
+		if ask {
+			if err := s.ask(o, c, mayWrite); err != nil {
+				return err
+			}
 		}
-	}
-	return work(fd)
+		return work(fd)
+	})
 }
 
 // actsAsRoot reports whether file permissions do not apply to the caller.

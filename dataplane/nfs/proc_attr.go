@@ -84,7 +84,10 @@ func (r *request) access() error {
 		err = o.stat(&r.st)
 	}
 	if err == nil {
-		granted, err = r.granted(o, want, &r.st)
+		err = r.srv.asCaller(&r.cred, func() (err error) {
+			granted, err = r.granted(o, want, &r.st)
+			return err
+		})
 	}
 	if r.begin(err) {
 		r.appendPostOp(&r.st)
@@ -113,17 +116,12 @@ var (
 
 // granted returns which of the rights in want the caller has on o, which has the attributes
 // st. It asks the kernel once for all rights that the mode gives, and separately for each
-// of the others, because access control lists may give more.
+// of the others, because access control lists may give more. The thread acts for the caller.
 func (r *request) granted(o *object, want uint32, st *unix.Stat_t) (granted uint32, err error) {
 	table := &fileAccess
 	if o.isDir() {
 		table = &dirAccess
 	}
-	id, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return 0, err
-	}
-	defer id.restore(r.srv)
 	likely := r.srv.rightsByMode(&r.cred, st)
 	var bits, rights uint32
 	for _, t := range table {

@@ -3,6 +3,7 @@ package nfs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -53,12 +54,11 @@ func (r *request) find(dir *object, name []byte) (*object, error) {
 // findChild is find for r.name, which is neither "." nor "..". It asks the kernel for the
 // ID, and opens the object if it is not open yet.
 func (r *request) findChild(dir *object) (*object, error) {
-	who, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return nil, err
-	}
-	id, err := r.srv.identifyName(dir, &r.name)
-	who.restore(r.srv)
+	var id fh.ID
+	err := r.srv.asCaller(&r.cred, func() (err error) {
+		id, err = r.srv.identifyName(dir, &r.name)
+		return err
+	})
 	if err == nil {
 		if o, ok := r.srv.identified(dir, &id, &r.name, &r.st); ok {
 			return o, nil
@@ -74,13 +74,11 @@ func (r *request) openNamed(dir *object) (*object, error) {
 	if err := r.srv.cache.room(); err != nil {
 		return nil, err
 	}
-	who, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return nil, err
-	}
-	fd, err := r.srv.openChild(dir, &r.name)
-	who.restore(r.srv)
-	if err != nil {
+	fd := -1
+	if err := r.srv.asCaller(&r.cred, func() (err error) {
+		fd, err = r.srv.openChild(dir, &r.name)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	return r.srv.child(dir, fd, &r.name, &r.st, false)

@@ -82,20 +82,17 @@ func (r *request) createNew(dir *object, how *createHow) (*object, error) {
 	case how.attr.setMode:
 		mode = how.attr.mode
 	}
-	id, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return nil, err
-	}
-	fd, err := posix.OpenAt(dir.path, &r.name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NONBLOCK, mode)
-	if err == nil && how.mode == nfsv3.EXCLUSIVE {
-		atime, mtime := verifierTimes(how.verifier)
-		err = posix.SetTimes(fd, atime, mtime)
-		if err != nil {
-			unix.Close(fd)
+	fd := -1
+	if err := r.srv.asCaller(&r.cred, func() (err error) {
+		fd, err = posix.OpenAt(dir.path, &r.name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NONBLOCK, mode)
+		if err == nil && how.mode == nfsv3.EXCLUSIVE {
+			atime, mtime := verifierTimes(how.verifier)
+			if err = posix.SetTimes(fd, atime, mtime); err != nil {
+				unix.Close(fd)
+			}
 		}
-	}
-	id.restore(r.srv)
-	if err != nil {
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	o, err := r.srv.child(dir, fd, &r.name, &r.st, true)
@@ -219,16 +216,13 @@ func (r *request) mkdir() error {
 
 // makeAndFinish makes an object as the caller, opens it and sets its attributes.
 func (r *request) makeAndFinish(dir *object, attr *sattr, make func() error) (*object, error) {
-	id, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return nil, err
-	}
 	fd := -1
-	if err = make(); err == nil {
-		fd, err = r.srv.openChild(dir, &r.name)
-	}
-	id.restore(r.srv)
-	if err != nil {
+	if err := r.srv.asCaller(&r.cred, func() (err error) {
+		if err = make(); err == nil {
+			fd, err = r.srv.openChild(dir, &r.name)
+		}
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	o, err := r.srv.child(dir, fd, &r.name, &r.st, false)

@@ -47,12 +47,7 @@ func (r *request) unlink(dir *object, name []byte, flags int) error {
 	}
 	r.name.Set(name)
 	victim := r.srv.entry(dir, &r.name)
-	id, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return err
-	}
-	err = posix.Unlink(dir.path, &r.name, flags)
-	id.restore(r.srv)
+	err := r.srv.asCaller(&r.cred, func() error { return posix.Unlink(dir.path, &r.name, flags) })
 	if err == nil {
 		r.srv.unlinked(dir, &victim, &r.name)
 	}
@@ -154,13 +149,9 @@ func (r *request) move(from, to *object, fromName, toName []byte) error {
 		moved = r.srv.entry(from, &r.name)
 	}
 	victim := r.srv.entry(to, &r.other)
-	id, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return err
-	}
-	err = posix.Rename(from.path, &r.name, to.path, &r.other)
-	id.restore(r.srv)
-	if err != nil {
+	if err := r.srv.asCaller(&r.cred, func() error {
+		return posix.Rename(from.path, &r.name, to.path, &r.other)
+	}); err != nil {
 		return err
 	}
 	if moved.id != victim.id { // two names of one object stay unchanged
@@ -214,14 +205,10 @@ func (r *request) addName(o, dir *object, name []byte) error {
 	if err := o.stat(&r.st); err != nil {
 		return err
 	}
-	id, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return err
-	}
 	r.name.Set(name)
-	err = unix.Linkat(unix.AT_FDCWD, procPath(o.path), dir.path, r.name.String(), unix.AT_SYMLINK_FOLLOW)
-	id.restore(r.srv)
-	if err != nil {
+	if err := r.srv.asCaller(&r.cred, func() error {
+		return unix.Linkat(unix.AT_FDCWD, procPath(o.path), dir.path, r.name.String(), unix.AT_SYMLINK_FOLLOW)
+	}); err != nil {
 		return err
 	}
 	r.srv.locate.learn(dir, o.id, &r.name)

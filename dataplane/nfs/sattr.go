@@ -74,25 +74,22 @@ func (r *request) apply(o *object, a *sattr, st *unix.Stat_t) error {
 	if !a.setUID && !a.setGID && !a.setMode && !a.setsTimes() {
 		return nil
 	}
-	id, err := r.srv.assume(&r.cred)
-	if err != nil {
-		return err
-	}
-	defer id.restore(r.srv)
-	if a.setUID || a.setGID {
-		if err := chown(o.path, a); err != nil {
-			return err
+	return r.srv.asCaller(&r.cred, func() error {
+		if a.setUID || a.setGID {
+			if err := chown(o.path, a); err != nil {
+				return err
+			}
 		}
-	}
-	if a.setMode {
-		if err := chmod(o, a.mode); err != nil {
-			return err
+		if a.setMode {
+			if err := chmod(o, a.mode); err != nil {
+				return err
+			}
 		}
-	}
-	if a.setsTimes() {
-		return setTimes(o, a.atime, a.mtime)
-	}
-	return nil
+		if a.setsTimes() {
+			return setTimes(o, a.atime, a.mtime)
+		}
+		return nil
+	})
 }
 
 // truncate sets the size of a regular file.
