@@ -83,45 +83,16 @@ func (h *hashed) snapshot(dir *object) (*snapshot, error) {
 		return snap, nil
 	}
 	snap := &snapshot{dir: dir.handle, mtime: st.Mtim, ctime: st.Ctim}
-	if err := h.fill(snap, dir); err != nil {
+	if err := dir.server.wholeDir(dir.path, func(e *dirent) {
+		snap.entries = append(snap.entries, dirent{ino: e.ino, cookie: h.cookie(e.name), name: slices.Clone(e.name)})
+	}); err != nil {
 		return nil, err
 	}
+	snap.sort()
 	if isSettled(st.Ctim, time.Now()) {
 		h.keep(snap)
 	}
 	return snap, nil
-}
-
-// fill reads the whole directory.
-func (h *hashed) fill(snap *snapshot, dir *object) error {
-	fd, err := dir.server.reopen(dir.path, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	buf := direntBuffers.Get().(*[direntBuffer]byte)
-	defer direntBuffers.Put(buf)
-	for {
-		n, err := unix.Getdents(fd, buf[:])
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			break
-		}
-		for b := buf[:n]; len(b) > 0; {
-			e, rest, ok := nextDirent(b)
-			if !ok {
-				return errIO
-			}
-			b = rest
-			e.name = slices.Clone(e.name)
-			e.cookie = h.cookie(e.name)
-			snap.entries = append(snap.entries, e)
-		}
-	}
-	snap.sort()
-	return nil
 }
 
 // sort sorts the entries. If two names have the same hash, which is likely only with

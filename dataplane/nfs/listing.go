@@ -68,11 +68,21 @@ const direntBuffer = 32 << 10
 var direntBuffers = sync.Pool{New: func() any { return new([direntBuffer]byte) }}
 
 func (byOffset) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool, error) {
+	return eachDirent(func(b []byte) (int, error) { return dir.dirents(cookie, b) }, func(e *dirent) bool {
+		more := emit(e)
+		cookie = e.cookie
+		return more
+	})
+}
+
+// eachDirent calls see for the entries of a directory, which next reads as getdents64(2) does,
+// until see returns false. end means that it reached the end.
+func eachDirent(next func([]byte) (int, error), see func(*dirent) bool) (end bool, err error) {
 	buf := direntBuffers.Get().(*[direntBuffer]byte)
 	defer direntBuffers.Put(buf)
 	var e dirent
 	for {
-		n, err := dir.dirents(cookie, buf[:])
+		n, err := next(buf[:])
 		if err != nil || n == 0 {
 			return err == nil, err
 		}
@@ -81,12 +91,25 @@ func (byOffset) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool,
 			if e, b, ok = nextDirent(b); !ok {
 				return false, errIO
 			}
-			if !emit(&e) {
+			if !see(&e) {
 				return false, nil
 			}
-			cookie = e.cookie
 		}
 	}
+}
+
+// wholeDir calls see for all entries of the directory that fd, an O_PATH descriptor, refers to.
+func (s *subtree) wholeDir(fd int, see func(*dirent)) error {
+	data, err := s.reopen(fd, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(data)
+	_, err = eachDirent(func(b []byte) (int, error) { return unix.Getdents(data, b) }, func(e *dirent) bool {
+		see(e)
+		return true
+	})
+	return err
 }
 
 // dirents reads entries from an offset on. Callers share the descriptor and its position.

@@ -125,38 +125,18 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 	if fd != l.s.top.path {
 		defer unix.Close(fd)
 	}
-	data, err := l.s.reopen(fd, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		p.miss(err)
-		return nil
-	}
-	defer unix.Close(data)
-	buf := direntBuffers.Get().(*[direntBuffer]byte)
-	defer direntBuffers.Put(buf)
 	var dirs []*place
-	for {
-		n, err := unix.Getdents(data, buf[:])
-		if err != nil || n == 0 {
-			if err != nil {
-				p.miss(err)
-			}
-			return dirs
+	if err := l.s.wholeDir(fd, func(e *dirent) {
+		if isDot(e.name) || len(e.name) > maxName {
+			return // no client can have longer names
 		}
-		for b := buf[:n]; len(b) > 0; {
-			e, rest, ok := nextDirent(b)
-			if !ok {
-				p.miss(errIO)
-				return dirs
-			}
-			b = rest
-			if isDot(e.name) || len(e.name) > maxName {
-				continue // no client can have longer names
-			}
-			if sub := l.see(p, dir, fd, e.name); sub != nil {
-				dirs = append(dirs, sub)
-			}
+		if sub := l.see(p, dir, fd, e.name); sub != nil {
+			dirs = append(dirs, sub)
 		}
+	}); err != nil {
+		p.miss(err)
 	}
+	return dirs
 }
 
 // see records an object, and returns its place if it is a directory.
