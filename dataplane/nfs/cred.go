@@ -1,14 +1,6 @@
 package nfs
 
-import (
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
-)
-
-// Flavors of credentials (RFC 5531 §8.2).
-const (
-	authNone = 0
-	authSys  = 1
-)
+import "github.com/rdmad/rdmad/rpcrdma/oncrpc"
 
 var (
 	errAuthTooWeak  = &oncrpc.DeniedError{Stat: oncrpc.AuthError, Auth: oncrpc.AuthTooWeak}
@@ -30,10 +22,10 @@ func (r *request) setCred() error {
 	c := &r.cred
 	c.gids = c.gids[:0]
 	switch r.call.Cred.Flavor {
-	case authNone:
+	case oncrpc.FlavorNone:
 		c.uid, c.gid = r.options.AnonUID, r.options.AnonGID
 		return nil
-	case authSys:
+	case oncrpc.FlavorSys:
 	default:
 		return errAuthTooWeak
 	}

@@ -142,8 +142,8 @@ func FuzzMount(f *testing.F) {
 // A credential that can't be decoded denies the call, and that is all.
 func FuzzCredential(f *testing.F) {
 	good := oncrpc.AuthSys{MachineName: []byte("host"), UID: 1000, GID: 100, GIDs: []uint32{4, 5}}
-	f.Add(uint32(authSys), good.Append(nil))
-	f.Add(uint32(authNone), []byte{})
+	f.Add(uint32(oncrpc.FlavorSys), good.Append(nil))
+	f.Add(uint32(oncrpc.FlavorNone), []byte{})
 	f.Add(uint32(6), []byte{1})
 	x := serve(f, options{})
 	root := x.me().root()

@@ -159,7 +159,7 @@ func (x *export) path(name string) string { return filepath.Join(x.dir, name) }
 // as is a client with the credential of a user.
 func (x *export) as(uid, gid uint32, gids ...uint32) *client {
 	a := oncrpc.AuthSys{MachineName: []byte("test"), UID: uid, GID: gid, GIDs: gids}
-	return &client{x: x, cred: oncrpc.Auth{Flavor: authSys, Body: a.Append(nil)}, peer: netip.MustParseAddrPort("192.0.2.1:700")}
+	return &client{x: x, cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: a.Append(nil)}, peer: netip.MustParseAddrPort("192.0.2.1:700")}
 }
 
 // client makes calls the way a transport would, with arguments from go-xdr and

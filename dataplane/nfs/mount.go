@@ -24,7 +24,6 @@ const (
 	mountUmnt
 	mountUmntAll
 	mountExport
-	mountProcedures
 )
 
 // Versions of program MOUNT. Versions 1 and 2 have handles of 32 bytes, which are too small
@@ -94,8 +93,8 @@ func (s *Server) mnt(call *oncrpc.Call, reply *oncrpc.Reply, d *xdr.Decoder) err
 	o.release()
 	o.server.life.RUnlock()
 	reply.Stream = xdr.AppendUint32(reply.Stream, 2) // flavors
-	reply.Stream = xdr.AppendUint32(reply.Stream, authSys)
-	reply.Stream = xdr.AppendUint32(reply.Stream, authNone)
+	reply.Stream = xdr.AppendUint32(reply.Stream, oncrpc.FlavorSys)
+	reply.Stream = xdr.AppendUint32(reply.Stream, oncrpc.FlavorNone)
 	s.mounts.add(mounted{call.Peer.Addr(), string(path)})
 	return nil
 }

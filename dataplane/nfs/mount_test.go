@@ -141,7 +141,7 @@ func TestMountFlavors(t *testing.T) {
 	c := x.me()
 	res := decoded(c, c.mountCall(3, mountMnt, xdr.AppendString(nil, "/export")), mount.ReadMountres3)
 	ok, is := res.(*mount.Mountres3_MNT3_OK)
-	if !is || len(ok.Mountinfo.AuthFlavors) == 0 || ok.Mountinfo.AuthFlavors[0] != authSys {
+	if !is || len(ok.Mountinfo.AuthFlavors) == 0 || ok.Mountinfo.AuthFlavors[0] != oncrpc.FlavorSys {
 		t.Errorf("%+v", res)
 	}
 }

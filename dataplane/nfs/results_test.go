@@ -234,8 +234,8 @@ func TestBadCredentials(t *testing.T) {
 	}{
 		{"none", oncrpc.Auth{}, nil},
 		{"GSS", oncrpc.Auth{Flavor: 6}, errAuthTooWeak},
-		{"short", oncrpc.Auth{Flavor: authSys, Body: []byte{1, 2}}, &oncrpc.DeniedError{Stat: oncrpc.AuthError, Auth: oncrpc.AuthBadCred}},
-		{"invalid user", oncrpc.Auth{Flavor: authSys, Body: nobody.Append(nil)}, errAuthRejected},
+		{"short", oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: []byte{1, 2}}, &oncrpc.DeniedError{Stat: oncrpc.AuthError, Auth: oncrpc.AuthBadCred}},
+		{"invalid user", oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: nobody.Append(nil)}, errAuthRejected},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

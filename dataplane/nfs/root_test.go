@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
 // New objects belong to the caller, in the group that the kernel gives them.
@@ -221,7 +222,7 @@ func TestRootAnonymous(t *testing.T) {
 	must(t, os.Chmod(x.dir, 0o777))
 	c := x.as(0, 0)
 	root := c.root()
-	c.cred.Flavor, c.cred.Body = authNone, nil
+	c.cred.Flavor, c.cred.Body = oncrpc.FlavorNone, nil
 	if a := c.mustAttr(c.mkfile(root, "f")); a.Uid != Anonymous || a.Gid != Anonymous {
 		t.Errorf("made as %d:%d", a.Uid, a.Gid)
 	}

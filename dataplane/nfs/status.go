@@ -21,7 +21,6 @@ func (e statusError) Error() string {
 
 // The statuses that the service itself returns. Others come from the kernel's errors.
 const (
-	errPerm        = statusError(nfsv3.NFS3ERR_PERM)
 	errNoEnt       = statusError(nfsv3.NFS3ERR_NOENT)
 	errIO          = statusError(nfsv3.NFS3ERR_IO)
 	errAccess      = statusError(nfsv3.NFS3ERR_ACCES)
