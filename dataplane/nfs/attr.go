@@ -6,6 +6,7 @@ import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -84,9 +85,9 @@ func (r *request) appendAttrOf(o *object) {
 }
 
 // appendHandle appends a post_op_fh3.
-func (r *request) appendHandle(o *object) {
+func (r *request) appendHandle(h *fh.Handle) {
 	r.reply.Stream = xdr.AppendUint32(r.reply.Stream, 1)
-	r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, o.handle.Bytes())
+	r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, h.Bytes())
 }
 
 // change is a modification of an object in progress, for its wcc_data.

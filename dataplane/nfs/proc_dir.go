@@ -141,19 +141,13 @@ func (l *dirList) fileID(e *dirent) uint64 {
 // object is gone or another file system is mounted there.
 func (l *dirList) appendObject(e *dirent) {
 	r := l.r
-	if !l.attrs {
-		r.appendNone()
-		r.appendNone()
-		return
-	}
-	if l.open(e) != nil {
+	if !l.attrs || l.open(e) != nil {
 		r.appendNone()
 		r.appendNone()
 		return
 	}
 	r.appendPostOp(&l.st)
-	r.reply.Stream = xdr.AppendUint32(r.reply.Stream, 1)
-	r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, l.handle.Bytes())
+	r.appendHandle(&l.handle)
 }
 
 // open gets attributes and handle of an entry into l.
@@ -215,11 +209,7 @@ func (l *dirList) identified(id *fh.ID) bool {
 }
 
 func (l *dirList) openParent() error {
-	fd, err := unix.Openat(l.dir.path, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	o, err := l.r.srv.ancestor(fd, &l.st)
+	o, err := l.r.srv.parent(l.dir, &l.st)
 	if err != nil {
 		return err
 	}

@@ -93,11 +93,17 @@ func (r *request) parent(dir *object) (*object, error) {
 	if err := r.srv.cache.room(); err != nil {
 		return nil, err
 	}
+	return r.srv.parent(dir, &r.st)
+}
+
+// parent returns the parent of a directory that is not the export's root, and sets st to its
+// attributes.
+func (s *subtree) parent(dir *object, st *unix.Stat_t) (*object, error) {
 	fd, err := unix.Openat(dir.path, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	return r.srv.ancestor(fd, &r.st)
+	return s.ancestor(fd, st)
 }
 
 // ancestor takes ownership of fd, a directory found by going up, and returns its object.
@@ -110,12 +116,7 @@ func (s *subtree) ancestor(fd int, st *unix.Stat_t) (*object, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	id, err := s.statID(fd, st)
-	if err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return s.cache.put(s.newObject(&id, s.codec.Seal(&id), fd, st), s.epoch.Load()), nil
+	return s.objectOf(fd, st, false)
 }
 
 // readlink is READLINK (RFC 1813 §3.3.5).

@@ -33,7 +33,7 @@ func (r *request) making(handle, name []byte, make func(dir *object) (*object, e
 		err = r.srv.syncMetadata(dir)
 	}
 	if r.begin(err) {
-		r.appendHandle(o)
+		r.appendHandle(&o.handle)
 		r.appendPostOp(&r.st)
 	}
 	r.appendWCC(&c)

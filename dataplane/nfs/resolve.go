@@ -21,7 +21,7 @@ func (s *subtree) object(handle []byte) (*object, error) {
 	o := s.cache.get(&h, epoch)
 	if o == nil {
 		var err error
-		if o, err = s.load(h); err != nil {
+		if o, err = s.load(&h); err != nil {
 			return nil, err
 		}
 	}
@@ -38,30 +38,35 @@ func (s *subtree) object(handle []byte) (*object, error) {
 }
 
 // load opens the object of a handle.
-func (s *subtree) load(h fh.Handle) (*object, error) {
-	id, err := s.codec.Open(&h)
+func (s *subtree) load(h *fh.Handle) (*object, error) {
+	id, err := s.codec.Open(h)
 	if errors.Is(err, fh.ErrForeign) {
 		return nil, errStale
 	}
 	if err != nil {
 		return nil, errBadHandle
 	}
+	var st unix.Stat_t
+	return s.openID(&id, h, &st)
+}
+
+// openID opens the object with an ID and a handle, and gets its attributes.
+func (s *subtree) openID(id *fh.ID, h *fh.Handle, st *unix.Stat_t) (*object, error) {
 	if err := s.cache.room(); err != nil {
 		return nil, err
 	}
-	fd, err := s.locate.open(id)
+	fd, err := s.locate.open(*id)
 	if err != nil {
 		return nil, err
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Nlink == 0 {
+	if err = unix.Fstat(fd, st); err == nil && st.Nlink == 0 {
+		err = errStale
+	}
+	if err != nil {
 		unix.Close(fd)
-		if err == nil {
-			err = errStale
-		}
 		return nil, err
 	}
-	return s.cache.put(s.newObject(&id, h, fd, &st), s.epoch.Load()), nil
+	return s.cache.put(s.newObject(id, *h, fd, st), s.epoch.Load()), nil
 }
 
 // directory returns a directory whose names will be used.
@@ -117,60 +122,57 @@ func (s *subtree) regular(handle []byte) (*object, error) {
 // child takes ownership of fd, which was opened as name in the directory dir, and returns
 // its object. It sets st to its attributes.
 func (s *subtree) child(dir *object, fd int, name *posix.Name, st *unix.Stat_t, writable bool) (*object, error) {
+	o, err := s.objectOf(fd, st, writable)
+	if err == nil {
+		s.saw(dir, o, name)
+	}
+	return o, err
+}
+
+// objectOf takes ownership of fd and returns its object. It sets st to its attributes. fd is an
+// O_PATH descriptor or, if writable, one for data.
+func (s *subtree) objectOf(fd int, st *unix.Stat_t, writable bool) (*object, error) {
 	id, err := s.statID(fd, st)
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
 	epoch := s.epoch.Load()
-	o := s.cache.find(&id, epoch)
-	if o != nil {
+	if o := s.cache.find(&id, epoch); o != nil {
 		unix.Close(fd)
-	} else {
-		o = s.newObject(&id, s.codec.Seal(&id), fd, st)
-		if writable {
-			o.adopt()
-		}
-		o = s.cache.put(o, epoch)
+		return o, nil
 	}
-	s.locate.learn(dir, id, name)
-	o.verified.Store(uint64(epoch) + 1)
-	return o, nil
+	o := s.newObject(&id, s.codec.Seal(&id), fd, st)
+	if writable {
+		o.adopt()
+	}
+	return s.cache.put(o, epoch), nil
+}
+
+// saw records that name in the directory dir has just led to an object.
+func (s *subtree) saw(dir, o *object, name *posix.Name) {
+	s.locate.learn(dir, o.id, name)
+	o.verified.Store(uint64(s.epoch.Load()) + 1)
 }
 
 // identified returns the object with an ID, to which name in the directory dir has just
 // led, and its attributes. ok is false if it is unknown. Then the name must be opened.
 func (s *subtree) identified(dir *object, id *fh.ID, name *posix.Name, st *unix.Stat_t) (_ *object, ok bool) {
-	epoch := s.epoch.Load()
-	o := s.cache.find(id, epoch)
-	if o == nil {
-		if o = s.openID(id, epoch, st); o == nil {
-			return nil, false
-		}
-	} else if o.stat(st) != nil {
+	o := s.cache.find(id, s.epoch.Load())
+	var err error
+	switch {
+	case o != nil:
+		err = o.stat(st)
+	case s.opensIDs():
+		h := s.codec.Seal(id)
+		o, err = s.openID(id, &h, st)
+	}
+	if o == nil || err != nil {
 		o.release()
 		return nil, false
 	}
-	s.locate.learn(dir, *id, name)
-	o.verified.Store(uint64(epoch) + 1)
+	s.saw(dir, o, name)
 	return o, true
-}
-
-// openID opens the object with an ID, if the kernel can, and gets its attributes. It
-// returns nil if the object is gone or cannot be opened this way.
-func (s *subtree) openID(id *fh.ID, epoch uint32, st *unix.Stat_t) *object {
-	if !s.opensIDs() || s.cache.room() != nil {
-		return nil
-	}
-	fd, err := s.locate.open(*id)
-	if err != nil {
-		return nil
-	}
-	if unix.Fstat(fd, st) != nil || st.Nlink == 0 {
-		unix.Close(fd)
-		return nil
-	}
-	return s.cache.put(s.newObject(id, s.codec.Seal(id), fd, st), epoch)
 }
 
 // statID gets attributes and ID of an open object.
