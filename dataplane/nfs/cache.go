@@ -79,7 +79,8 @@ func (c *cache) find(id *fh.ID, epoch uint32) *object {
 // another one. If there is an object with that ID already, put closes o and returns that
 // object.
 func (c *cache) put(o *object, epoch uint32) *object {
-	sh := c.shard(&o.id)
+	at := int(o.id.Hash() % shards)
+	sh := &c.shards[at]
 	sh.Lock()
 	old := sh.objects[o.id]
 	if old == nil {
@@ -95,7 +96,7 @@ func (c *cache) put(o *object, epoch uint32) *object {
 	if old != o {
 		o.release()
 	}
-	c.shrink(sh, c.limit.Load())
+	c.shrink(at, c.limit.Load())
 	return old
 }
 
@@ -106,7 +107,7 @@ func (c *cache) room() error {
 	if c.files.Load() < limit {
 		return nil
 	}
-	if c.shrink(&c.shards[0], limit-1); c.files.Load() >= limit {
+	if c.shrink(0, limit-1); c.files.Load() >= limit {
 		return errJukebox
 	}
 	return nil
@@ -114,45 +115,31 @@ func (c *cache) room() error {
 
 // shrink closes unused objects until at most most descriptors are open. It begins with the
 // shard that has just grown.
-func (c *cache) shrink(first *shard, most int64) {
-	if c.files.Load() <= most {
-		return
-	}
-	start := 0
-	for i := range c.shards {
-		if &c.shards[i] == first {
-			start = i
-		}
-	}
-	for i := range c.shards {
-		sh := &c.shards[(start+i)%shards]
-		for c.files.Load() > most {
-			o := sh.evict(func(*object) bool { return true })
-			if o == nil {
-				break
-			}
-			o.flushAndRelease()
-		}
+func (c *cache) shrink(first int, most int64) {
+	tooMany := func(*object) bool { return c.files.Load() > most }
+	for i := 0; i < shards && tooMany(nil); i++ {
+		c.shards[(first+i)%shards].evict(tooMany)
 	}
 }
 
 // closeIdle closes objects last used before epoch before.
 func (c *cache) closeIdle(before uint32) {
 	for i := range c.shards {
-		sh := &c.shards[i]
-		for {
-			o := sh.evict(func(o *object) bool { return int32(o.used-before) < 0 })
-			if o == nil {
-				break
-			}
-			o.flushAndRelease()
-		}
+		c.shards[i].evict(func(o *object) bool { return int32(o.used-before) < 0 })
 	}
 }
 
-// evict removes from the shard the least recently used object that is not in use and that
-// may allows. The caller then has its reference.
-func (sh *shard) evict(may func(*object) bool) *object {
+// evict closes the objects that are not in use, the least recently used first, as long as may
+// allows it.
+func (sh *shard) evict(may func(*object) bool) {
+	for o := sh.unused(may); o != nil; o = sh.unused(may) {
+		o.flushAndRelease()
+	}
+}
+
+// unused removes from the shard the least recently used object that is not in use, if may
+// allows it. The caller then has its reference.
+func (sh *shard) unused(may func(*object) bool) *object {
 	sh.Lock()
 	defer sh.Unlock()
 	for o := sh.lru.next; o != &sh.lru; o = o.next {

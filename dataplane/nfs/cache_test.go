@@ -97,11 +97,7 @@ func TestCacheOrder(t *testing.T) {
 	defer o.release()
 	sh := x.cache.shard(&o.id)
 	all := func(*object) bool { return true }
-	for {
-		victim := sh.evict(all)
-		if victim == nil {
-			break
-		}
+	for victim := sh.unused(all); victim != nil; victim = sh.unused(all) {
 		if victim == o {
 			t.Fatal("an object in use was evicted")
 		}
@@ -261,7 +257,7 @@ func TestClose(t *testing.T) {
 	go func() { defer close(read); p.do(t) }()
 	<-mem.asked
 	go func() { defer close(closed); must(t, x.Close()) }()
-	<-x.done
+	<-x.subtree.ctx.Done()
 	select {
 	case <-closed:
 		t.Error("Close did not wait")

@@ -32,7 +32,7 @@ func (s *Server) Check(export int) (state ExportState, message string) {
 func (e *exportPoint) check() (ExportState, string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.srv.ended() {
+	if e.srv.ctx.Err() != nil {
 		return ExportUnusable, "the server is closed"
 	}
 	state, message := e.look()

@@ -162,7 +162,7 @@ var errReplaced = errors.New("it is another directory or file system than the on
 func (e *exportPoint) swap(tree *subtree) {
 	e.srv.mu.Lock()
 	defer e.srv.mu.Unlock()
-	if e.srv.ended() {
+	if e.srv.ctx.Err() != nil {
 		tree = nil
 	}
 	if old := e.tree.Swap(tree); old != nil {
@@ -218,8 +218,8 @@ type location struct {
 
 // locate opens what is at a path, as O_PATH.
 func locate(path string) (l location, err error) {
-	if l.fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
-		return l, &os.PathError{Op: "open", Path: path, Err: err}
+	if l.fd, err = openDir(path); err != nil {
+		return l, err
 	}
 	if err = posix.PlaceOf(l.fd, &l.place); err == nil {
 		l.mount, err = posix.Mount(l.fd)

@@ -151,7 +151,7 @@ func (r *request) write() error {
 	}
 	// Loaded before the data is written: if it is renewed meanwhile, the client writes once
 	// more than necessary instead of once too little.
-	verifier := r.srv.verifier.load()
+	verifier := r.srv.verifier.Load()
 	o, err := r.srv.regular(handle)
 	c := r.change(o)
 	n := 0
@@ -251,7 +251,7 @@ func (r *request) commit() error {
 	ok := r.begin(err)
 	r.appendWCC(&c)
 	if ok {
-		r.reply.Stream = xdr.AppendUint64(r.reply.Stream, r.srv.verifier.load())
+		r.reply.Stream = xdr.AppendUint64(r.reply.Stream, r.srv.verifier.Load())
 	}
 	o.release()
 	return nil

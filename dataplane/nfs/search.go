@@ -92,7 +92,7 @@ func (l *byName) rest() {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-l.s.stop:
+	case <-l.s.ctx.Done():
 	}
 }
 
@@ -101,7 +101,7 @@ func (l *byName) run(p *pass) {
 	start := time.Now()
 	queue := []*place{{sum: l.s.top.handle.Sum()}}
 	for len(queue) > 0 {
-		if l.s.ended() {
+		if l.s.ctx.Err() != nil {
 			p.hidden = errEnded
 			break
 		}

@@ -39,8 +39,8 @@ type Server struct {
 	key   *[fh.KeySize]byte // of handles; nil until an export is open
 	files int               // descriptors of all exports together
 
-	stop    chan struct{} // closed by Close
-	end     sync.Once
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
 	closing sync.WaitGroup // subtrees that are being closed
 }
 
@@ -53,7 +53,8 @@ func newServer(cfg Config, opt options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, opt: opt, log: cfg.Logger, replies: newReplyCache(), files: cfg.MaxOpenFiles, stop: make(chan struct{})}
+	s := &Server{cfg: cfg, opt: opt, log: cfg.Logger, replies: newReplyCache(), files: cfg.MaxOpenFiles}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests.New = func() any { return new(request) }
 	if s.process, err = newProcess(opt); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (s *Server) keepOut(export *posix.Place) error {
 	if err := os.MkdirAll(s.cfg.StateDir, 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	dir, err := unix.Open(s.cfg.StateDir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := openDir(s.cfg.StateDir)
 	if err != nil {
 		return err
 	}
@@ -111,26 +112,12 @@ func (s *Server) keepOut(export *posix.Place) error {
 // Close waits for running calls and closes all files. Later calls are answered with
 // SYSTEM_ERR. The error is nil.
 func (s *Server) Close() error {
-	s.end.Do(func() {
-		s.mu.Lock()
-		close(s.stop)
-		s.mu.Unlock()
-		for _, e := range s.exports {
-			e.giveUp()
-		}
-	})
+	s.cancel()
+	for _, e := range s.exports {
+		e.giveUp()
+	}
 	s.closing.Wait()
 	return nil
-}
-
-// ended reports whether Close was called.
-func (s *Server) ended() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
-	}
 }
 
 // SetMaxOpenFiles changes how many descriptors the files of all exports together may have:
@@ -163,7 +150,7 @@ var errClosed = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
 
 // ServeRPC implements oncrpc.Handler.
 func (s *Server) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
-	if s.ended() {
+	if s.ctx.Err() != nil {
 		return errClosed
 	}
 	switch call.Program {

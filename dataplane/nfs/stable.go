@@ -1,28 +1,12 @@
 package nfs
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
-
-// verifier is the write verifier (writeverf3, RFC 1813 §3.3.7). While it stays the same,
-// data that clients wrote UNSTABLE is in the kernel's page cache or on disk. When it
-// changes, they write again what they have not committed. Each Server has another one, and
-// it changes after each error that may have lost data.
-type verifier struct{ v atomic.Uint64 }
-
-func (v *verifier) renew() {
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	v.v.Store(binary.BigEndian.Uint64(b[:]))
-}
-
-func (v *verifier) load() uint64 { return v.v.Load() }
 
 // noPeer is the peer of a commit for which no call waits.
 var noPeer netip.AddrPort
@@ -31,7 +15,7 @@ var noPeer netip.AddrPort
 // The kernel reports such an error once and then treats the pages as clean, so that another
 // fsync would succeed.
 func (s *subtree) lost(o *object, peer netip.AddrPort, err error) {
-	s.verifier.renew()
+	s.verifier.Store(rand.Uint64())
 	name := "rdmad"
 	if peer != noPeer {
 		name = peer.String()

@@ -1,9 +1,11 @@
 package nfs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -41,15 +43,20 @@ type subtree struct {
 
 	hasOpenat2 bool
 
-	cache    *cache
-	verifier verifier
-	replies  *replyCache
+	cache   *cache
+	replies *replyCache
+	// verifier is the write verifier (writeverf3, RFC 1813 §3.3.7). While it stays the same,
+	// data that clients wrote UNSTABLE is in the kernel's page cache or on disk. When it
+	// changes, they write again what they have not committed. Each subtree has another one, and
+	// it changes after each error that may have lost data.
+	verifier atomic.Uint64
 
 	// epoch counts ticks of the clock that closes idle files.
-	epoch atomic.Uint32
-	stop  chan struct{} // closed by close, first of all
-	done  chan struct{}
-	end   sync.Once
+	epoch   atomic.Uint32
+	ctx     context.Context // ends with close, first of all
+	cancel  context.CancelFunc
+	keeping sync.WaitGroup // that clock
+	end     sync.Once
 	// life is held for reading by calls that run.
 	life   sync.RWMutex
 	closed bool
@@ -67,8 +74,8 @@ func openSubtree(e *exportPoint) (_ *subtree, err error) {
 	srv := e.srv
 	s := &subtree{process: srv.process, export: e, log: srv.log, asyncMetadata: srv.cfg.AsyncMetadata, replies: srv.replies}
 	s.cache = newCache(srv.filesEach())
-	s.stop, s.done = make(chan struct{}), make(chan struct{})
-	s.verifier.renew()
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.verifier.Store(rand.Uint64())
 	if s.root, err = os.OpenRoot(e.Path); err != nil {
 		return nil, fmt.Errorf("nfs: export: %w", err)
 	}
@@ -76,7 +83,7 @@ func openSubtree(e *exportPoint) (_ *subtree, err error) {
 		s.root.Close()
 		return nil, fmt.Errorf("nfs: export %s: %w", e.Path, err)
 	}
-	go s.housekeep(srv.cfg.IdleClose / idleTicks)
+	s.keeping.Go(func() { s.housekeep(srv.cfg.IdleClose / idleTicks) })
 	return s, nil
 }
 
@@ -174,12 +181,11 @@ const idleTicks = 8
 
 // housekeep closes idle files.
 func (s *subtree) housekeep(tick time.Duration) {
-	defer close(s.done)
 	t := time.NewTicker(max(tick, time.Millisecond))
 	defer t.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-s.ctx.Done():
 			return
 		case <-t.C:
 			s.cache.closeIdle(s.epoch.Add(1) - idleTicks)
@@ -190,8 +196,8 @@ func (s *subtree) housekeep(tick time.Duration) {
 // close waits for running calls and closes all files.
 func (s *subtree) close() {
 	s.end.Do(func() {
-		close(s.stop)
-		<-s.done
+		s.cancel()
+		s.keeping.Wait()
 		s.life.Lock()
 		defer s.life.Unlock()
 		s.closed = true
@@ -205,17 +211,7 @@ func (s *subtree) close() {
 // setMaxOpenFiles changes how many descriptors the files may have.
 func (s *subtree) setMaxOpenFiles(n int) {
 	s.cache.limit.Store(int64(n))
-	s.cache.shrink(&s.cache.shards[0], int64(n))
-}
-
-// ended reports whether close was called.
-func (s *subtree) ended() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
-	}
+	s.cache.shrink(0, int64(n))
 }
 
 // deleted reports whether the exported directory was deleted. Its handle is still valid,
