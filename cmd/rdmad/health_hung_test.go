@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
-	"github.com/rdmad/rdmad/dataplane/nfstest/hungfs"
 )
 
 // threads is the number of this process's threads.
@@ -41,7 +40,7 @@ func TestHungExportCondition(t *testing.T) {
 	slow, disk := filepath.Join(dir, "slow"), filepath.Join(dir, "disk")
 	makeDirectory(t, slow)
 	makeDirectory(t, disk)
-	fs, err := hungfs.Mount(slow)
+	fs, err := mountHung(slow)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"path/filepath"
 	"testing"
-
-	"github.com/rdmad/rdmad/dataplane/nfstest/hungfs"
 )
 
 // A client that writes over its quota gets NFS3ERR_DQUOT.
@@ -12,7 +10,7 @@ func TestQuota(t *testing.T) {
 	dir := t.TempDir()
 	full := filepath.Join(dir, "full")
 	makeDirectory(t, full)
-	fs, err := hungfs.Mount(full)
+	fs, err := mountHung(full)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +27,7 @@ listeners: [{name: nfs, provider: softiwarp, address: "127.0.0.1:0", service: fu
 		c := p.nfsClient(newProvider(t), "127.0.0.1", 0)
 		root, err := c.Mount(t.Context(), full)
 		p.must(err)
-		file, err := c.Create(t.Context(), root, hungfs.Name)
+		file, err := c.Create(t.Context(), root, hungFile)
 		p.must(err)
 		for stable := range uint32(3) { // UNSTABLE, DATA_SYNC, FILE_SYNC
 			p.want("write over the quota", c.Write(t.Context(), file, 0, []byte("data"), stable), errDQuot)

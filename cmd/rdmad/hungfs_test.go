@@ -1,9 +1,4 @@
-// Package hungfs is a file system that hangs when a test wants it: a FUSE server for one
-// directory with one file, whose owner has used up a quota. It needs root and /dev/fuse. The caller closes it.
-//
-// The server is a process of its own, which dies with the test. The kernel then fails what
-// waits for it. A test that was its own server could not even be killed.
-package hungfs
+package main
 
 import (
 	"bufio"
@@ -15,23 +10,22 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// Name is the name of the file, and Content what is in it.
+// The name of the file of a hungFS, and what is in it.
 const (
-	Name    = "file"
-	Content = "hello"
+	hungFile    = "file"
+	hungContent = "hello"
 )
 
-// variable has the directory for the server's process.
-const variable = "RDMAD_TEST_HUNGFS"
+// hungVariable has the directory for the server's process.
+const hungVariable = "RDMAD_TEST_HUNGFS"
 
 func init() {
-	if where := os.Getenv(variable); where != "" && testing.Testing() {
-		if err := run(where); err != nil {
+	if where := os.Getenv(hungVariable); where != "" {
+		if err := serveHung(where); err != nil {
 			fmt.Fprintln(os.Stderr, "hungfs:", err)
 			os.Exit(1)
 		}
@@ -39,20 +33,25 @@ func init() {
 	}
 }
 
-// FS is a mounted file system.
-type FS struct {
+// hungFS is a mounted file system that hangs when a test wants it: a FUSE server for one
+// directory with one file, whose owner has used up a quota. It needs root and /dev/fuse. The
+// caller closes it.
+//
+// The server is a process of its own, which dies with the test. The kernel then fails what
+// waits for it. A test that was its own server could not even be killed.
+type hungFS struct {
 	where   string
 	server  *exec.Cmd
 	asks    io.WriteCloser
 	answers *bufio.Reader
 }
 
-// Mount mounts the file system at a directory. The calling goroutine keeps its thread, with
+// mountHung mounts the file system at a directory. The calling goroutine keeps its thread, with
 // which the server would end, until Close.
-func Mount(where string) (f *FS, err error) {
+func mountHung(where string) (f *hungFS, err error) {
 	runtime.LockOSThread()
-	f = &FS{where: where, server: exec.Command(os.Args[0])} //nolint:gosec,noctx // this program, until Close
-	f.server.Env = append(os.Environ(), variable+"="+where)
+	f = &hungFS{where: where, server: exec.Command(os.Args[0])} //nolint:gosec,noctx // this program, until Close
+	f.server.Env = append(os.Environ(), hungVariable+"="+where)
 	f.server.Stderr = os.Stderr
 	f.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if f.asks, err = f.server.StdinPipe(); err != nil {
@@ -71,7 +70,7 @@ func Mount(where string) (f *FS, err error) {
 }
 
 // ask has the server do something, and returns its number.
-func (f *FS) ask(what string) (n int, err error) {
+func (f *hungFS) ask(what string) (n int, err error) {
 	if _, err = fmt.Fprintln(f.asks, what); err == nil {
 		_, err = fmt.Fscanln(f.answers, &n)
 	}
@@ -79,22 +78,22 @@ func (f *FS) ask(what string) (n int, err error) {
 }
 
 // Hang makes the file system answer nothing from now on.
-func (f *FS) Hang() error {
+func (f *hungFS) Hang() error {
 	_, err := f.ask("hang")
 	return err
 }
 
 // Heal answers what waits, and everything from now on.
-func (f *FS) Heal() error {
+func (f *hungFS) Heal() error {
 	_, err := f.ask("heal")
 	return err
 }
 
 // Waiting returns the number of requests that wait.
-func (f *FS) Waiting() (int, error) { return f.ask("waiting") }
+func (f *hungFS) Waiting() (int, error) { return f.ask("waiting") }
 
 // Close unmounts the file system. Calls that wait in it fail.
-func (f *FS) Close() error {
+func (f *hungFS) Close() error {
 	f.asks.Close()
 	err := f.server.Wait()
 	if gone := unix.Unmount(f.where, unix.MNT_DETACH); err == nil {
@@ -104,8 +103,8 @@ func (f *FS) Close() error {
 	return err
 }
 
-// run is the server's process. It ends with its standard input.
-func run(where string) error {
+// serveHung is the server's process. It ends with its standard input.
+func serveHung(where string) error {
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("/dev/fuse: %w", err)
@@ -114,7 +113,7 @@ func run(where string) error {
 	if err := unix.Mount("hungfs", where, "fuse.hungfs", 0, options); err != nil {
 		return fmt.Errorf("mount %s: %w", where, err)
 	}
-	s := &server{fd: fd}
+	s := &fuseServer{fd: fd}
 	go s.serve()
 	asked := bufio.NewScanner(os.Stdin)
 	for asked.Scan() {
@@ -123,17 +122,17 @@ func run(where string) error {
 	return nil
 }
 
-// server answers the kernel.
-type server struct {
+// fuseServer answers the kernel.
+type fuseServer struct {
 	fd int
 
 	mu      sync.Mutex
 	hung    bool
-	waiting []request // for heal
+	waiting []fuseRequest // for heal
 }
 
 // do does what the test asks.
-func (s *server) do(what string) (waiting int) {
+func (s *fuseServer) do(what string) (waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch what {
@@ -149,15 +148,15 @@ func (s *server) do(what string) (waiting int) {
 	return len(s.waiting)
 }
 
-// request is a request of the kernel (fuse(4)).
-type request struct {
+// fuseRequest is a request of the kernel (fuse(4)).
+type fuseRequest struct {
 	op     uint32
 	unique uint64
 	node   uint64
 	body   []byte
 }
 
-// Operations of the kernel (linux/fuse.h) that this file system has, or must not answer.
+// Operations of the kernel (linux/fuse.h) that the file system has, or must not answer.
 const (
 	opLookup      = 1
 	opForget      = 2
@@ -183,7 +182,7 @@ const (
 )
 
 // serve reads requests until the file system is unmounted.
-func (s *server) serve() {
+func (s *fuseServer) serve() {
 	b := make([]byte, 1<<20)
 	for {
 		n, err := unix.Read(s.fd, b)
@@ -194,7 +193,7 @@ func (s *server) serve() {
 			return
 		}
 		le := binary.LittleEndian
-		r := request{op: le.Uint32(b[4:]), unique: le.Uint64(b[8:]), node: le.Uint64(b[16:]), body: append([]byte(nil), b[40:n]...)}
+		r := fuseRequest{op: le.Uint32(b[4:]), unique: le.Uint64(b[8:]), node: le.Uint64(b[16:]), body: append([]byte(nil), b[40:n]...)}
 		if r.op != opForget && r.op != opBatchForget && r.op != opInterrupt && r.op != opDestroy {
 			s.take(r)
 		}
@@ -202,7 +201,7 @@ func (s *server) serve() {
 }
 
 // take answers a request, or keeps it while the file system hangs.
-func (s *server) take(r request) {
+func (s *fuseServer) take(r fuseRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hung {
@@ -213,7 +212,7 @@ func (s *server) take(r request) {
 }
 
 // answer answers a request. One that was interrupted meanwhile is unknown to the kernel.
-func (s *server) answer(r *request) {
+func (s *fuseServer) answer(r *fuseRequest) {
 	out, errno := r.result()
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, uint32(16+len(out)))
@@ -222,7 +221,7 @@ func (s *server) answer(r *request) {
 	_, _ = unix.Write(s.fd, append(b, out...))
 }
 
-func (r *request) result() ([]byte, unix.Errno) {
+func (r *fuseRequest) result() ([]byte, unix.Errno) {
 	le := binary.LittleEndian
 	switch r.op {
 	case opInit:
@@ -239,13 +238,13 @@ func (r *request) result() ([]byte, unix.Errno) {
 			node = r.node
 		case name == "..":
 			node = rootNode
-		case name != Name || r.node != rootNode:
+		case name != hungFile || r.node != rootNode:
 			return nil, unix.ENOENT
 		}
 		out := le.AppendUint64(nil, node)
-		return append(out, append(make([]byte, 32), attributes(node)...)...), 0
+		return append(out, append(make([]byte, 32), fuseAttributes(node)...)...), 0
 	case opGetattr:
-		return append(make([]byte, 16), attributes(r.node)...), 0
+		return append(make([]byte, 16), fuseAttributes(r.node)...), 0
 	case opStatfs:
 		out := make([]byte, 80)
 		for i := range 3 {
@@ -258,7 +257,7 @@ func (r *request) result() ([]byte, unix.Errno) {
 	case opOpen, opOpendir:
 		return make([]byte, 16), 0
 	case opRead:
-		return []byte(Content)[min(le.Uint64(r.body[8:]), uint64(len(Content))):], 0
+		return []byte(hungContent)[min(le.Uint64(r.body[8:]), uint64(len(hungContent))):], 0
 	case opWrite:
 		return nil, unix.EDQUOT
 	case opReaddir, opRelease, opReleasedir, opFlush, opAccess:
@@ -267,15 +266,15 @@ func (r *request) result() ([]byte, unix.Errno) {
 	return nil, unix.ENOSYS
 }
 
-// attributes returns a struct fuse_attr.
-func attributes(node uint64) []byte {
+// fuseAttributes returns a struct fuse_attr.
+func fuseAttributes(node uint64) []byte {
 	le := binary.LittleEndian
 	out := make([]byte, 88)
 	le.PutUint64(out, node)
 	mode := uint32(unix.S_IFDIR | 0o777)
 	if node == fileNode {
 		mode = unix.S_IFREG | 0o666
-		le.PutUint64(out[8:], uint64(len(Content)))
+		le.PutUint64(out[8:], uint64(len(hungContent)))
 	}
 	le.PutUint32(out[60:], mode)
 	le.PutUint32(out[64:], 1) // links
