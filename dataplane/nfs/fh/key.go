@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/rdmad/rdmad/dataplane/durable"
 )
 
 // keyFile is the name of the secret in a state directory.
@@ -69,12 +71,7 @@ func makeKey(dir, path string) error {
 	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return durable.SyncDir(dir)
 }
 
 // SubKey derives the key of one of several exports.

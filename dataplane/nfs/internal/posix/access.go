@@ -12,8 +12,5 @@ import (
 func Access(fd int, mask uint32) error {
 	_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
 		uintptr(mask), unix.AT_EACCESS|unix.AT_EMPTY_PATH, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	return errorOf(errno)
 }

@@ -46,14 +46,22 @@ const NameOnly = unix.AT_REMOVEDIR
 // descriptor. It returns the ID of fd's mount. flags is 0 or NameOnly; with
 // NameOnly the ID is 0.
 func HandleOf(fd int, h *Handle, flags int) (mount int, err error) {
+	return handleAt(fd, &empty[0], h, unix.AT_EMPTY_PATH|uintptr(flags))
+}
+
+// HandleAt stores in h the handle of the object that name refers to in dir. It
+// returns the ID of the object's mount, which differs from dir's if something
+// is mounted on the name. It does not follow symbolic links.
+func HandleAt(dir int, name *Name, h *Handle) (mount int, err error) {
+	return handleAt(dir, &name.b[0], h, 0)
+}
+
+func handleAt(dir int, path *byte, h *Handle, flags uintptr) (mount int, err error) {
 	var id int32
 	h.size = MaxHandle
-	_, _, errno := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
-		uintptr(unsafe.Pointer(h)), uintptr(unsafe.Pointer(&id)), unix.AT_EMPTY_PATH|uintptr(flags), 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(id), nil
+	_, _, errno := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(dir), uintptr(unsafe.Pointer(path)),
+		uintptr(unsafe.Pointer(h)), uintptr(unsafe.Pointer(&id)), flags, 0)
+	return int(id), errorOf(errno)
 }
 
 // OpenHandle opens the object with handle h on the mount of mountFD. mountFD

@@ -21,25 +21,8 @@ func (n *Name) Set(s []byte) {
 	n.b[n.n] = 0
 }
 
-// Bytes returns the name. It aliases n.
-func (n *Name) Bytes() []byte { return n.b[:n.n] }
-
 // String returns a copy of the name.
 func (n *Name) String() string { return string(n.b[:n.n]) }
-
-// HandleAt stores in h the handle of the object that name refers to in dir. It
-// returns the ID of the object's mount, which differs from dir's if something
-// is mounted on the name. It does not follow symbolic links.
-func HandleAt(dir int, name *Name, h *Handle) (mount int, err error) {
-	var id int32
-	h.size = MaxHandle
-	_, _, errno := unix.Syscall6(unix.SYS_NAME_TO_HANDLE_AT, uintptr(dir), uintptr(unsafe.Pointer(&name.b[0])),
-		uintptr(unsafe.Pointer(h)), uintptr(unsafe.Pointer(&id)), 0, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(id), nil
-}
 
 // OpenAt is openat(2). It does not follow a symbolic link in name.
 func OpenAt(dir int, name *Name, flags int, mode uint32) (fd int, err error) {

@@ -20,7 +20,7 @@ func named(s string) *Name {
 func TestName(t *testing.T) {
 	n := named(strings.Repeat("n", MaxName))
 	if n.String() != strings.Repeat("n", MaxName) {
-		t.Errorf("the longest name: %d bytes", len(n.Bytes()))
+		t.Errorf("the longest name: %d bytes", len(n.String()))
 	}
 	n.Set([]byte("ab"))
 	if n.String() != "ab" || !bytes.HasPrefix(n.b[:], []byte("ab\x00")) {

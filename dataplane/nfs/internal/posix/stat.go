@@ -35,11 +35,8 @@ func placeAt(fd int, path *byte, flags uintptr, p *Place) error {
 	var st unix.Statx_t
 	_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(fd), uintptr(unsafe.Pointer(path)),
 		flags|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_INO, uintptr(unsafe.Pointer(&st)), 0)
-	if errno != 0 {
-		return errno
-	}
 	*p = Place{st.Dev_major, st.Dev_minor, st.Ino}
-	return nil
+	return errorOf(errno)
 }
 
 // Mount returns the ID of the mount that fd is on. It returns 0 if the kernel
