@@ -38,32 +38,37 @@ func (r *Registrar) remove(ctx context.Context) error {
 	}
 	c, held, err := r.ask(ctx)
 	if err != nil {
-		if anyRegistered(all) {
+		if slices.ContainsFunc(all, func(e entry) bool { return e.registered }) {
 			return fmt.Errorf("not unregistered: %w", err)
 		}
 		return nil
 	}
 	defer c.close()
-	var kept []error
+	var kept error
 	for i := range all {
-		e := &all[i]
-		m := find(held, e)
-		if m == nil || m.address != e.address {
-			continue
+		_, err := r.removeOne(ctx, c, held, &all[i])
+		if err != nil && !errors.As(err, new(*KeptError)) {
+			return errors.Join(kept, fmt.Errorf("not unregistered: %w", err))
 		}
-		ok, err := c.unset(ctx, &e.mapping)
-		if err != nil {
-			return errors.Join(append(kept, fmt.Errorf("not unregistered: %w", err))...)
-		}
-		if !ok {
-			kept = append(kept, &KeptError{What: e.String(), Program: e.program, Version: e.version, Owner: m.owner})
-			continue
-		}
-		r.log.Info("unregistered from rpcbind", "program", e.program, "version", e.version, "netid", e.netid)
+		kept = errors.Join(kept, err)
 	}
-	return errors.Join(kept...)
+	return kept
 }
 
-func anyRegistered(all []entry) bool {
-	return slices.ContainsFunc(all, func(e entry) bool { return e.registered })
+// removeOne removes an entry if rpcbind has it with our address. The error is a *KeptError if
+// rpcbind refuses.
+func (r *Registrar) removeOne(ctx context.Context, c *client, held []mapping, e *entry) (removed bool, err error) {
+	m := find(held, e)
+	if m == nil || m.address != e.address {
+		return false, nil
+	}
+	ok, err := c.unset(ctx, &e.mapping)
+	if err == nil && !ok {
+		err = &KeptError{What: e.String(), Program: e.program, Version: e.version, Owner: m.owner}
+	}
+	if err != nil {
+		return false, err
+	}
+	r.log.Info("unregistered from rpcbind", "program", e.program, "version", e.version, "netid", e.netid)
+	return true, nil
 }

@@ -2,6 +2,7 @@ package rpcbind
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -60,7 +61,9 @@ func (r *Registrar) removeLeaving(ctx context.Context, c *client, held []mapping
 	for len(r.leaving) > 0 {
 		e := &r.leaving[0]
 		removed, err := r.removeOne(ctx, c, held, e)
-		if err != nil {
+		if errors.As(err, new(*KeptError)) {
+			r.log.Warn("still registered with rpcbind", "error", err.Error())
+		} else if err != nil {
 			return held, err
 		}
 		if removed {
@@ -69,23 +72,4 @@ func (r *Registrar) removeLeaving(ctx context.Context, c *client, held []mapping
 		r.leaving = r.leaving[1:]
 	}
 	return held, nil
-}
-
-// removeOne removes an entry if rpcbind has it with our address.
-func (r *Registrar) removeOne(ctx context.Context, c *client, held []mapping, e *entry) (bool, error) {
-	m := find(held, e)
-	if m == nil || m.address != e.address {
-		return false, nil
-	}
-	ok, err := c.unset(ctx, &e.mapping)
-	if err != nil {
-		return false, err
-	}
-	if !ok {
-		kept := &KeptError{What: e.String(), Program: e.program, Version: e.version, Owner: m.owner}
-		r.log.Warn("still registered with rpcbind", "error", kept.Error())
-		return false, nil
-	}
-	r.log.Info("unregistered from rpcbind", "program", e.program, "version", e.version, "netid", e.netid)
-	return true, nil
 }
