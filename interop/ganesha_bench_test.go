@@ -237,7 +237,7 @@ func answerRPCBind(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	server := rpctcp.NewServer(rpctcp.Config{Name: "rpcbind", Handler: registered{}})
+	server := rpctcp.NewServer(rpctcp.Config{Handler: registered{}})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	b.Cleanup(func() {

@@ -57,7 +57,7 @@ func (s *service) Open() error {
 	defer s.mu.Unlock()
 	limit := s.of.memory()
 	s.tcp = rpctcp.NewServer(rpctcp.Config{
-		Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Parent: s.of.places, Clients: s.of.clients, SlowCalls: s.of.slow(s.spec.Name),
+		Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Places: s.of.places, Clients: s.of.clients, SlowCalls: s.of.slow(s.spec.Name),
 	})
 	return nil
 }
@@ -88,8 +88,7 @@ func (s *service) TCP() netip.AddrPort {
 	if s.tcpOn == nil {
 		return netip.AddrPort{}
 	}
-	a := s.tcpOn.Addr().(*net.TCPAddr).AddrPort()
-	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	return tcpaddr.Of(s.tcpOn.Addr())
 }
 
 // Sockets implements manager.Service.

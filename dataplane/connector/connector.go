@@ -76,7 +76,7 @@ func Prepare(ctx context.Context, cfg Config) (*Connector, error) {
 	}
 	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
 	c.place, err = cfg.Dataplane.PrepareConnector(dataplane.ConnectorConfig{
-		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: address(l.Addr()),
+		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: tcpaddr.Of(l.Addr()),
 		Limits: cfg.Limits, Access: cfg.Access, Stats: c.Stats,
 	})
 	if err != nil {
@@ -93,21 +93,11 @@ func (c *Connector) Enter() { c.place.Enter() }
 // Sockets returns the socket at which clients connect.
 func (c *Connector) Sockets() []net.Listener { return []net.Listener{c.listen} }
 
-// address converts a TCP address.
-func address(a net.Addr) netip.AddrPort {
-	t, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	p := t.AddrPort()
-	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
-}
-
 // Update changes limits and access for new clients. See dataplane.Connector.
 func (c *Connector) Update(l dataplane.Limits, a dataplane.Access) error { return c.place.Update(l, a) }
 
 // Addr returns the bound address.
-func (c *Connector) Addr() netip.AddrPort { return address(c.listen.Addr()) }
+func (c *Connector) Addr() netip.AddrPort { return tcpaddr.Of(c.listen.Addr()) }
 
 // Stats returns the current counters.
 func (c *Connector) Stats() Stats {
@@ -154,7 +144,7 @@ func (c *Connector) accept() {
 
 // take takes a place for a client. It refuses a client without access at once.
 func (c *Connector) take(nc net.Conn) {
-	cl := &client{nc: nc, addr: address(nc.RemoteAddr())}
+	cl := &client{nc: nc, addr: tcpaddr.Of(nc.RemoteAddr())}
 	var err error
 	if cl.seat, err = c.place.Admit(cl.addr, cl); err != nil {
 		c.place.Refuse(cl.addr, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // scriptConn is a client that has sent all it ever will, and takes whatever it
@@ -65,7 +66,7 @@ func FuzzClient(f *testing.F) {
 		if slow {
 			nc.in = iotest.OneByteReader(nc.in)
 		}
-		cl := &client{nc: nc, addr: address(nc.RemoteAddr())}
+		cl := &client{nc: nc, addr: tcpaddr.Of(nc.RemoteAddr())}
 		var err error
 		if cl.seat, err = r.c.place.Admit(cl.addr, cl); err != nil {
 			t.Fatal(err)

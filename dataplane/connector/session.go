@@ -21,6 +21,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/verbs/peers"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // errEnded is the reason for calls whose session has ended.
@@ -66,7 +67,7 @@ type session struct {
 
 func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 	s := &session{
-		c: c, nc: nc, client: address(nc.RemoteAddr()), seat: seat, done: make(chan struct{}),
+		c: c, nc: nc, client: tcpaddr.Of(nc.RemoteAddr()), seat: seat, done: make(chan struct{}),
 		gate: budget.New(1), budget: budget.New(c.cfg.ClientMemory / 2),
 		settings: seat.Settings(), slow: seat.SlowCalls(),
 		crew: rpctcp.NewCrew[*call](), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),

@@ -30,7 +30,7 @@ type bystander struct {
 }
 
 func newBystander(t *testing.T) *bystander {
-	s, l := pipeServer(t, Config{Handler: echo.New(), Limits: attackLimits})
+	s, l := pipeServer(t, Config{Handler: echo.New(), Places: places(t, attackLimits)})
 	b := &bystander{s: s, l: l, here: NewClient(l.dial(t), ClientConfig{})}
 	t.Cleanup(func() { b.here.Close() })
 	b.served(t)
@@ -214,7 +214,7 @@ func TestIdlestGoes(t *testing.T) {
 	}{"long": {record(1, echo.ProcRead, nil), 0}, "denied": {denied, 2 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, l := pipeServer(t, Config{Limits: connlimit.Limits{Total: 2}, Handler: handlerFunc(func(_ context.Context, c *oncrpc.Call, _ *oncrpc.Reply) error {
+				_, l := pipeServer(t, Config{Places: places(t, connlimit.Limits{Total: 2}), Handler: handlerFunc(func(_ context.Context, c *oncrpc.Call, _ *oncrpc.Reply) error {
 					if c.Procedure == echo.ProcRead {
 						time.Sleep(2 * time.Second)
 					}
@@ -262,7 +262,7 @@ func TestPlacesOfOnePeer(t *testing.T) {
 	if DefaultConnectionsPerPeer*8 > DefaultConnections {
 		t.Errorf("%d of %d connections may be of one peer", DefaultConnectionsPerPeer, DefaultConnections)
 	}
-	s := startTCP(t, Config{Handler: echo.New()})
+	s := startTCP(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{})})
 	var refused int
 	for range DefaultConnectionsPerPeer + 10 {
 		if _, err := echoCall(t.Context(), s.dial(t, ClientConfig{}), echo.ProcNull, nil); err != nil {
@@ -277,7 +277,8 @@ func TestPlacesOfOnePeer(t *testing.T) {
 // TestLimitsChange has limits change while connections are up.
 func TestLimitsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, l := pipeServer(t, Config{Handler: echo.New()})
+		table := places(t, connlimit.Limits{})
+		s, l := pipeServer(t, Config{Handler: echo.New(), Places: table})
 		for range 4 {
 			c := NewClient(l.dial(t), ClientConfig{})
 			defer c.Close()
@@ -285,14 +286,14 @@ func TestLimitsChange(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.SetLimits(connlimit.Limits{Total: 2, Idle: time.Hour})
-		if got := s.Limits(); got.Total != 2 || got.PerKey != DefaultConnectionsPerPeer || got.Idle != time.Hour {
+		table.SetLimits(DefaultLimits(connlimit.Limits{Total: 2, Idle: time.Hour}))
+		if got := table.Limits(); got.Total != 2 || got.PerKey != DefaultConnectionsPerPeer || got.Idle != time.Hour {
 			t.Errorf("%+v", got)
 		}
 		if _, err := echoCall(t.Context(), NewClient(l.dial(t), ClientConfig{}), echo.ProcNull, nil); err == nil {
 			t.Error("a newcomer is served although all are in use")
 		}
-		s.SetLimits(connlimit.Limits{Idle: time.Minute})
+		table.SetLimits(DefaultLimits(connlimit.Limits{Idle: time.Minute}))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if got := s.Stats(); got.Connections != 0 || got.Evicted[connlimit.Idle] != 4 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/slow"
 )
 
-// The defaults of Config.
+// The defaults of Config, and of the limits of its Places.
 const (
 	DefaultConnections        = 1024
 	DefaultConnectionsPerPeer = 128
@@ -32,15 +32,10 @@ type Config struct {
 	// Handler serves the calls.
 	Handler oncrpc.Handler
 	Logger  *slog.Logger
-	// Name appears in the reasons why a connection was closed or refused.
-	Name string
-	// Limits limits the connections, in total and per address, and their idle time. A
-	// newcomer over a limit takes the place of the connection that has been idle for
-	// longest. 0 means the default, or no limit if there is a Parent.
-	Limits connlimit.Limits
-	// Parent limits the connections together with those of other servers, and closes idle
-	// ones. nil means none.
-	Parent *connlimit.Table
+	// Places limits the connections, in total and per address, together with those of other
+	// servers, and closes idle ones. A newcomer over a limit takes the place of the
+	// connection that has been idle for longest. nil means no limit.
+	Places *connlimit.Table
 	// Clients, if not nil, counts what each client does.
 	Clients *clients.Table
 	// SlowCalls, if not nil, returns what finds the slow calls of a peer.
@@ -70,8 +65,8 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Parent == nil {
-		c.Limits = DefaultLimits(c.Limits)
+	if c.Places == nil {
+		c.Places = connlimit.New(time.Now(), connlimit.Config{})
 	}
 	c.MaxCalls = cmp.Or(c.MaxCalls, DefaultMaxCalls)
 	c.MaxRecord = cmp.Or(c.MaxRecord, DefaultMaxRecord)

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
@@ -29,6 +31,14 @@ type testServer struct {
 	served chan error // what Serve returned
 }
 
+// places has limits, defaults filled in, and ages connections until the test's end.
+func places(t testing.TB, l connlimit.Limits) *connlimit.Table {
+	t.Helper()
+	table := connlimit.New(time.Now(), connlimit.Config{Limits: DefaultLimits(l)})
+	go table.Run(t.Context())
+	return table
+}
+
 func startServer(t testing.TB, cfg Config, l net.Listener) *testServer {
 	t.Helper()
 	ts := &testServer{addr: l.Addr().String(), served: make(chan error, 1)}
@@ -45,7 +55,7 @@ func startServer(t testing.TB, cfg Config, l net.Listener) *testServer {
 			t.Errorf("Serve: %v", err)
 		}
 		ts.checkMemory(t)
-		if st := ts.places.Stats(); st.Held != 0 || st.Leaving != 0 {
+		if st := ts.cfg.Places.Stats(); st.Held != 0 || st.Leaving != 0 {
 			t.Errorf("connections hold places: %+v", st)
 		}
 	})

@@ -41,7 +41,7 @@ func evictionLevel(why connlimit.Reason) slog.Level {
 // and returns nil.
 func (s *Server) admit(nc net.Conn) *serverConn {
 	c := newServerConn(s, nc)
-	place, err := s.places.Admit(time.Now(), connlimit.Address(c.peer.Addr()), connlimit.Ordinary, c)
+	place, err := s.cfg.Places.Admit(time.Now(), connlimit.Address(c.peer.Addr()), connlimit.Ordinary, c)
 	if err == nil {
 		c.place = place
 		return c
@@ -53,9 +53,3 @@ func (s *Server) admit(nc net.Conn) *serverConn {
 	c.discard()
 	return nil
 }
-
-// SetLimits changes the limits of a server without a Parent; 0 means the default.
-func (s *Server) SetLimits(l connlimit.Limits) { s.places.SetLimits(DefaultLimits(l)) }
-
-// Limits returns the current limits.
-func (s *Server) Limits() connlimit.Limits { return s.places.Limits() }

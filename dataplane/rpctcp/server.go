@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,20 +22,18 @@ var errShutdown = errors.New("rpctcp: server is shut down")
 // Server serves ONC RPC over TCP. All methods may be called from any
 // goroutine.
 type Server struct {
-	cfg      Config
-	places   *connlimit.Table // of connections
-	calls    *pool            // records of calls
-	replies  *pool            // items of replies
-	streams  *fair.Pool       // streams of replies
-	spares   Spares           // storage of replies
-	relief   *Relief          // of calls, replies and streams
-	watch    lease.Watch      // of leaders that serve calls
-	stats    counters
-	shutdown chan struct{} // closed when Shutdown or Close begins
+	cfg     Config
+	calls   *pool       // records of calls
+	replies *pool       // items of replies
+	streams *fair.Pool  // streams of replies
+	spares  Spares      // storage of replies
+	relief  *Relief     // of calls, replies and streams
+	watch   lease.Watch // of leaders that serve calls
+	stats   counters
+	ctx     context.Context // ends, under mu, when Shutdown or Close begins
+	cancel  context.CancelFunc
 
 	mu        sync.Mutex
-	stopping  bool
-	aging     bool // connections age
 	listeners map[net.Listener]struct{}
 	conns     map[*serverConn]struct{}
 	bytesIn   uint64 // of connections that have ended
@@ -76,11 +76,10 @@ func NewServer(cfg Config) *Server {
 		replies:   newPool(cfg.MemoryLimit, cfg.MaxRecord),
 		streams:   fair.NewPool(int64(max(cfg.MemoryLimit, keepStream)), keepStream),
 		spares:    NewSpares(keepStream),
-		places:    connlimit.New(time.Now(), connlimit.Config{Name: cfg.Name, Parent: cfg.Parent, Limits: cfg.Limits}),
-		shutdown:  make(chan struct{}),
 		listeners: make(map[net.Listener]struct{}),
 		conns:     make(map[*serverConn]struct{}),
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.relief = NewRelief(s.waiting)
 	return s
 }
@@ -103,14 +102,13 @@ func (s *Server) Serve(l net.Listener) error {
 	if !s.track(func() { s.listeners[l] = struct{}{} }) {
 		return errShutdown
 	}
-	s.age()
 	defer s.untrack(func() { delete(s.listeners, l) })
 	for {
 		nc, err := l.Accept()
 		switch {
 		case err == nil:
 			s.accept(nc)
-		case s.stopped():
+		case s.ctx.Err() != nil:
 			return nil
 		case !s.retryAccept(err):
 			return fmt.Errorf("rpctcp: accept: %w", err)
@@ -125,30 +123,11 @@ func (s *Server) retryAccept(err error) bool {
 		return false
 	}
 	s.cfg.Logger.Warn("RPC over TCP can't accept", "error", err)
-	wait := time.NewTimer(100 * time.Millisecond)
-	defer wait.Stop()
 	select {
-	case <-wait.C:
-	case <-s.shutdown:
+	case <-time.After(100 * time.Millisecond):
+	case <-s.ctx.Done():
 	}
 	return true
-}
-
-// age closes idle and half-open connections until the server is shut down. A Parent does
-// this itself.
-func (s *Server) age() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.aging || s.stopping || s.cfg.Parent != nil {
-		return
-	}
-	s.aging = true
-	ctx, cancel := context.WithCancel(context.Background())
-	s.running.Go(func() { s.places.Run(ctx) })
-	s.running.Go(func() {
-		defer cancel()
-		<-s.shutdown
-	})
 }
 
 // accept starts a connection, or closes it when there is no place for it.
@@ -171,7 +150,7 @@ func (s *Server) accept(nc net.Conn) {
 func (s *Server) track(add func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopping {
+	if s.ctx.Err() != nil {
 		return false
 	}
 	s.running.Add(1)
@@ -192,12 +171,6 @@ func (s *Server) keepBytes(c *serverConn) {
 	defer s.mu.Unlock()
 	s.bytesIn += c.bytesIn.Swap(0)
 	s.bytesOut += c.bytesOut.Swap(0)
-}
-
-func (s *Server) stopped() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stopping
 }
 
 // Shutdown stops accepting connections and reading calls, lets the calls in flight finish,
@@ -249,10 +222,7 @@ func (s *Server) ended() {
 // stop closes the listeners and returns the open connections.
 func (s *Server) stop() []*serverConn {
 	s.mu.Lock()
-	if !s.stopping {
-		s.stopping = true
-		close(s.shutdown)
-	}
+	s.cancel()
 	for l := range s.listeners {
 		l.Close()
 	}
@@ -263,11 +233,7 @@ func (s *Server) stop() []*serverConn {
 func (s *Server) openConns() []*serverConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	conns := make([]*serverConn, 0, len(s.conns))
-	for c := range s.conns {
-		conns = append(conns, c)
-	}
-	return conns
+	return slices.Collect(maps.Keys(s.conns))
 }
 
 // Stats returns the current statistics.

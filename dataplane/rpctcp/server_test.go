@@ -220,7 +220,7 @@ func TestPeersThatAreCut(t *testing.T) {
 func TestTooManyConnections(t *testing.T) {
 	for name, limits := range map[string]connlimit.Limits{"in all": {Total: 2}, "of a peer": {PerKey: 2}} {
 		t.Run(name, func(t *testing.T) {
-			s := startTCP(t, Config{Handler: echo.New(), Limits: limits})
+			s := startTCP(t, Config{Handler: echo.New(), Places: places(t, limits)})
 			for range 2 {
 				if _, err := echoCall(t.Context(), s.dial(t, ClientConfig{}), echo.ProcNull, nil); err != nil {
 					t.Fatal(err)
@@ -303,7 +303,7 @@ func TestShutdownAnswers(t *testing.T) {
 	}
 	down := make(chan error)
 	go func() { down <- s.Shutdown(t.Context()) }()
-	<-s.shutdown
+	<-s.Server.ctx.Done()
 	close(g.open)
 	for range cap(results) {
 		if err := <-results; err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/slow"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // serverConn is one connection. It has a goroutine that reads calls, its leader, and as many
@@ -53,11 +54,7 @@ type serverConn struct {
 }
 
 func newServerConn(s *Server, nc net.Conn) *serverConn {
-	c := &serverConn{server: s, nc: nc, began: time.Now()}
-	if addr, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		c.peer = addr.AddrPort()
-		c.peer = netip.AddrPortFrom(c.peer.Addr().Unmap(), c.peer.Port())
-	}
+	c := &serverConn{server: s, nc: nc, peer: tcpaddr.Of(nc.RemoteAddr()), began: time.Now()}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.intake = NewIntake(nc, s.cfg.RecordTimeout, &c.bytesIn, s.relief.Relieve)
 	c.records = oncrpc.NewRecordReader(c.intake, s.cfg.MaxRecord)

@@ -34,7 +34,7 @@ func until(nc net.Conn) time.Duration {
 
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, l := pipeServer(t, Config{Handler: echo.New(), Limits: connlimit.Limits{Idle: time.Minute}})
+		s, l := pipeServer(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{Idle: time.Minute})})
 		nc := l.dial(t)
 		c := NewClient(nc, ClientConfig{})
 		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
@@ -56,7 +56,7 @@ func TestIdle(t *testing.T) {
 // ones.
 func TestHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, l := pipeServer(t, Config{Handler: echo.New(), RecordTimeout: time.Hour, Limits: connlimit.Limits{HalfOpen: 20 * time.Second}})
+		s, l := pipeServer(t, Config{Handler: echo.New(), RecordTimeout: time.Hour, Places: places(t, connlimit.Limits{HalfOpen: 20 * time.Second})})
 		silent, slow := l.dial(t), l.dial(t)
 		if _, err := slow.Write([]byte{0x80, 0}); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestHalfOpen(t *testing.T) {
 // idle.
 func TestNotIdleWithCallsInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, l := pipeServer(t, Config{Limits: connlimit.Limits{Idle: time.Minute, HalfOpen: time.Minute}, Handler: handlerFunc(func(ctx context.Context, _ *oncrpc.Call, _ *oncrpc.Reply) error {
+		_, l := pipeServer(t, Config{Places: places(t, connlimit.Limits{Idle: time.Minute, HalfOpen: time.Minute}), Handler: handlerFunc(func(ctx context.Context, _ *oncrpc.Call, _ *oncrpc.Reply) error {
 			select {
 			case <-time.After(time.Hour):
 				return nil

@@ -96,14 +96,25 @@ func (y *yielding) successor(ctx context.Context, address string, want netip.Add
 	return l
 }
 
+// Of returns the address and the port of a TCP address, or an invalid one for others. An IPv4
+// address mapped into IPv6 becomes one of IPv4.
+func Of(a net.Addr) netip.AddrPort {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	at := tcp.AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+}
+
 // plain returns an address with which others can be compared. Every unspecified address of
 // IPv6 is [::].
 func plain(a net.Addr) netip.AddrPort {
-	at := a.(*net.TCPAddr).AddrPort()
+	at := Of(a)
 	if !at.Addr().IsValid() {
 		return netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
 	}
-	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	return at
 }
 
 // overlap reports whether two sockets can't normally have these addresses at a time.
