@@ -89,6 +89,12 @@ func (a *Access) normal() (*Access, error) {
 	return out, nil
 }
 
+// CheckAccess checks the access of a listener or connector. The error is an *AccessError.
+func CheckAccess(a *Access) error {
+	_, err := a.normal()
+	return err
+}
+
 // Permits reports whether a peer may connect.
 func (a *Access) Permits(peer netip.Addr) bool {
 	peer = peer.Unmap().WithZone("") // no prefix matches an address with a zone

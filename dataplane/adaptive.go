@@ -22,16 +22,6 @@ const (
 	MaxMemory     = 1 << 40
 )
 
-// MemoryError means that a memory limit is out of range.
-type MemoryError struct{ Value int64 }
-
-func (e *MemoryError) Error() string { return "memory: " + e.Reason() }
-
-// Reason returns the error without the prefix "memory: ".
-func (e *MemoryError) Reason() string {
-	return fmt.Sprintf("%d is out of range %d..%d", e.Value, int64(MinMemory), int64(MaxMemory))
-}
-
 // NoMemoryError means that there is no memory for another listener or connector.
 type NoMemoryError struct {
 	Need, Left int64 // bytes; 0 for a connector, which takes memory as clients come
@@ -47,27 +37,12 @@ func (e *NoMemoryError) Error() string {
 // Memory returns the memory limit, in bytes.
 func (d *Dataplane) Memory() int64 { return d.division.limit.Load() }
 
-// CheckMemory returns a *MemoryError if n bytes are no limit of memory; 0 means the default.
-func CheckMemory(n int64) error {
-	if n != 0 && (n < MinMemory || n > MaxMemory) {
-		return &MemoryError{n}
-	}
-	return nil
-}
-
-// SetMemory changes the memory limit, in bytes; 0 means the default. Memory in use stays in
-// use. Grants become smaller, and listeners give back memory that they no longer need. The
-// error is a *MemoryError.
-func (d *Dataplane) SetMemory(n int64) error {
-	if err := CheckMemory(n); err != nil {
-		return err
-	}
-	if n == 0 {
-		n = DefaultMemory
-	}
+// SetMemory changes the memory limit, in bytes; 0 means the default. A limit out of range
+// becomes the nearest valid one. Memory in use stays in use. Grants become smaller, and
+// listeners give back memory that they no longer need.
+func (d *Dataplane) SetMemory(n int64) {
 	d.division.setLimit(n)
 	d.division.wake()
-	return nil
 }
 
 // division divides credits and registered memory between connections and listeners. It runs
@@ -96,20 +71,18 @@ type division struct {
 	pools      []adaptive.Pool
 }
 
-// init prepares the division. A limit out of range becomes the nearest valid one.
+// init prepares the division.
 func (v *division) init(limit int64, registered func(int64) int64) {
-	if limit == 0 {
-		limit = DefaultMemory
-	}
 	if v.registered = registered; registered == nil {
 		v.registered = func(limit int64) int64 { return limit }
 	}
-	v.setLimit(min(max(limit, MinMemory), MaxMemory))
+	v.setLimit(limit)
 	v.soon = make(chan struct{}, 1)
 	v.stop = func() {}
 }
 
 func (v *division) setLimit(n int64) {
+	n = min(max(cmp.Or(n, DefaultMemory), MinMemory), MaxMemory)
 	v.setting.Lock()
 	defer v.setting.Unlock()
 	v.limit.Store(n)

@@ -107,16 +107,12 @@ func (d *Dataplane) Limits() Limits {
 }
 
 // SetLimits changes the limits of all listeners together. Connections over a lowered limit
-// stay until they are idle and others need their places. The error is a *LimitError.
-func (d *Dataplane) SetLimits(l Limits) error {
-	if err := l.Check(); err != nil {
-		return err
-	}
+// stay until they are idle and others need their places.
+func (d *Dataplane) SetLimits(l Limits) {
 	l = l.withDefaults(planeDefaults)
 	d.mu.Lock()
 	d.limits = l
 	d.places.SetLimits(d.tableLimitsLocked())
 	d.mu.Unlock()
 	d.handshakes.SetLimit(int64(l.Handshakes))
-	return nil
 }

@@ -65,8 +65,8 @@ type ConnectorInfo struct {
 	TCP     ConnectorStats
 }
 
-// PrepareConnector makes a connector, which is not listed before Enter. The error is a
-// *LimitError, an *AccessError, or a *NoMemoryError if connectors have left no memory for its
+// PrepareConnector makes a connector, which is not listed before Enter. The error is an
+// *AccessError, or a *NoMemoryError if connectors have left no memory for its
 // first client, with the connector's name.
 func (d *Dataplane) PrepareConnector(cfg ConnectorConfig) (*Connector, error) {
 	k := &Connector{

@@ -26,12 +26,8 @@ func TestDescriptorsLowerLimits(t *testing.T) {
 		}
 	}
 	check(20, 5, 12, 3)
-	if err := p.SetLimits(Limits{Connections: 100, ConnectionsPerPeer: 50}); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.SetTCPLimits(TCPLimits{Connections: 8, ConnectionsPerPeer: 2}); err != nil {
-		t.Fatal(err)
-	}
+	p.SetLimits(Limits{Connections: 100, ConnectionsPerPeer: 50})
+	p.SetTCPLimits(TCPLimits{Connections: 8, ConnectionsPerPeer: 2})
 	check(20, 5, 8, 2)
 	if l, tcp := p.Limits(), p.TCPLimits(); l.Connections != 100 || l.ConnectionsPerPeer != 50 || tcp.Connections != 8 {
 		t.Errorf("asked for %+v and %+v", l, tcp)

@@ -60,10 +60,9 @@ type EndpointInfo struct {
 	Access         Access // must not be changed
 }
 
-// init prepares the endpoint and checks limits and access. The error is a *LimitError or an
-// *AccessError.
+// init prepares the endpoint and checks access. The error is an *AccessError.
 func (e *endpoint) init(d *Dataplane, limits Limits, access Access) error {
-	a, err := normal(&limits, &access)
+	a, err := access.normal()
 	if err != nil {
 		return err
 	}
@@ -77,24 +76,10 @@ func (e *endpoint) init(d *Dataplane, limits Limits, access Access) error {
 // failed adds the endpoint's kind and name to an error.
 func (e *endpoint) failed(err error) error { return fmt.Errorf("%s %s: %w", e.kind, e.name, err) }
 
-// CheckAdmission checks the limits and the access of a listener or connector. The error is a
-// *LimitError or an *AccessError.
-func CheckAdmission(l *Limits, a *Access) error {
-	_, err := normal(l, a)
-	return err
-}
-
-func normal(l *Limits, a *Access) (*Access, error) {
-	if err := l.Check(); err != nil {
-		return nil, fmt.Errorf("limits.%w", err)
-	}
-	return a.normal()
-}
-
 // Update changes limits and access for new connections, completely or not at all. The error
-// is that of CheckAdmission, with the endpoint's name.
+// is that of CheckAccess, with the endpoint's name.
 func (e *endpoint) Update(limits Limits, access Access) error {
-	a, err := normal(&limits, &access)
+	a, err := access.normal()
 	if err != nil {
 		return e.failed(err)
 	}
@@ -105,7 +90,7 @@ func (e *endpoint) Update(limits Limits, access Access) error {
 	return nil
 }
 
-// setLimitsLocked applies checked limits.
+// setLimitsLocked applies limits.
 func (e *endpoint) setLimitsLocked(v Limits) {
 	e.limits = v.withDefaults(e.defaults)
 	e.places.SetLimits(e.table())

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 )
 
@@ -21,11 +20,9 @@ const halfOpenTime = 2 * time.Minute
 // DefaultListenerHandshakes is the default limit of a listener's handshakes.
 const DefaultListenerHandshakes = 64
 
-// MaxLimit is the largest value of a limit.
-const MaxLimit = 1 << 16
-
 // Limits bounds connections, of the whole data plane or of one listener. A connection needs
-// room in both. 0 means the default, or no limit if there is no default.
+// room in both. 0 means the default, or no limit if there is no default. Package spec checks the
+// ranges.
 type Limits struct {
 	// Connections bounds the connections being made or up. At the limit, a new
 	// connection replaces the one that has been idle longest. If none is idle, the new
@@ -38,45 +35,6 @@ type Limits struct {
 	Handshakes int `mapstructure:"handshakes" range:"1..65536" api:"admission.max_handshakes" doc:"maximum connections that are being made at the same time"`
 	// Idle is the time without a call after which a connection is closed; 0 means never.
 	Idle time.Duration `mapstructure:"idle" range:"1s..720h" api:"admission.idle" doc:"time without a call after which rdmad closes a connection"`
-}
-
-// The range of Limits.Idle.
-const (
-	MinIdle = time.Second
-	MaxIdle = 30 * 24 * time.Hour
-)
-
-// LimitError means that a limit is out of range.
-type LimitError struct {
-	Limit  string // connections, connections_per_peer, handshakes or idle
-	Reason string
-}
-
-func (e *LimitError) Error() string { return e.Limit + ": " + e.Reason }
-
-// count is a limit of a number, with its name.
-type count struct {
-	limit string
-	value int
-}
-
-// checkCounts returns a *LimitError for the first number out of range, or nil.
-func checkCounts(all ...count) error {
-	for _, c := range all {
-		if c.value < 0 || c.value > MaxLimit {
-			return &LimitError{c.limit, fmt.Sprintf("%d is out of range 0..%d", c.value, MaxLimit)}
-		}
-	}
-	return nil
-}
-
-// Check returns a *LimitError for the first limit out of range, or nil.
-func (l *Limits) Check() error {
-	err := checkCounts(count{"connections", l.Connections}, count{"connections_per_peer", l.ConnectionsPerPeer}, count{"handshakes", l.Handshakes})
-	if err == nil && l.Idle != 0 && (l.Idle < MinIdle || l.Idle > MaxIdle) {
-		err = &LimitError{"idle", fmt.Sprintf("%v is out of range %v..%v", l.Idle, MinIdle, MaxIdle)}
-	}
-	return err
 }
 
 // planeDefaults are the default limits of a data plane.

@@ -60,8 +60,8 @@ type Listener struct {
 }
 
 // PrepareListener binds a listener, which is neither listed nor accepts before Enter, and sets
-// its memory aside. Remove frees it, also before Enter. The error is ErrShutdown, a *LimitError,
-// an *AccessError, a *NoMemoryError, or the provider's with the address.
+// its memory aside. Remove frees it, also before Enter. The error is ErrShutdown, an
+// *AccessError, a *NoMemoryError, or the provider's with the address.
 func (d *Dataplane) PrepareListener(ctx context.Context, cfg ListenerConfig) (*Listener, error) {
 	l := &Listener{
 		endpoint: endpoint{

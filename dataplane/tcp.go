@@ -1,17 +1,10 @@
 package dataplane
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
-)
-
-// The range of TCPLimits.Idle.
-const (
-	MinTCPIdle = 10 * time.Second
-	MaxTCPIdle = 24 * time.Hour
 )
 
 // TCPLimits bounds the TCP connections of all services together, and the idle time of these
@@ -21,27 +14,6 @@ type TCPLimits struct {
 	// ConnectionsPerPeer bounds the connections of one IPv4 address or one IPv6 /64.
 	ConnectionsPerPeer int
 	Idle               time.Duration
-}
-
-// TCPIdleError means that TCPLimits.Idle is out of range.
-type TCPIdleError struct{ Value time.Duration }
-
-func (e *TCPIdleError) Error() string { return "tcp_idle: " + e.Reason() }
-
-// Reason returns the error without the name of the limit.
-func (e *TCPIdleError) Reason() string {
-	return fmt.Sprintf("%v is out of range %v..%v", e.Value, MinTCPIdle, MaxTCPIdle)
-}
-
-// Check returns a *LimitError or a *TCPIdleError for the first limit out of range, or nil.
-func (l *TCPLimits) Check() error {
-	if err := checkCounts(count{"tcp_connections", l.Connections}, count{"tcp_connections_per_peer", l.ConnectionsPerPeer}); err != nil {
-		return err
-	}
-	if l.Idle != 0 && (l.Idle < MinTCPIdle || l.Idle > MaxTCPIdle) {
-		return &TCPIdleError{l.Idle}
-	}
-	return nil
 }
 
 // table converts the limits for the connlimit table, with defaults filled in.
@@ -66,11 +38,8 @@ func (d *Dataplane) TCPLimits() TCPLimits {
 }
 
 // SetTCPLimits changes the limits. Connections that are up and over a lowered limit stay
-// until they are idle and others need their places. The error is that of Check.
-func (d *Dataplane) SetTCPLimits(l TCPLimits) error {
-	if err := l.Check(); err != nil {
-		return err
-	}
+// until they are idle and others need their places.
+func (d *Dataplane) SetTCPLimits(l TCPLimits) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.tcpLimits = l
@@ -78,5 +47,4 @@ func (d *Dataplane) SetTCPLimits(l TCPLimits) error {
 	for _, k := range d.connectors {
 		k.places.SetLimits(k.table())
 	}
-	return nil
 }

@@ -19,9 +19,9 @@ func (b bounds) CheckLimits(l *spec.Limits) error { return b.d.places.mayLimit(l
 func (b bounds) ApplyLimits(l, file *spec.Limits) {
 	d := b.d
 	d.memory.Configured(int64(file.Memory))
-	if err := errors.Join(d.data.SetLimits(l.Limits), d.data.SetMemory(int64(l.Memory)), d.data.SetTCPLimits(l.TCP())); err != nil {
-		panic("limits that were checked: " + err.Error())
-	}
+	d.data.SetLimits(l.Limits)
+	d.data.SetMemory(int64(l.Memory))
+	d.data.SetTCPLimits(l.TCP())
 	d.places.limit(l)
 }
 

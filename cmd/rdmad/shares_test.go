@@ -36,9 +36,7 @@ func TestSharesFollowMemory(t *testing.T) {
 	if n := r.services.unpooled.Limit(); n != 1<<20 {
 		t.Errorf("forward has %d bytes of 1 MiB", n)
 	}
-	if err := r.data.SetMemory(64 << 20); err != nil {
-		t.Fatal(err)
-	}
+	r.data.SetMemory(64 << 20)
 	if n := full(); n > 4<<20 || n < 2<<20 {
 		t.Errorf("traces have %d bytes of 4 MiB", n)
 	}

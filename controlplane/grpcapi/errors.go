@@ -95,7 +95,6 @@ func managerStatus(err error) error {
 		address  *manager.AddressError
 		unopened *manager.OpenError
 		failed   *manager.FailedError
-		limit    *dataplane.LimitError
 		few      *descriptors.TooFewError
 		memory   *dataplane.NoMemoryError
 		existing = errors.Is(err, dataplane.ErrExists)
@@ -103,8 +102,6 @@ func managerStatus(err error) error {
 	switch {
 	case mistakesIn(err) != nil:
 		return badRequest(violationsOf(mistakesIn(err)))
-	case errors.As(err, &limit):
-		return invalidField(limit.Limit, err.Error())
 	case errors.As(err, &inUse):
 		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_IN_USE,
 			"by", strings.Join(inUse.Listeners, ","))

@@ -19,9 +19,6 @@ func invalid(field string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if limit, ok := errors.AsType[*dataplane.LimitError](err); ok {
-		return &InvalidError{Field: "limits." + limit.Limit, Text: limit.Reason}
-	}
 	if access, ok := errors.AsType[*dataplane.AccessError](err); ok {
 		return &InvalidError{Field: access.List, Text: access.Err.Error()}
 	}
@@ -30,10 +27,8 @@ func invalid(field string, err error) error {
 
 // bindError returns the error for a listener or connector that could not be added.
 func bindError(what, name, address string, err error) error {
-	var limit *dataplane.LimitError
-	var access *dataplane.AccessError
 	switch {
-	case errors.As(err, &limit), errors.As(err, &access):
+	case errors.As(err, new(*dataplane.AccessError)):
 		return invalid("", err)
 	case errors.Is(err, dataplane.ErrShutdown), errors.As(err, new(*dataplane.NoMemoryError)):
 		return err

@@ -44,7 +44,7 @@ func (connectors) sameBinding(a, b *spec.Connector) bool {
 }
 
 func (connectors) mayAmend(c *spec.Connector) error {
-	return invalid("connector "+c.Name, dataplane.CheckAdmission(&c.Limits.Limits, &c.Access))
+	return invalid("connector "+c.Name, dataplane.CheckAccess(&c.Access))
 }
 
 func (connectors) mayGo(string, *Change) error { return nil }

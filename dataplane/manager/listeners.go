@@ -121,7 +121,7 @@ func (listeners) sameBinding(a, b *spec.Listener) bool {
 }
 
 func (listeners) mayAmend(l *spec.Listener) error {
-	return invalid("listener "+l.Name, dataplane.CheckAdmission(&l.Limits, &l.Access))
+	return invalid("listener "+l.Name, dataplane.CheckAccess(&l.Access))
 }
 
 func (listeners) mayGo(string, *Change) error { return nil }

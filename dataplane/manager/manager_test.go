@@ -113,8 +113,6 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				_, _, err := r.Listeners.Update(t.Context(), "a", func(l *spec.Listener) { l.Limits.Connections = -1 }, UpdateOptions{})
 				return err
 			}},
-		{"limits", "connections: -1 is out of range 0..65536", nil,
-			func() error { return r.data.SetLimits(dataplane.Limits{Connections: -1}) }},
 	} {
 		before := r.store.saved
 		err := c.try()
