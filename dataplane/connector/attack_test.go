@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
@@ -54,7 +55,7 @@ func TestRecordsNotFinished(t *testing.T) {
 // that makes calls gets the place of one of them, and an old one that makes calls
 // keeps its place.
 func TestIdlestGoes(t *testing.T) {
-	r := newRig(t, newLoopback(t), echo.New(), Config{Limits: dataplane.Limits{Connections: 3}})
+	r := newRig(t, newLoopback(t), echo.New(), Config{Connector: spec.Connector{Limits: spec.ConnectorLimits{Limits: dataplane.Limits{Connections: 3}}}})
 	here := r.dial(rpctcp.ClientConfig{})
 	if _, err := echoCall(t.Context(), here, echo.ProcNull, nil); err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func TestLastUseCounts(t *testing.T) {
 	}
 	for name, last := range map[string][]byte{"answered": call(2), "denied": call(3)} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, newLoopback(t), echo.New(), Config{Limits: dataplane.Limits{Connections: 2}})
+			r := newRig(t, newLoopback(t), echo.New(), Config{Connector: spec.Connector{Limits: spec.ConnectorLimits{Limits: dataplane.Limits{Connections: 2}}}})
 			clients, replies := map[string]net.Conn{}, map[string]*oncrpc.RecordReader{}
 			use := func(who string, call []byte) {
 				t.Helper()

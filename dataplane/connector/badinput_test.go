@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/offheap"
@@ -92,7 +93,7 @@ func TestTornItem(t *testing.T) {
 func TestFragmentsAfterAWait(t *testing.T) {
 	const timeout = time.Second
 	g := newGate()
-	r := newRig(t, newLoopback(t), g, Config{RecordTimeout: timeout, MaxCalls: 1})
+	r := newRig(t, newLoopback(t), g, Config{Connector: spec.Connector{MaxCalls: 1}, RecordTimeout: timeout})
 	nc, records := r.raw()
 	write := func(b []byte) {
 		t.Helper()
@@ -246,10 +247,10 @@ func TestRefused(t *testing.T) {
 		before int // clients that are let in
 		want   dataplane.Refusal
 	}{
-		"denied":       {Config{Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}, 0, dataplane.RefusedDenied},
-		"not allowed":  {Config{Access: dataplane.Access{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}, 0, dataplane.RefusedDenied},
-		"too many":     {Config{Limits: dataplane.Limits{Connections: 2}}, 2, dataplane.RefusedConnections},
-		"too many one": {Config{Limits: dataplane.Limits{ConnectionsPerPeer: 1}}, 1, dataplane.RefusedPerPeer},
+		"denied":       {Config{Connector: spec.Connector{Access: dataplane.Access{Deny: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}}}, 0, dataplane.RefusedDenied},
+		"not allowed":  {Config{Connector: spec.Connector{Access: dataplane.Access{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}}}, 0, dataplane.RefusedDenied},
+		"too many":     {Config{Connector: spec.Connector{Limits: spec.ConnectorLimits{Limits: dataplane.Limits{Connections: 2}}}}, 2, dataplane.RefusedConnections},
+		"too many one": {Config{Connector: spec.Connector{Limits: spec.ConnectorLimits{Limits: dataplane.Limits{ConnectionsPerPeer: 1}}}}, 1, dataplane.RefusedPerPeer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, newLoopback(t), echo.New(), c.cfg)

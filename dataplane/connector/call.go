@@ -124,7 +124,7 @@ func (cl *call) planReply() int64 {
 
 // largestReply returns the most bytes of the results, without those that may stand apart.
 func (cl *call) largestReply() int {
-	switch most := cl.s.c.cfg.MaxReply; {
+	switch most := int(cl.s.c.cfg.MaxReply); {
 	case cl.hdr.Procedure == 0 && cl.hdr.Cred.Flavor != oncrpc.FlavorGSS:
 		return 0 // by convention neither arguments nor results (RFC 5531 §12.1)
 	case cl.unsure:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/perconn"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -96,7 +97,7 @@ func newCall(proc uint32, args []byte) *rpcrdma.Call {
 // while it makes calls itself under the same XIDs.
 func TestCallbacks(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		r, target := newCaller(t, p, Config{CallbackTimeout: 10 * time.Second})
+		r, target := newCaller(t, p, Config{Connector: spec.Connector{CallbackTimeout: 10 * time.Second}})
 		nc, records := r.raw()
 		var mu sync.Mutex
 		write := func(b []byte) {
@@ -143,7 +144,7 @@ func TestCallbacks(t *testing.T) {
 // TestCallbackUnanswered: a client that does not answer delays the target only for the allowed
 // time.
 func TestCallbackUnanswered(t *testing.T) {
-	r, target := newCaller(t, newLoopback(t), Config{CallbackTimeout: 50 * time.Millisecond})
+	r, target := newCaller(t, newLoopback(t), Config{Connector: spec.Connector{CallbackTimeout: 50 * time.Millisecond}})
 	nc, records := r.raw()
 	go answerCalls(t, records, func(b []byte) { _, _ = nc.Write(b) })
 	back := <-target.conns

@@ -3,7 +3,6 @@ package connector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -63,21 +62,18 @@ func (e *BindError) Unwrap() error { return e.Err }
 // dataplane.PrepareConnector.
 func Prepare(ctx context.Context, cfg Config) (*Connector, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("connector %s: %w", cfg.Name, err)
-	}
 	l, err := tcpaddr.Listen(ctx, cfg.Listen)
 	if err != nil {
 		return nil, &BindError{err}
 	}
 	c := &Connector{
 		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), listen: l,
-		memory: fair.NewPool(cfg.Memory, mostOfCall), spares: rpctcp.NewSpares(keepStream),
+		memory: fair.NewPool(int64(cfg.Limits.Memory), mostOfCall), spares: rpctcp.NewSpares(keepStream),
 	}
 	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
 	c.place, err = cfg.Dataplane.PrepareConnector(dataplane.ConnectorConfig{
 		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: tcpaddr.Of(l.Addr()),
-		Limits: cfg.Limits, Access: cfg.Access, Stats: c.Stats,
+		Limits: cfg.Limits.Limits, Access: cfg.Access, Stats: c.Stats,
 	})
 	if err != nil {
 		l.Close()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -54,7 +55,7 @@ func TestUnbound(t *testing.T) {
 // credits, and answers of all sizes.
 func TestInFlight(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		r := newRig(t, p, echo.New(), Config{MaxReply: 128 << 10})
+		r := newRig(t, p, echo.New(), Config{Connector: spec.Connector{MaxReply: 128 << 10}})
 		c := r.dial(rpctcp.ClientConfig{MaxCalls: 100})
 		var wg sync.WaitGroup
 		for worker := range 100 {

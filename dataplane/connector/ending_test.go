@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
@@ -91,7 +92,7 @@ func TestTargetDies(t *testing.T) {
 func TestNoTarget(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		r := newTargetless(t, p)
-		r.connect(Config{Target: "127.0.0.1:1", DialTimeout: 10 * time.Second})
+		r.connect(Config{Connector: spec.Connector{Target: "127.0.0.1:1", DialTimeout: 10 * time.Second}})
 		nc, _ := r.raw()
 		gone(t, nc)
 		r.log.Await(t, "connection refused", "listener=out", "reason=", "127.0.0.1:1")
@@ -112,7 +113,7 @@ func TestTargetRejects(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener.Enter()
-	r.connect(Config{Target: listener.Info().Address.String()})
+	r.connect(Config{Connector: spec.Connector{Target: listener.Info().Address.String()}})
 	nc, _ := r.raw()
 	gone(t, nc)
 	r.log.Await(t, "connection refused", "listener=out", "reject")
@@ -219,7 +220,7 @@ func TestClose(t *testing.T) {
 // TestManyClients: each has its own connection, and its own answers.
 func TestManyClients(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		r := newRig(t, p, echo.New(), Config{MaxReply: 64 << 10})
+		r := newRig(t, p, echo.New(), Config{Connector: spec.Connector{MaxReply: 64 << 10}})
 		var wg, up sync.WaitGroup
 		const clients = 50
 		up.Add(clients)
@@ -314,7 +315,7 @@ func TestNoWindows(t *testing.T) {
 // TestReplyTooLong: a target whose reply does not fit into what it was offered answers
 // ERR_CHUNK.
 func TestReplyTooLong(t *testing.T) {
-	r := newRig(t, newLoopback(t), echo.New(), Config{MaxReply: 8192})
+	r := newRig(t, newLoopback(t), echo.New(), Config{Connector: spec.Connector{MaxReply: 8192}})
 	c := r.dial(rpctcp.ClientConfig{})
 	_, err := echoCall(t.Context(), c, echo.ProcRead, xdr.AppendUint32(nil, 10000))
 	if e, ok := errors.AsType[*oncrpc.AcceptError](err); !ok || e.Stat != oncrpc.SystemErr {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/tcpaddr"
@@ -59,7 +60,7 @@ func FuzzClient(f *testing.F) {
 	f.Add(append(append(oncrpc.AppendRecordMark(nil, 60, false), write[:60]...), frame(write[60:])...), true)
 	f.Add(frame(append(oncrpc.AppendAcceptedReply(nil, 7), 1, 2, 3, 4)), false)
 	f.Add([]byte{0, 0, 0, 0, 0x80, 0, 0, 4, 1, 2, 3, 4}, false)
-	r := newRig(f, newLoopback(f), echo.New(), Config{MaxReply: 4096, MaxCalls: 3})
+	r := newRig(f, newLoopback(f), echo.New(), Config{Connector: spec.Connector{MaxReply: 4096, MaxCalls: 3}})
 	f.Fuzz(func(t *testing.T, data []byte, slow bool) {
 		before := r.c.Stats()
 		nc := &scriptConn{in: bytes.NewReader(data), closed: make(chan struct{})}

@@ -16,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -104,7 +105,7 @@ func TestNoHandOver(t *testing.T) {
 // TestMemoryIsShort: calls for which there is no memory go to workers. The reader of the
 // client does not wait for them.
 func TestMemoryIsShort(t *testing.T) {
-	r := newRig(t, newLoopback(t), echo.New(), Config{MaxReply: 1 << 20})
+	r := newRig(t, newLoopback(t), echo.New(), Config{Connector: spec.Connector{MaxReply: 1 << 20}})
 	c := r.dial(rpctcp.ClientConfig{MaxCalls: 8})
 	if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
 		t.Fatal(err)

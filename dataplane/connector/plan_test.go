@@ -3,6 +3,7 @@ package connector
 import (
 	"testing"
 
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
@@ -21,7 +22,7 @@ func TestLinksGetNoChunk(t *testing.T) {
 	args = xdr.AppendUint32(args, 27) // READLINK
 	args = read(args, 20000)
 
-	cl := &call{s: &session{c: &Connector{cfg: Config{MaxReply: 1 << 20}}}}
+	cl := &call{s: &session{c: &Connector{cfg: Config{Connector: spec.Connector{MaxReply: 1 << 20}}}}}
 	cl.hdr = oncrpc.Call{Program: 100003, Version: 4, Procedure: 1, Args: oncrpc.Payload{Stream: args}}
 	if err := cl.plan.Call(ulb.NewRegistry(nfs.Bindings()...), &cl.hdr); err != nil {
 		t.Fatal(err)

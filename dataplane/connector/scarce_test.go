@@ -7,12 +7,13 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // TestScarceMemory: clients that together want more memory than there is wait for each other,
 // but not forever.
 func TestScarceMemory(t *testing.T) {
-	e := newExportWith(t, newLoopback(t), Config{ClientMemory: MinMemory, Memory: MinMemory})
+	e := newExportWith(t, newLoopback(t), Config{Connector: spec.Connector{Limits: spec.ConnectorLimits{Memory: MinMemory}}, ClientMemory: MinMemory})
 	h := e.create("file")
 	const size = 700_000
 	data := make([]byte, size)

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -37,7 +38,7 @@ func (h *held) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) er
 func TestSharedMemory(t *testing.T) {
 	r := newTargetless(t, newLoopback(t))
 	h := &held{Service: echo.New(), release: make(chan struct{})}
-	r.connect(Config{Target: newTarget(t, r.p, h)})
+	r.connect(Config{Connector: spec.Connector{Target: newTarget(t, r.p, h)}})
 	r.listen(h, new(Config)) // somebody who has to make room
 	r.d.SetMemory(dataplane.MinMemory)
 	const calls = 8

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -48,7 +49,7 @@ func TestMaxInfo(t *testing.T) {
 // got announced.
 func TestMaxCallback(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
-		r, target := newCaller(t, p, Config{CallbackTimeout: 10 * time.Second})
+		r, target := newCaller(t, p, Config{Connector: spec.Connector{CallbackTimeout: 10 * time.Second}})
 		nc, records := r.raw()
 		go answerCalls(t, records, func(b []byte) { _, _ = nc.Write(b) })
 		back := <-target.conns

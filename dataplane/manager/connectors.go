@@ -24,11 +24,7 @@ func (m connectors) make(ctx context.Context, s *spec.Connector, c *Change) (run
 		return nil, err
 	}
 	made, err := connector.Prepare(ctx, connector.Config{
-		Name: s.Name, Listen: s.Listen, Provider: p, Target: s.Target,
-		Dataplane: m.cfg.Dataplane, Bindings: m.cfg.Bindings, Logger: m.log,
-		Limits: s.Limits.Limits, Access: s.Access,
-		DialTimeout: s.DialTimeout, CallbackTimeout: s.CallbackTimeout,
-		MaxCalls: s.MaxCalls, MaxReply: int(s.MaxReply), Memory: int64(s.Limits.Memory),
+		Connector: *s, Provider: p, Dataplane: m.cfg.Dataplane, Bindings: m.cfg.Bindings, Logger: m.log,
 	})
 	if err != nil {
 		return nil, bindError("connector", s.Name, s.Listen, err)
