@@ -27,13 +27,9 @@ var stableOffsets = map[uint32]bool{
 	unix.F2FS_SUPER_MAGIC:  true,
 }
 
-// chooseLister chooses by the file system of an open directory.
-func chooseLister(s *subtree, fd int) lister {
-	var st unix.Statfs_t
-	if unix.Fstatfs(fd, &st) != nil {
-		return newHashed(s)
-	}
-	if stableOffsets[fsType(&st)] || (fsType(&st) == unix.TMPFS_MAGIC && kernelAtLeast(6, 6)) {
+// chooseLister chooses by the file system.
+func chooseLister(s *subtree, fs *unix.Statfs_t) lister {
+	if stableOffsets[fsType(fs)] || (fsType(fs) == unix.TMPFS_MAGIC && kernelAtLeast(6, 6)) {
 		return byOffset{}
 	}
 	return newHashed(s)

@@ -48,15 +48,15 @@ func (byHandle) learn(*object, fh.ID, *posix.Name)         {}
 func (byHandle) unlearn(*object, fh.ID, *posix.Name, bool) {}
 
 // chooseLocator tries what the kernel, the file system and the process's rights allow. top
-// is the export's root directory as O_PATH.
-func chooseLocator(s *subtree, top int, opt options) locator {
+// is the export's root directory as O_PATH, on the file system fs.
+func chooseLocator(s *subtree, top int, fs *unix.Statfs_t, opt options) locator {
 	var kh posix.Handle
 	s.idKind = fh.Kernel
 	if opt.inodeIDs || !handleFits(top, &kh, fh.Kernel) {
 		s.idKind = fh.Inode
 		// overlayfs without nfs_export returns handles of objects but cannot open them.
 		// Elsewhere such handles may have no generation.
-		if isOverlay(top) && handleFits(top, &kh, fh.Name) {
+		if fsType(fs) == unix.OVERLAYFS_SUPER_MAGIC && handleFits(top, &kh, fh.Name) {
 			s.idKind = fh.Name
 		}
 		return newByName(s)
@@ -91,16 +91,9 @@ func handleFits(fd int, kh *posix.Handle, kind fh.Kind) bool {
 // each architecture.
 func fsType(st *unix.Statfs_t) uint32 { return uint32(st.Type) }
 
-func isOverlay(fd int) bool {
-	var st unix.Statfs_t
-	return unix.Fstatfs(fd, &st) == nil && fsType(&st) == unix.OVERLAYFS_SUPER_MAGIC
-}
-
-// isVolatile reports whether an open object's file system is in memory alone: its
-// fsync(2) does nothing.
-func isVolatile(fd int) bool {
-	var st unix.Statfs_t
-	return unix.Fstatfs(fd, &st) == nil && (fsType(&st) == unix.TMPFS_MAGIC || fsType(&st) == unix.RAMFS_MAGIC)
+// isVolatile reports whether a file system is in memory alone: its fsync(2) does nothing.
+func isVolatile(fs *unix.Statfs_t) bool {
+	return fsType(fs) == unix.TMPFS_MAGIC || fsType(fs) == unix.RAMFS_MAGIC
 }
 
 // errHandleSize means that the kernel's handle of an object does not fit, although that of

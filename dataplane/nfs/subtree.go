@@ -26,7 +26,6 @@ type subtree struct {
 	// asyncMetadata is Config.AsyncMetadata.
 	asyncMetadata bool
 
-	root   *os.Root
 	dir    *os.File // the root directory, opened to read
 	top    *object  // the root directory; never given up before close
 	place  posix.Place
@@ -76,61 +75,47 @@ func openSubtree(e *exportPoint) (_ *subtree, err error) {
 	s.cache = newCache(srv.filesEach())
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.verifier.Store(rand.Uint64())
-	if s.root, err = os.OpenRoot(e.Path); err != nil {
+	if s.dir, err = os.OpenFile(e.Path, unix.O_DIRECTORY, 0); err != nil {
 		return nil, fmt.Errorf("nfs: export: %w", err)
 	}
 	if err := s.openTop(srv.opt); err != nil {
-		s.root.Close()
+		s.dir.Close()
 		return nil, fmt.Errorf("nfs: export %s: %w", e.Path, err)
 	}
 	s.keeping.Go(func() { s.housekeep(srv.cfg.IdleClose / idleTicks) })
 	return s, nil
 }
 
-// openTop opens the root directory and chooses how handles work on its file system.
+// openTop opens the root directory as a place and chooses how handles work on its file system.
 func (s *subtree) openTop(opt options) error {
-	dir, err := s.root.Open(".")
+	if err := checkProc(int(s.dir.Fd())); err != nil {
+		return err
+	}
+	top, err := locate(procPath(int(s.dir.Fd())))
 	if err != nil {
 		return err
 	}
-	s.dir = dir
-	err = checkProc(int(dir.Fd()))
-	fd := -1
-	if err == nil {
-		fd, err = unix.Open(procPath(int(dir.Fd())), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	}
-	if err == nil {
-		if err = s.useTop(fd, opt); err != nil {
-			unix.Close(fd)
-		}
-	}
-	if err != nil {
-		dir.Close()
+	if err = s.useTop(top, opt); err != nil {
+		unix.Close(top.fd)
 	}
 	return err
 }
 
-func (s *subtree) useTop(fd int, opt options) error {
+func (s *subtree) useTop(at location, opt options) error {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	if err := posix.PlaceOf(fd, &s.place); err != nil {
-		return err
-	}
-	var err error
-	if s.mount, err = posix.Mount(fd); err != nil {
+	if err := unix.Fstat(at.fd, &st); err != nil {
 		return err
 	}
 	var fs unix.Statfs_t
-	if err := unix.Fstatfs(fd, &fs); err != nil {
+	if err := unix.Fstatfs(at.fd, &fs); err != nil {
 		return err
 	}
+	s.place, s.mount = at.place, at.mount
 	s.fs = fs.Fsid
-	s.volatile = isVolatile(fd)
-	s.locate = chooseLocator(s, fd, opt)
-	s.hasOpenat2 = tryOpenat2(fd)
-	id, err := s.identify(fd, &st)
+	s.volatile = isVolatile(&fs)
+	s.locate = chooseLocator(s, at.fd, &fs, opt)
+	s.hasOpenat2 = tryOpenat2(at.fd)
+	id, err := s.identify(at.fd, &st)
 	if err != nil {
 		return err
 	}
@@ -142,9 +127,9 @@ func (s *subtree) useTop(fd int, opt options) error {
 		s.codec = fh.NewCodec(fh.SubKey(key, s.export.full), &id)
 	}
 	s.fsid = s.codec.FSID()
-	top := s.newObject(&id, s.codec.Seal(&id), fd, &st)
+	top := s.newObject(&id, s.codec.Seal(&id), at.fd, &st)
 	s.top = s.cache.put(top, 0)
-	s.lister = chooseLister(s, fd)
+	s.lister = chooseLister(s, &fs)
 	return nil
 }
 
@@ -204,7 +189,6 @@ func (s *subtree) close() {
 		s.cache.clear()
 		s.top.release()
 		s.dir.Close()
-		s.root.Close()
 	})
 }
 
