@@ -27,7 +27,9 @@ func (l *Listener) accept() {
 			return
 		}
 		l.d.log.Error("accept failed", "listener", l.name, "error", err)
-		if !pause(l.taking, retryAccept) {
+		select {
+		case <-time.After(retryAccept):
+		case <-l.taking.Done():
 			return
 		}
 	}
@@ -149,16 +151,4 @@ func (l *Listener) refuse(req *rpcrdma.Request, err error) {
 		why = RefusedStopping
 	}
 	l.refused.note(l.d.log, l.name, req.RemoteAddr(), why, reason)
-}
-
-// pause waits for t. It returns false if ctx ends first.
-func pause(ctx context.Context, t time.Duration) bool {
-	timer := time.NewTimer(t)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

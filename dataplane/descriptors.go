@@ -23,10 +23,7 @@ func (d *Dataplane) PerConnection() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	most := 1
-	for _, l := range d.listeners {
-		most = max(most, l.descriptors)
-	}
-	for l := range d.leaving {
+	for _, l := range d.boundLocked() {
 		most = max(most, l.descriptors)
 	}
 	for _, k := range d.connectors {

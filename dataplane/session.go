@@ -36,9 +36,6 @@ type served struct{ c *conn }
 
 var _ perconn.Conn = served{}
 
-// ID implements perconn.Conn.
-func (s served) ID() string { return s.c.key.ID }
-
 // OpenBackchannel implements perconn.Conn.
 func (s served) OpenBackchannel() { s.c.rc.OpenBackchannel() }
 

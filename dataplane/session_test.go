@@ -68,8 +68,8 @@ func TestServiceKeepsSomethingForEachConnection(t *testing.T) {
 		t.Errorf("opened for %v and %v", o.opened[0].peer, o.opened[1].peer)
 	}
 	ca, cb := <-o.opened[0].up, <-o.opened[1].up
-	if ca.ID() != upA.ID || cb.ID() != upB.ID {
-		t.Errorf("up as %s and %s", ca.ID(), cb.ID())
+	if a, b := ca.(served).c.key.ID, cb.(served).c.key.ID; a != upA.ID || b != upB.ID {
+		t.Errorf("up as %s and %s", a, b)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -299,11 +299,6 @@ func (s *Session) alloc(c *call, n int) (oncrpc.Buffer, error) {
 	if b, err := c.reply.Mem.Alloc(ctx, n); err == nil {
 		return b, nil
 	}
-	return s.unpooled(c, n)
-}
-
-// unpooled gives memory that is not the transport's for a result.
-func (s *Session) unpooled(c *call, n int) (oncrpc.Buffer, error) {
 	b, err := s.lend(c, n)
 	if err != nil {
 		return nil, err

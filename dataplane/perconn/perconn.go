@@ -66,8 +66,6 @@ type Traits struct {
 // Conn is a connection that is up. Its methods may be called from any
 // goroutine.
 type Conn interface {
-	// ID is the connection's, as in the log.
-	ID() string
 	// OpenBackchannel and Call are those of rpcrdma.Conn.
 	OpenBackchannel()
 	Call(ctx context.Context, call *rpcrdma.Call) error
