@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
@@ -14,17 +16,7 @@ func Newest(all []*Revision) []*Revision {
 			newest[r.Name] = r
 		}
 	}
-	out := make([]*Revision, 0, len(newest))
-	for _, r := range newest {
-		out = append(out, r)
-	}
-	slices.SortFunc(out, func(a, b *Revision) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return out
+	return slices.SortedFunc(maps.Values(newest), func(a, b *Revision) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Assign returns the versions that a node with these labels is to have: those whose policies

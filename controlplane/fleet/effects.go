@@ -1,6 +1,10 @@
 package fleet
 
-import "github.com/rdmad/rdmad/controlplane/settings"
+import (
+	"slices"
+
+	"github.com/rdmad/rdmad/controlplane/settings"
+)
 
 // Answer is what a node says of a policy that it does not have yet.
 type Answer uint8
@@ -31,23 +35,13 @@ type Change struct{ Scope, Key, Before, After string }
 // Concerns reports whether a policy changes something on a node: it selects the node, or the
 // node has another version of it.
 func (p *Policy) Concerns(l Labels, has []Ref) bool {
-	for _, r := range has {
-		if r.Policy == p.Name {
-			return true
-		}
-	}
-	return p.Selector.Matches(l)
+	return slices.ContainsFunc(has, func(r Ref) bool { return r.Policy == p.Name }) || p.Selector.Matches(l)
 }
 
 // Swap returns the versions that a node is to have if r takes the place of the other version
 // of its policy.
 func Swap(all []*Revision, r *Revision, l Labels) []*Revision {
-	var out []*Revision
-	for _, other := range all {
-		if other.Name != r.Name {
-			out = append(out, other)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(all), func(other *Revision) bool { return other.Name == r.Name })
 	if r.Selector.Matches(l) {
 		out = append(out, r)
 	}

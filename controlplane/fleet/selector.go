@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -121,12 +120,7 @@ func (t *Term) matches(l Labels) bool {
 
 // Matches reports whether a node with these labels is selected.
 func (s Selector) Matches(l Labels) bool {
-	for i := range s {
-		if !s[i].matches(l) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s, func(t Term) bool { return !t.matches(l) })
 }
 
 // Texts writes each term.
@@ -144,9 +138,9 @@ func (s Selector) String() string { return strings.Join(s.Texts(), ", ") }
 // demand is what all terms of a label ask together.
 type demand struct {
 	present, absent bool
-	listed          bool                // only the values in among
-	among           map[string]struct{} // in all lists of In
-	except          map[string]struct{}
+	listed          bool     // only the values in among
+	among           []string // in all lists of In
+	except          []string
 }
 
 func (d *demand) add(t *Term) {
@@ -156,18 +150,10 @@ func (d *demand) add(t *Term) {
 	case Absent:
 		d.absent = true
 	case NotIn:
-		for _, v := range t.Values {
-			d.except[v] = struct{}{}
-		}
+		d.except = append(d.except, t.Values...)
 	case In:
-		d.present = true
-		now := make(map[string]struct{})
-		for _, v := range t.Values {
-			if _, ok := d.among[v]; ok || !d.listed {
-				now[v] = struct{}{}
-			}
-		}
-		d.listed, d.among = true, now
+		among := slices.DeleteFunc(slices.Clone(t.Values), func(v string) bool { return d.listed && !slices.Contains(d.among, v) })
+		d.present, d.listed, d.among = true, true, among
 	}
 }
 
@@ -179,9 +165,8 @@ func (d *demand) possible() bool {
 	if d.absent {
 		return false
 	}
-	rest := maps.Clone(d.among)
-	maps.DeleteFunc(rest, func(v string, _ struct{}) bool { _, no := d.except[v]; return no })
-	return !d.listed || len(rest) > 0 // values that are not listed never run out
+	// Values that are not listed never run out.
+	return !d.listed || slices.ContainsFunc(d.among, func(v string) bool { return !slices.Contains(d.except, v) })
 }
 
 // Overlaps reports whether some labels are selected by both.
@@ -189,7 +174,7 @@ func (s Selector) Overlaps(other Selector) bool {
 	demands := make(map[string]*demand)
 	for _, t := range slices.Concat(s, other) {
 		if demands[t.Label] == nil {
-			demands[t.Label] = &demand{except: make(map[string]struct{})}
+			demands[t.Label] = &demand{}
 		}
 		demands[t.Label].add(&t)
 	}

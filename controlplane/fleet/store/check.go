@@ -61,9 +61,7 @@ func leased(name string, kv *mvccpb.KeyValue, m proto.Message) error {
 // Blocked returns a *ValueError if the oldest key of the election is not a candidate's: nobody can
 // be elected before it is gone.
 func (s *Store) Blocked(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	res, err := s.client.Get(ctx, s.ElectionKey()+"/", append(clientv3.WithFirstCreate(), clientv3.WithSerializable())...)
+	res, err := s.get(ctx, s.ElectionKey()+"/", append(clientv3.WithFirstCreate(), clientv3.WithSerializable())...)
 	if err != nil {
 		return err
 	}

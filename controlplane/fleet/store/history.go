@@ -110,12 +110,10 @@ func (s *Store) forget(number uint64) clientv3.Op {
 // History returns up to limit changes, the newest first: those older than change before, or from
 // the newest on when before is 0. more is whether there are older ones.
 func (s *Store) History(ctx context.Context, before uint64, limit int) (list []*fleet.Entry, more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
 	if before == 0 || before > maxNumber {
 		before = maxNumber
 	}
-	res, err := s.client.Get(ctx, s.changeKey(0), clientv3.WithRange(s.changeKey(before)),
+	res, err := s.get(ctx, s.changeKey(0), clientv3.WithRange(s.changeKey(before)),
 		clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(int64(limit)))
 	if err != nil {
 		return nil, false, err

@@ -6,9 +6,11 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -61,11 +63,27 @@ func encode(m proto.Message) (string, error) {
 	return string(b), err
 }
 
-// name returns the last part of a key in a folder, if it is a name.
-func name(key, folder string) (string, error) {
-	rest, ok := strings.CutPrefix(key, folder)
-	if text := fleet.NameProblem(rest); !ok || text != "" {
-		return "", fmt.Errorf("%s", text)
+// decode reads the value of a key. An error is a *ValueError.
+func decode[T, M any, P interface {
+	*M
+	proto.Message
+}](kv *mvccpb.KeyValue, o protojson.UnmarshalOptions, convert func(P) (T, error)) (out T, err error) {
+	m := P(new(M))
+	if err = o.Unmarshal(kv.Value, m); err == nil {
+		out, err = convert(m)
+	}
+	if err != nil {
+		var none T
+		return none, &ValueError{string(kv.Key), err}
+	}
+	return out, nil
+}
+
+// name returns the last part of a key in a folder, or a *ValueError if it is no name.
+func name(kv *mvccpb.KeyValue, folder string) (string, error) {
+	rest := strings.TrimPrefix(string(kv.Key), folder)
+	if text := fleet.NameProblem(rest); text != "" {
+		return "", &ValueError{string(kv.Key), errors.New(text)}
 	}
 	return rest, nil
 }

@@ -51,9 +51,9 @@ func sorted(all map[string]*fleet.Node) []*fleet.Node {
 // take notes a key of a node, or that it is gone. The nodes in all are not changed but replaced.
 // After an error, all is as before.
 func (s *Store) take(all map[string]*fleet.Node, folder string, kv *mvccpb.KeyValue, gone bool) error {
-	node, err := name(string(kv.Key), s.prefix+folder)
+	node, err := name(kv, s.prefix+folder)
 	if err != nil {
-		return &ValueError{string(kv.Key), err}
+		return err
 	}
 	old := all[node]
 	if old == nil && len(all) >= fleet.MaxNodes {
@@ -113,17 +113,12 @@ func (s *Store) put(n *fleet.Node, folder string, kv *mvccpb.KeyValue) error {
 	return nil
 }
 
-func decodeStatus(kv *mvccpb.KeyValue) (*fleet.Identity, *fleet.Report, error) {
-	m := &rdmadv1.FleetStatus{}
-	err := lenient.Unmarshal(kv.Value, m)
-	if err != nil {
-		return nil, nil, &ValueError{string(kv.Key), err}
-	}
-	id, report, err := fleetproto.Status(m)
-	if err != nil {
-		return nil, nil, &ValueError{string(kv.Key), err}
-	}
-	return id, report, nil
+func decodeStatus(kv *mvccpb.KeyValue) (id *fleet.Identity, report *fleet.Report, err error) {
+	report, err = decode(kv, lenient, func(m *rdmadv1.FleetStatus) (r *fleet.Report, err error) {
+		id, r, err = fleetproto.Status(m)
+		return r, err
+	})
+	return id, report, err
 }
 
 // Presence is a node that has joined.
@@ -215,12 +210,9 @@ func (p *Presence) Report(ctx context.Context, id *fleet.Identity, r *fleet.Repo
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	res, err := p.store.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(p.store.NodeKey(p.node)), "=", p.revision)).
-		Then(clientv3.OpPut(p.store.StatusKey(p.node), value)).Commit()
-	if err == nil && !res.Succeeded {
+	revision, err := p.store.commit(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p.store.NodeKey(p.node)), "=", p.revision)},
+		[]clientv3.Op{clientv3.OpPut(p.store.StatusKey(p.node), value)})
+	if err == nil && revision == 0 {
 		err = &LostError{p.node}
 	}
 	return err

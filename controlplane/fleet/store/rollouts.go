@@ -9,23 +9,17 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
-	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 func (s *Store) rolloutKey(r fleet.Ref) string { return s.prefix + rollouts + r.String() }
 
 func (s *Store) decodeRollout(kv *mvccpb.KeyValue) (*fleet.Rollout, error) {
-	m := &rdmadv1.FleetRollout{}
-	err := strict.Unmarshal(kv.Value, m)
-	var r *fleet.Rollout
-	if err == nil {
-		r, err = fleetproto.Rollout(m)
-	}
-	if err == nil && s.rolloutKey(r.Ref) != string(kv.Key) {
-		err = fmt.Errorf("the value is that of rollout %s", r.Ref)
-	}
+	r, err := decode(kv, strict, fleetproto.Rollout)
 	if err != nil {
-		return nil, &ValueError{string(kv.Key), err}
+		return nil, err
+	}
+	if s.rolloutKey(r.Ref) != string(kv.Key) {
+		return nil, &ValueError{string(kv.Key), fmt.Errorf("the value is that of rollout %s", r.Ref)}
 	}
 	r.Changed = kv.ModRevision
 	return r, nil

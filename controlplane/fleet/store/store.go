@@ -17,7 +17,6 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
-	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // Timeout bounds each request to etcd.
@@ -92,9 +91,7 @@ type Assignment struct {
 
 // Assignment reads a node's assignment, linearizably.
 func (s *Store) Assignment(ctx context.Context, node string) (*Assignment, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	res, err := s.client.Get(ctx, s.AssignmentKey(node))
+	res, err := s.get(ctx, s.AssignmentKey(node))
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +104,8 @@ func (s *Store) Assignment(ctx context.Context, node string) (*Assignment, error
 
 // Take reads a key's value.
 func (a *Assignment) Take(kv *mvccpb.KeyValue) {
-	m := &rdmadv1.FleetAssignment{}
-	a.Revision, a.Assignment, a.Err = kv.ModRevision, fleet.Assignment{}, nil
-	err := strict.Unmarshal(kv.Value, m)
-	if err == nil {
-		a.Assignment, err = fleetproto.Assignment(m)
-	}
-	if err != nil {
-		a.Err = &ValueError{string(kv.Key), err}
-	}
+	a.Revision = kv.ModRevision
+	a.Assignment, a.Err = decode(kv, strict, fleetproto.Assignment)
 }
 
 // MissingError means that etcd does not have a policy, a version of it, or its rollout.
@@ -136,11 +126,16 @@ func (s *Store) Policy(ctx context.Context, ref fleet.Ref) (*fleet.Revision, err
 	return one(ctx, s, s.policyKey(ref), &MissingError{"policy", ref}, s.DecodePolicy)
 }
 
-// one reads the value of a key.
-func one[T any](ctx context.Context, s *Store, key string, missing error, decode func(*mvccpb.KeyValue) (*T, error)) (*T, error) {
+// get asks etcd for keys.
+func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	res, err := s.client.Get(ctx, key)
+	return s.client.Get(ctx, key, opts...)
+}
+
+// one reads the value of a key.
+func one[T any](ctx context.Context, s *Store, key string, missing error, decode func(*mvccpb.KeyValue) (*T, error)) (*T, error) {
+	res, err := s.get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -163,36 +158,21 @@ func values[T any](ctx context.Context, s *Store, prefix string, decode func(*mv
 
 // DecodePolicy reads a version of a policy. Its key says the same name and revision.
 func (s *Store) DecodePolicy(kv *mvccpb.KeyValue) (*fleet.Revision, error) {
-	m := &rdmadv1.FleetPolicy{}
-	err := strict.Unmarshal(kv.Value, m)
-	var r *fleet.Revision
-	if err == nil {
-		r, err = fleetproto.Revision(m)
-	}
+	r, err := decode(kv, strict, fleetproto.Revision)
 	if err == nil && s.policyKey(r.Ref()) != string(kv.Key) {
-		err = fmt.Errorf("the value is that of policy %s", r.Ref())
+		return nil, &ValueError{string(kv.Key), fmt.Errorf("the value is that of policy %s", r.Ref())}
 	}
-	if err != nil {
-		return nil, &ValueError{string(kv.Key), err}
-	}
-	return r, nil
+	return r, err
 }
 
 // DecodeNode reads a node's presence.
 func (s *Store) DecodeNode(kv *mvccpb.KeyValue) (string, *fleet.Identity, error) {
-	m := &rdmadv1.FleetPresence{}
-	node, err := name(string(kv.Key), s.Nodes())
-	if err == nil {
-		err = lenient.Unmarshal(kv.Value, m)
-	}
-	var id *fleet.Identity
-	if err == nil {
-		id, err = fleetproto.Presence(m)
-	}
+	node, err := name(kv, s.Nodes())
 	if err != nil {
-		return "", nil, &ValueError{string(kv.Key), err}
+		return "", nil, err
 	}
-	return node, id, nil
+	id, err := decode(kv, lenient, fleetproto.Presence)
+	return node, id, err
 }
 
 // Page is how many keys one request lists.
@@ -207,31 +187,19 @@ func (s *Store) List(ctx context.Context, prefix string, take func(*mvccpb.KeyVa
 func (s *Store) listAt(ctx context.Context, prefix string, revision int64, take func(*mvccpb.KeyValue)) (int64, error) {
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	for from := prefix; ; {
-		kvs, header, more, err := s.page(ctx, from, end, revision)
+		res, err := s.get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(Page), clientv3.WithRev(revision))
 		if err != nil {
 			return 0, err
 		}
-		if revision == 0 {
-			revision = header
-		}
-		for _, kv := range kvs {
+		revision = cmp.Or(revision, res.Header.Revision)
+		for _, kv := range res.Kvs {
 			take(kv)
 		}
-		if !more {
+		if !res.More {
 			return revision, nil
 		}
-		from = string(kvs[len(kvs)-1].Key) + "\x00"
+		from = string(res.Kvs[len(res.Kvs)-1].Key) + "\x00"
 	}
-}
-
-func (s *Store) page(ctx context.Context, from, end string, revision int64) ([]*mvccpb.KeyValue, int64, bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	res, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(Page), clientv3.WithRev(revision))
-	if err != nil {
-		return nil, 0, false, err
-	}
-	return res.Kvs, res.Header.Revision, res.More, nil
 }
 
 // AllPolicies reads all versions of all policies, and the revision of etcd at which it did.

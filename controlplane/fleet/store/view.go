@@ -52,8 +52,8 @@ func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Tim
 	case rollouts:
 		return s.takeRollout(v, kv, rest, gone, now)
 	case nodes, assignments, statuses:
-		if text := fleet.NameProblem(rest); text != "" {
-			return &ValueError{key, errors.New(text)}
+		if _, err := name(kv, s.prefix+folder+"/"); err != nil {
+			return err
 		}
 		m := v.Members[rest]
 		if m == nil {

@@ -57,9 +57,7 @@ func (s *Store) WatchNodes(ctx context.Context, from Position, changed func(*Nod
 
 // now is etcd's present position.
 func (s *Store) now(ctx context.Context) (Position, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	res, err := s.client.Get(ctx, s.prefix, clientv3.WithCountOnly())
+	res, err := s.get(ctx, s.prefix, clientv3.WithCountOnly())
 	if err != nil {
 		return Position{}, err
 	}
