@@ -1,7 +1,5 @@
 package auth
 
-import "context"
-
 // Anonymous is the name of clients that nothing is known of. Daemon is the
 // name for what rdmad does by itself. No certificate may bear either.
 const (
@@ -24,20 +22,4 @@ type Identity struct {
 	// It is set for a client with proof of the admin role, and on the loopback for
 	// root and rdmad's own user.
 	Kept bool
-}
-
-type contextKey struct{}
-
-// NewContext is ctx with the client whose request it is of.
-func NewContext(ctx context.Context, id Identity) context.Context {
-	return context.WithValue(ctx, contextKey{}, id)
-}
-
-// FromContext is the client whose request ctx is of; without one, an
-// anonymous client without a role.
-func FromContext(ctx context.Context) Identity {
-	if id, ok := ctx.Value(contextKey{}).(Identity); ok {
-		return id
-	}
-	return Identity{Name: Anonymous}
 }

@@ -151,7 +151,7 @@ func toConnect(err error) error {
 		return nil
 	}
 	st := status.Convert(err)
-	out := connect.NewError(connect.Code(st.Code()), textError(st.Message()))
+	out := connect.NewError(connect.Code(st.Code()), errors.New(st.Message()))
 	for _, d := range st.Details() {
 		m, ok := d.(proto.Message)
 		if !ok {

@@ -168,12 +168,8 @@ func (s *Server) noSession(r *http.Request) error {
 	return errNoSession
 }
 
-var errEnding = connect.NewError(connect.CodeUnavailable, textError("rdmad is ending"))
+var errEnding = connect.NewError(connect.CodeUnavailable, errors.New("rdmad is ending"))
 
-var errRestarted = connect.NewError(connect.CodeUnauthenticated, textError("rdmad has restarted, which ends all sessions; run rdmactl console"))
+var errRestarted = connect.NewError(connect.CodeUnauthenticated, errors.New("rdmad has restarted, which ends all sessions; run rdmactl console"))
 
-var errNoSession = connect.NewError(connect.CodeUnauthenticated, textError("no session, or it has ended; run rdmactl console"))
-
-type textError string
-
-func (e textError) Error() string { return string(e) }
+var errNoSession = connect.NewError(connect.CodeUnauthenticated, errors.New("no session, or it has ended; run rdmactl console"))

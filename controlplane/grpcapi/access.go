@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -73,15 +74,7 @@ func requiredRole(service, name string) (auth.Role, bool) {
 		return auth.None, false
 	}
 	role, ok := proto.GetExtension(m.Options(), rdmadv1.E_RequiredRole).(rdmadv1.Role)
-	switch role {
-	case rdmadv1.Role_ROLE_VIEWER:
-		return auth.Viewer, ok
-	case rdmadv1.Role_ROLE_OPERATOR:
-		return auth.Operator, ok
-	case rdmadv1.Role_ROLE_ADMIN:
-		return auth.Admin, ok
-	}
-	return auth.None, false
+	return auth.Role(role), ok && rdmadv1.Role_ROLE_VIEWER <= role && role <= rdmadv1.Role_ROLE_ADMIN
 }
 
 // call is one request to a method, by a client.
@@ -106,12 +99,7 @@ func (c *call) allowed() error {
 		return nil
 	}
 	return withInfo(codes.PermissionDenied,
-		textError(c.action+" needs the role "+c.role.String()+"; "+c.client.Name+" has "+c.client.Role.String()),
+		errors.New(c.action+" needs the role "+c.role.String()+"; "+c.client.Name+" has "+c.client.Role.String()),
 		rdmadv1.ErrorReason_ERROR_REASON_ROLE,
 		"role", rdmadv1.Role(c.client.Role).String(), "required_role", rdmadv1.Role(c.role).String())
 }
-
-// textError is an error that is nothing but its text.
-type textError string
-
-func (e textError) Error() string { return string(e) }

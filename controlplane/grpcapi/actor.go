@@ -11,7 +11,7 @@ import (
 
 // actor is the client of a request, as the history names it.
 func actor(ctx context.Context) history.Actor {
-	id := auth.FromContext(ctx)
+	id := auth.Peer(ctx)
 	return history.Actor{Name: id.Name, From: id.Origin}
 }
 

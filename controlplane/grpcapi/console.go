@@ -34,7 +34,7 @@ func (s *consoleService) OpenConsole(ctx context.Context, _ *rdmadv1.OpenConsole
 	if s.console == nil {
 		return nil, errConsoleOff
 	}
-	token, expires, err := s.console.Sessions.Token(auth.FromContext(ctx))
+	token, expires, err := s.console.Sessions.Token(auth.Peer(ctx))
 	if errors.Is(err, session.ErrFull) {
 		return nil, withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
 	}

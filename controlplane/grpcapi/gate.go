@@ -2,11 +2,13 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strconv"
 	"time"
 
 	"buf.build/go/protovalidate"
+	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -31,7 +33,6 @@ type gate struct {
 
 func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	c := g.call(ctx, info.FullMethod)
-	ctx = auth.NewContext(ctx, c.client)
 	if err := g.rate(&c, req); err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (g *gate) rate(c *call, req any) error {
 		return nil
 	}
 	wait := strconv.FormatFloat(math.Ceil(v.Wait.Seconds()*1000)/1000, 'f', -1, 64)
-	err := withInfo(codes.ResourceExhausted, textError("too many requests; the next one is taken in "+wait+" seconds"),
+	err := withInfo(codes.ResourceExhausted, errors.New("too many requests; the next one is taken in "+wait+" seconds"),
 		rdmadv1.ErrorReason_ERROR_REASON_RATE, "retry_after_seconds", wait)
 	if v.Tell {
 		g.refused(c, req, err)
@@ -115,7 +116,7 @@ func audited(err error) (outcome, reason string) {
 	if st.Code() == codes.OK {
 		return audit.OK, ""
 	}
-	return codeName(st.Code()), st.Message()
+	return code.Code(st.Code()).String(), st.Message()
 }
 
 // statusOf is the status that gRPC makes of a handler's error.
@@ -124,21 +125,4 @@ func statusOf(err error) *status.Status {
 		return st
 	}
 	return status.FromContextError(err)
-}
-
-// codeNames are the codes as RPC's specification writes them.
-var codeNames = [...]string{
-	codes.OK: "OK", codes.Canceled: "CANCELLED", codes.Unknown: "UNKNOWN", codes.InvalidArgument: "INVALID_ARGUMENT",
-	codes.DeadlineExceeded: "DEADLINE_EXCEEDED", codes.NotFound: "NOT_FOUND", codes.AlreadyExists: "ALREADY_EXISTS",
-	codes.PermissionDenied: "PERMISSION_DENIED", codes.ResourceExhausted: "RESOURCE_EXHAUSTED",
-	codes.FailedPrecondition: "FAILED_PRECONDITION", codes.Aborted: "ABORTED", codes.OutOfRange: "OUT_OF_RANGE",
-	codes.Unimplemented: "UNIMPLEMENTED", codes.Internal: "INTERNAL", codes.Unavailable: "UNAVAILABLE",
-	codes.DataLoss: "DATA_LOSS", codes.Unauthenticated: "UNAUTHENTICATED",
-}
-
-func codeName(c codes.Code) string {
-	if int(c) < len(codeNames) {
-		return codeNames[c]
-	}
-	return c.String()
 }

@@ -188,7 +188,7 @@ func TestChangesAreAudited(t *testing.T) {
 	do := func(role auth.Role, req proto.Message, err error) {
 		t.Helper()
 		_, got := s.gate.unary(as(t, role), req, set, func(ctx context.Context, _ any) (any, error) {
-			if id := auth.FromContext(ctx); id.Name != "ada" || id.Role != role {
+			if id := auth.Peer(ctx); id.Name != "ada" || id.Role != role {
 				t.Errorf("the service sees %+v", id)
 			}
 			if err == nil {
@@ -262,7 +262,7 @@ func TestStreamsAreAuditedFromTheirStart(t *testing.T) {
 	trace := &grpc.StreamServerInfo{FullMethod: rdmadv1.DiagnosticsService_Trace_FullMethodName}
 	var during []string
 	err := s.gate.stream(nil, asked{ctx: as(t, auth.Operator)}, trace, func(_ any, ss grpc.ServerStream) error {
-		if id := auth.FromContext(ss.Context()); id.Name != "ada" {
+		if id := auth.Peer(ss.Context()); id.Name != "ada" {
 			t.Errorf("the service sees %+v", id)
 		}
 		if err := ss.RecvMsg(&rdmadv1.TraceRequest{}); err != nil {

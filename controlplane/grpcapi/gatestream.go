@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
-	"github.com/rdmad/rdmad/controlplane/auth"
 )
 
 func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
@@ -19,7 +18,7 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 		g.refused(&c, nil, err)
 		return err
 	}
-	s := &gated{ServerStream: ss, gate: g, call: &c, ctx: auth.NewContext(ss.Context(), c.client)}
+	s := &gated{ServerStream: ss, gate: g, call: &c, ctx: ss.Context()}
 	err := next(srv, s)
 	if s.request != nil {
 		s.request.Done(ended(err))

@@ -33,7 +33,7 @@ func (s *processService) GetLogLevel(context.Context, *rdmadv1.GetLogLevelReques
 
 // SetLogLevel implements rdmadv1.ProcessServiceServer.
 func (s *processService) SetLogLevel(ctx context.Context, req *rdmadv1.SetLogLevelRequest) (*rdmadv1.SetLogLevelResponse, error) {
-	client := auth.FromContext(ctx)
+	client := auth.Peer(ctx)
 	after := loglevel.Setting{Level: levels[req.GetLevel()], Origin: "operator " + client.Name}
 	before := s.level.Set(after)
 	from, to := loglevel.Name(before.Level), loglevel.Name(after.Level)

@@ -20,7 +20,7 @@ type statusService struct {
 
 // GetStatus implements rdmadv1.StatusServiceServer.
 func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusRequest) (*rdmadv1.GetStatusResponse, error) {
-	id := auth.FromContext(ctx)
+	id := auth.Peer(ctx)
 	connections, totals := s.cfg.Plane.Totals()
 	res := &rdmadv1.GetStatusResponse{
 		Version:       s.cfg.Version,

@@ -68,7 +68,7 @@ func (s *Store) change(ctx context.Context, before, after string, conditions []c
 // entry is a change by the client of ctx, or by the controller.
 func (s *Store) entry(ctx context.Context, before, after string) *fleet.Entry {
 	e := &fleet.Entry{Time: time.Now().UTC().Truncate(time.Second), Node: s.cfg.Node, Before: audit.Bounded(before), After: audit.Bounded(after)}
-	id := auth.FromContext(ctx)
+	id := auth.Peer(ctx)
 	method, _ := grpc.Method(ctx)
 	if id.Role == auth.None { // not a client's
 		id.Name, method = auth.Daemon, "controller"

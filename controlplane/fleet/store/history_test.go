@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/peer"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/fleet"
@@ -50,7 +51,7 @@ func apply(ctx context.Context, t *testing.T, s *store.Store, text string) {
 func TestHistory(t *testing.T) {
 	e := etcdtest.Start(t)
 	s := open(t, e)
-	alice := auth.NewContext(t.Context(), auth.Identity{Name: "alice", Origin: "192.0.2.7:1001", Role: auth.Operator})
+	alice := peer.NewContext(t.Context(), &peer.Peer{AuthInfo: auth.Info{Identity: auth.Identity{Name: "alice", Origin: "192.0.2.7:1001", Role: auth.Operator}}})
 	apply(alice, t, s, "name: small\nselector: {role: gateway}\nsettings: {inline: {send_max: 2048}}")
 	apply(alice, t, s, "name: small\npriority: 7\nscopes: {listener/nfs: {credits: {max: 9}}}")
 	apply(t.Context(), t, s, "name: other\npriority: 1\nsettings: {}")
