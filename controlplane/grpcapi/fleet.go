@@ -174,7 +174,7 @@ func fleetStatus(err error) error {
 	}
 	switch {
 	case errors.As(err, new(*settings.InvalidError)), errors.As(err, new(*settings.LimitError)):
-		return err
+		return toStatus(err)
 	case errors.As(err, new(*store.NoNodeError)):
 		return status.Error(codes.NotFound, err.Error())
 	case errors.As(err, new(*fleet.ConflictError)), errors.As(err, new(*fleet.ActiveError)), errors.As(err, new(*fleet.StateError)), errors.As(err, new(*store.UpError)):

@@ -121,6 +121,17 @@ func TestPagesOfTheFleet(t *testing.T) {
 	}
 }
 
+// A policy that breaks a rule is refused with the field that is wrong.
+func TestWrongPolicy(t *testing.T) {
+	c := rdmadv1.NewFleetServiceClient(startIn(t, newLargeFleet(0), smallPlane(), nil, 16).client)
+	for _, p := range []*rdmadv1.FleetPolicy{{Name: "-"}, {Name: "p", Selector: []string{"a in b"}}} {
+		_, err := c.ApplyPolicy(t.Context(), &rdmadv1.ApplyPolicyRequest{Policy: p})
+		if st := status.Convert(err); st.Code() != codes.InvalidArgument || len(st.Details()) != 1 {
+			t.Errorf("%v: %v, %v", p, err, st.Details())
+		}
+	}
+}
+
 // A watch of nodes tells where it can be resumed only between steps, and resumes there.
 func TestWatchNodesResumes(t *testing.T) {
 	f := newLargeFleet(2)
