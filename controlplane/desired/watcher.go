@@ -14,25 +14,11 @@ const (
 // Watcher is one queue of revisions. Its events are each new revision, and
 // once more a revision that was confirmed or rolled back within its confirm
 // window.
-type Watcher struct {
-	*watch.Queue[*history.Entry]
-	revision uint32
-}
+type Watcher = watch.Queue[*history.Entry]
 
 // Watch adds a watcher of the revisions to come, to be closed by the caller.
 // watch.ErrTooMany, watch.ErrShutdown.
-func (s *Store) Watch() (*Watcher, error) {
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	q, err := s.watchers.Watch()
-	if err != nil {
-		return nil, err
-	}
-	return &Watcher{q, s.Revision()}, nil
-}
-
-// Revision is the one after which the watcher sees all.
-func (w *Watcher) Revision() uint32 { return w.revision }
+func (s *Store) Watch() (*Watcher, error) { return s.watchers.Watch() }
 
 // EndWatchers ends all watchers with watch.ErrShutdown, and lets no more come.
 func (s *Store) EndWatchers() { s.watchers.End() }

@@ -128,10 +128,14 @@ func (c *Change) discard() {
 // If it fails the change is discarded. Replaced and removed elements accept no more; the caller
 // then retires them.
 func (c *Change) commit(store func() error) error {
-	c.list(store != nil)
+	c.m.mu.Lock()
+	c.listLocked(store != nil)
+	c.m.mu.Unlock()
 	if store != nil {
 		if err := store(); err != nil {
-			c.unlist()
+			c.m.mu.Lock()
+			c.unlistLocked()
+			c.m.mu.Unlock()
 			c.discard()
 			return err
 		}
@@ -159,18 +163,6 @@ func (c *Change) giveUp() (some bool) {
 		}
 	}
 	return some
-}
-
-func (c *Change) list(forget bool) {
-	c.m.mu.Lock()
-	defer c.m.mu.Unlock()
-	c.listLocked(forget)
-}
-
-func (c *Change) unlist() {
-	c.m.mu.Lock()
-	defer c.m.mu.Unlock()
-	c.unlistLocked()
 }
 
 func (c *Change) listLocked(forget bool) {
@@ -459,21 +451,23 @@ func (p *part[S, L]) unlistLocked() {
 // giveUp lists the element that failed as failed, if it may be missing at the start.
 func (p *part[S, L]) giveUp(f *Failure) bool {
 	i := slices.IndexFunc(p.edits, func(e *edit[S]) bool { return e.want.Called() == f.Name })
-	if f.What != p.what || i < 0 {
+	if f.What != p.what || i < 0 || !f.Changed && !p.m.lacksService(f.Err) {
 		return false
 	}
-	m := p.m
+	p.fail(p.edits[i].want, FromFile, f.Err)
+	return true
+}
+
+// lacksService reports whether an error is that a service is missing which failed, or which an
+// import took out of service.
+func (m *Manager) lacksService(err error) bool {
+	lacks, ok := errors.AsType[*NotFoundError](err)
+	if !ok || lacks.What != m.services.what {
+		return false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !f.Changed {
-		lacks, ok := errors.AsType[*NotFoundError](f.Err)
-		if !ok || lacks.What != m.services.what || m.services.things[lacks.Name] == nil && !slices.Contains(m.services.removed, lacks.Name) {
-			return false
-		}
-	}
-	p.logNotBroughtBack(f.Name, f.Err)
-	p.things[f.Name] = &thing[S]{spec: p.edits[i].want, origin: FromFile, state: StateFailed, failure: f.Err.Error(), gone: make(chan struct{})}
-	return true
+	return m.services.things[lacks.Name] != nil || slices.Contains(m.services.removed, lacks.Name)
 }
 
 // isChanged reports whether the element that failed is one of the file that operators changed.

@@ -86,10 +86,7 @@ func (m *Manager) retryListeners(ctx context.Context) {
 		c := m.newChange()
 		c.listeners.add(t.spec, FromFile, t)
 		if err := c.make(ctx, nil); err != nil {
-			m.listeners.logNotBroughtBack(name, err)
-			failed := *t
-			failed.failure = err.Error()
-			m.listeners.put(name, &failed)
+			m.listeners.fail(t.spec, FromFile, err)
 		}
 	}
 }

@@ -128,13 +128,12 @@ func (s *set[S, L]) get(name string) *thing[S] {
 	return s.things[name]
 }
 
-// put lists an element under a name. With nil it removes the name.
-func (s *set[S, L]) put(name string, t *thing[S]) {
+// fail lists an element as failed, and logs why.
+func (s *set[S, L]) fail(one S, origin Origin, err error) {
+	s.logNotBroughtBack(one.Called(), err)
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	if s.things[name] = t; t == nil {
-		delete(s.things, name)
-	}
+	s.things[one.Called()] = &thing[S]{spec: one, origin: origin, state: StateFailed, failure: err.Error(), gone: make(chan struct{})}
 }
 
 // Add implements Set.
@@ -347,10 +346,7 @@ func (s *set[S, L]) restore(ctx context.Context, saved *spec.All) {
 			continue
 		}
 		if err := s.bringBack(ctx, one); err != nil {
-			s.logNotBroughtBack(one.Called(), err)
-			s.put(one.Called(), &thing[S]{
-				spec: one, origin: FromOperator, state: StateFailed, failure: err.Error(), gone: make(chan struct{}),
-			})
+			s.fail(one, FromOperator, err)
 		}
 	}
 }
