@@ -18,10 +18,10 @@ const batch = 128
 // listing is the list of connections as streams send it when they begin. Streams share it, so
 // nobody changes it.
 type listing struct {
-	form    string // what it has of which connections
-	past    uint64 // of the hub, before the connections were listed
-	batches []encoded
-	ids     map[string]bool // all true
+	form     string // what it has of which connections
+	past     uint64 // of the hub, before the connections were listed
+	messages []encoded
+	ids      map[string]bool // all true
 }
 
 // listings keeps the last listing for maxCell. It makes one at a time: streams that begin
@@ -34,7 +34,7 @@ type listings struct {
 // get returns a listing of which a watcher misses nothing: no event came between the two, or
 // the watcher has it.
 func (l *listings) get(plane Plane, hub *watch.Hub, w *watch.Watcher, v *view) (*listing, error) {
-	form := fmt.Sprintf("%v %q", v.mask, v.listener)
+	form := fmt.Sprintf("%v %q %d", v.mask, v.listener, v.batch)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.last != nil && l.last.form == form && l.last.past >= w.Past() {
@@ -70,12 +70,16 @@ func (l *listing) list(plane Plane, v *view) error {
 			v.mask.prune(m)
 			next = append(next, m)
 		}
-		if len(next) == batch || i == len(all)-1 && len(next) > 0 {
-			b, err := proto.Marshal(&rdmadv1.WatchConnectionsResponse{Type: rdmadv1.WatchConnectionsResponse_EXISTING, Time: now, Connections: next})
+		if len(next) == v.batch || i == len(all)-1 && len(next) > 0 {
+			message := &rdmadv1.WatchConnectionsResponse{Type: rdmadv1.WatchConnectionsResponse_EXISTING, Time: now, Connections: next}
+			if v.batch == 1 {
+				message.Connection, message.Connections = next[0], nil
+			}
+			b, err := proto.Marshal(message)
 			if err != nil {
 				return err
 			}
-			l.batches, next = append(l.batches, b), next[:0]
+			l.messages, next = append(l.messages, b), next[:0]
 		}
 	}
 	return nil

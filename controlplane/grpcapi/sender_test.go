@@ -29,7 +29,9 @@ func (b broken) Context() context.Context { return b.ctx }
 
 func (broken) SendHeader(metadata.MD) error { return nil }
 
-func (broken) Send(*rdmadv1.WatchConnectionsResponse) error { panic("broken stream") }
+func (broken) SendMsg(any) error { panic("broken stream") }
+
+func (b broken) Send(m *rdmadv1.WatchConnectionsResponse) error { return b.SendMsg(m) }
 
 type keeper struct{}
 

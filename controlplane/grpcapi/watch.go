@@ -28,18 +28,17 @@ func (s *connectionService) WatchConnections(req *rdmadv1.WatchConnectionsReques
 	if err := stream.SendHeader(nil); err != nil {
 		return err
 	}
-	v := &view{stream: stream, listener: req.GetListener(), mask: fields, known: make(map[string]bool)}
-	// Listed after the watcher is there: nothing falls between.
+	v := &view{stream: stream, listener: req.GetListener(), mask: fields, batch: 1, known: make(map[string]bool)}
 	if req.GetBatches() {
-		l, err := s.listings.get(s.plane, s.hub, w, v)
-		if err != nil {
-			return err
-		}
-		v.listed, v.batches = l.ids, l.batches
-		return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error { return v.sendBatches(w) })
+		v.batch = batch
 	}
-	all := s.plane.Connections()
-	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error { return v.send(all, w) })
+	// Listed after the watcher is there: nothing falls between.
+	l, err := s.listings.get(s.plane, s.hub, w, v)
+	if err != nil {
+		return err
+	}
+	v.listed, v.list = l.ids, l.messages
+	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error { return v.send(w) })
 }
 
 // view is what was sent to a client.
@@ -47,40 +46,21 @@ type view struct {
 	stream   connectionStream
 	listener string // whose connections it wants; "" for all
 	mask     mask
+	batch    int // connections of one message of the list
 	// Connections that it believes up: known says it, or else listed, which other views share.
 	known, listed map[string]bool
-	batches       []encoded // of the list, to be sent
-}
-
-// sendBatches is send for a list in batches.
-func (v *view) sendBatches(w *watch.Watcher) error {
-	for _, b := range v.batches {
-		if err := v.stream.SendMsg(b); err != nil {
-			return err
-		}
-	}
-	v.batches = nil // the stream may last for hours
-	return v.follow(w)
+	list          []encoded // to be sent
 }
 
 // send sends the client all connections, then events until the stream or the
 // watcher ends.
-func (v *view) send(all []dataplane.ConnInfo, w *watch.Watcher) error {
-	now := time.Now()
-	for i := range all {
-		if !v.wants(&all[i]) {
-			continue
-		}
-		v.known[all[i].ID] = true
-		if err := v.put(rdmadv1.WatchConnectionsResponse_EXISTING, now, &all[i], ""); err != nil {
+func (v *view) send(w *watch.Watcher) error {
+	for _, m := range v.list {
+		if err := v.stream.SendMsg(m); err != nil {
 			return err
 		}
 	}
-	return v.follow(w)
-}
-
-// follow sends events.
-func (v *view) follow(w *watch.Watcher) error {
+	v.list = nil // the stream may last for hours
 	for {
 		select {
 		case e := <-w.Events():
