@@ -26,17 +26,13 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/history"
-	"github.com/rdmad/rdmad/controlplane/loglevel"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/tracing"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/conditions"
-	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
-	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
 // Dataplane is what the control plane sees and steers; see Live.
@@ -57,6 +53,7 @@ func (l live) Subscribe(buffer int) watch.Subscription { return l.Dataplane.Subs
 // Config is what a control plane is made with. Dataplane and Listen are
 // needed; zero values of the others give their defaults.
 type Config struct {
+	grpcapi.Daemon
 	Dataplane Dataplane
 	// Manager adds and removes services, listeners and connectors.
 	Manager manager.API
@@ -65,8 +62,6 @@ type Config struct {
 	// configuration file gave, by dotted name.
 	Initial    rpcrdma.Settings
 	Configured []string
-	// Import puts a configuration file in force; nil refuses all.
-	Import grpcapi.Importer
 	// Conditions is what is well and what is not; nil stands for that of Manager and
 	// Connectors.
 	Conditions *conditions.Registry
@@ -79,20 +74,7 @@ type Config struct {
 	// Listen's path is listened on instead of a new one, the others are
 	// closed with a warning. The control plane owns them.
 	Sockets []net.Listener
-	Version string // of rdmad, for operators
-	// Providers there are, and Devices of the machine, asked for each answer.
-	Providers []inventory.Provider
-	Devices   func() []inventory.Device
-	// Memory gives the memory of the process; it is called for each answer. Nil
-	// leaves it out.
-	Memory func() procmem.Usage
-	// Descriptors, if not nil, says how the descriptors of the process are divided.
-	Descriptors func() descriptors.Budget
-	// Fleet, if not nil, is the fleet of which this rdmad is a node.
-	Fleet  grpcapi.Fleet
-	Logger *slog.Logger
-	// LogLevel is the level of Logger. Nil makes a level that nothing reads.
-	LogLevel *loglevel.Level
+	Logger  *slog.Logger
 	// TracesTo is the OTLP endpoint for traces of the control plane; "" for no traces.
 	TracesTo string
 	// Registerer takes the control plane's metrics.
@@ -186,25 +168,18 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		}
 	}()
 	c.server, err = grpcapi.New(grpcapi.Config{
-		Tracer:      tracer,
-		Plane:       cfg.Dataplane,
-		Manager:     cfg.Manager,
-		Import:      cfg.Import,
-		Store:       store,
-		Hub:         c.hub,
-		Conditions:  cfg.Conditions,
-		Logger:      cfg.Logger,
-		Registerer:  cfg.Registerer,
-		Version:     cfg.Version,
-		Started:     time.Now(),
-		Access:      access,
-		Providers:   cfg.Providers,
-		Devices:     cfg.Devices,
-		Memory:      cfg.Memory,
-		Descriptors: cfg.Descriptors,
-		LogLevel:    cfg.LogLevel,
-		Fleet:       cfg.Fleet,
-		Console:     page,
+		Daemon:     cfg.Daemon,
+		Tracer:     tracer,
+		Plane:      cfg.Dataplane,
+		Manager:    cfg.Manager,
+		Store:      store,
+		Hub:        c.hub,
+		Conditions: cfg.Conditions,
+		Logger:     cfg.Logger,
+		Registerer: cfg.Registerer,
+		Started:    time.Now(),
+		Access:     access,
+		Console:    page,
 	})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -60,7 +61,7 @@ func TestOverTCPAndUnix(t *testing.T) {
 		initial := rpcrdma.DefaultSettings()
 		initial.InlineSendMax = 2048
 		c, client := serve(t, controlplane.Config{
-			Dataplane: plane, Listen: listen, Version: "v9", Initial: initial, Configured: []string{"inline.send_max"},
+			Dataplane: plane, Listen: listen, Daemon: grpcapi.Daemon{Version: "v9"}, Initial: initial, Configured: []string{"inline.send_max"},
 		})
 		plane.Use(c.Resolver())
 		plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001"})

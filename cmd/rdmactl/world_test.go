@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
@@ -54,7 +55,7 @@ func newWorld(dir string, options []string) (*world, error) {
 	plane.Connector(connector)
 	cfg := controlplane.Config{
 		Dataplane: plane, Manager: planetest.NewManager(plane),
-		Listen: "127.0.0.1:0", Version: "v1.2.3",
+		Listen: "127.0.0.1:0", Daemon: grpcapi.Daemon{Version: "v1.2.3"},
 		Initial: initial(), Configured: []string{"credits.max"}, Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}},
 	}
 	audited, file := false, false

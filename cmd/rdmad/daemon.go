@@ -20,6 +20,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/notify"
 	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/loglevel"
 	"github.com/rdmad/rdmad/controlplane/telemetry"
 	"github.com/rdmad/rdmad/dataplane"
@@ -149,26 +150,28 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 	access := c.Control.Access()
 	access.Places = d.places.clients
 	if d.control, err = controlplane.New(ctx, controlplane.Config{
-		Dataplane:   controlplane.Live(d.data),
-		Manager:     d.manager.API,
-		Import:      d.importFile,
-		Conditions:  d.health.known,
-		Initial:     initial,
-		Configured:  given,
-		Listen:      c.Control.Listen,
-		Access:      access,
-		Console:     c.Console.Address(),
-		Sockets:     sockets,
-		Version:     versionString(),
-		Providers:   providers.Inventory(),
-		Devices:     providers.Devices,
-		Memory:      d.memory.Usage,
-		Descriptors: d.places.divided,
-		Fleet:       d.fleet.api(),
-		Logger:      log,
-		LogLevel:    level,
-		TracesTo:    c.Tracing.OTLPEndpoint,
-		Registerer:  d.registry,
+		Daemon: grpcapi.Daemon{
+			Version:     versionString(),
+			Import:      d.importFile,
+			Providers:   providers.Inventory(),
+			Devices:     providers.Devices,
+			Memory:      d.memory.Usage,
+			Descriptors: d.places.divided,
+			LogLevel:    level,
+			Fleet:       d.fleet.api(),
+		},
+		Dataplane:  controlplane.Live(d.data),
+		Manager:    d.manager.API,
+		Conditions: d.health.known,
+		Initial:    initial,
+		Configured: given,
+		Listen:     c.Control.Listen,
+		Access:     access,
+		Console:    c.Console.Address(),
+		Sockets:    sockets,
+		Logger:     log,
+		TracesTo:   c.Tracing.OTLPEndpoint,
+		Registerer: d.registry,
 	}); err != nil {
 		return d, err
 	}

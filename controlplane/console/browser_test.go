@@ -54,9 +54,8 @@ func (p *page) serve(role auth.Role, console string) {
 		plane = p.live
 	}
 	c, err := controlplane.New(p.t.Context(), controlplane.Config{
-		Dataplane: plane, Manager: planetest.NewManager(p.plane), Listen: "127.0.0.1:0", Version: "v1.2.3",
+		Dataplane: plane, Manager: planetest.NewManager(p.plane), Listen: "127.0.0.1:0", Daemon: grpcapi.Daemon{Version: "v1.2.3", Fleet: p.fleet},
 		Console: controlplane.Console{Listen: console, TLS: p.tls}, Access: controlplane.Access{Rate: p.rate, Rules: auth.Rules{Default: &role, Rules: p.rules}},
-		Fleet: p.fleet,
 	})
 	if err != nil {
 		p.t.Fatal(err)

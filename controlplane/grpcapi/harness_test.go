@@ -64,7 +64,7 @@ func startIn(t *testing.T, fleet grpcapi.Fleet, plane *planetest.Plane, view grp
 	hub := watch.NewHub(plane, store, log, queue, 4)
 	b.server, err = grpcapi.New(grpcapi.Config{
 		Plane: view, Manager: b.manager, Store: store, Hub: hub, Conditions: b.known, Logger: log, Registerer: b.registry,
-		Version: "v1.2.3", Started: time.Now(), Fleet: fleet,
+		Daemon: grpcapi.Daemon{Version: "v1.2.3", Fleet: fleet}, Started: time.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -78,21 +78,13 @@ type Plane interface {
 	SlowCalls() dataplane.SlowCalls
 }
 
-// Config is what a Server is made with; every field up to Access is needed.
-type Config struct {
-	Plane      Plane
-	Manager    manager.API
-	Store      *desired.Store
-	Hub        *watch.Hub
-	Conditions *conditions.Registry
-	Logger     *slog.Logger
-	Registerer prometheus.Registerer
-	Version    string    // of rdmad
-	Started    time.Time // when rdmad did
-	Access     Access
+// Daemon is the rdmad that a Server shows and steers, beside its data plane. All fields are
+// optional.
+type Daemon struct {
+	Version string
 	// Import puts a configuration file in force; nil refuses all.
 	Import Importer
-	// Providers and Devices are called for each answer of status.
+	// Providers there are, and Devices of the machine, called for each answer of status.
 	Providers []inventory.Provider
 	Devices   func() []inventory.Device
 	// Memory gives the memory of the process; it is called for each answer. Nil
@@ -100,12 +92,26 @@ type Config struct {
 	Memory func() procmem.Usage
 	// Descriptors, if not nil, says how the descriptors of the process are divided.
 	Descriptors func() descriptors.Budget
-	// LogLevel is the level of Logger. Nil makes a level that nothing reads.
+	// LogLevel is the level of the log. Nil makes a level that nothing reads.
 	LogLevel *loglevel.Level
-	// Tracer, if not nil, gets a span for each call except health checks.
-	Tracer oteltrace.TracerProvider
 	// Fleet, if not nil, is the fleet of which this rdmad is a node.
 	Fleet Fleet
+}
+
+// Config is what a Server is made with; every field up to Access is needed.
+type Config struct {
+	Daemon
+	Plane      Plane
+	Manager    manager.API
+	Store      *desired.Store
+	Hub        *watch.Hub
+	Conditions *conditions.Registry
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+	Started    time.Time // when rdmad did
+	Access     Access
+	// Tracer, if not nil, gets a span for each call except health checks.
+	Tracer oteltrace.TracerProvider
 	// Console is the web console, or nil while it is off.
 	Console *Console
 }
