@@ -7,8 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Files of a log: the one that is written, and those before it, named after
@@ -32,11 +30,7 @@ func olderFiles(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(n string) bool {
-		digits := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(n), olderPrefix), olderSuffix)
-		_, err := strconv.ParseUint(digits, 10, 64)
-		return err != nil || len(digits) != olderDigits
-	})
+	names = slices.DeleteFunc(names, func(n string) bool { return olderName(firstOf(n)) != filepath.Base(n) })
 	slices.Sort(names)
 	return names, nil
 }

@@ -47,14 +47,22 @@ func (l *Log) recover() ([]*Entry, error) {
 	if err != nil {
 		return notes, err
 	}
-	begun := make([]*Entry, 0, len(l.begun))
-	for of, e := range l.begun {
-		done := *e
-		done.Of, done.Outcome, done.Reason = of, Unknown, "rdmad ended before it was done"
-		begun = append(begun, &done)
+	begun := l.unfinished()
+	for _, e := range begun {
+		e.Outcome, e.Reason = Unknown, "rdmad ended before it was done"
 	}
-	slices.SortFunc(begun, func(a, b *Entry) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	return append(notes, begun...), nil
+}
+
+// unfinished returns copies of the entries of requests that are not done, as entries about those.
+func (l *Log) unfinished() (copies []*Entry) {
+	for of, e := range l.begun {
+		c := *e
+		c.Of = of
+		copies = append(copies, &c)
+	}
+	slices.SortFunc(copies, func(a, b *Entry) int { return cmp.Compare(a.Of, b.Of) })
+	return copies
 }
 
 // follow reads a finished file.
@@ -174,16 +182,10 @@ func (l *Log) makeRoom() error {
 }
 
 func (l *Log) carry() error {
-	copies := make([]*Entry, 0, len(l.begun))
-	for of, e := range l.begun {
-		c := *e
-		c.Of = of
-		copies = append(copies, &c)
-	}
+	copies := l.unfinished()
 	if len(copies) == 0 {
 		return nil
 	}
-	slices.SortFunc(copies, func(a, b *Entry) int { return cmp.Compare(a.Of, b.Of) })
 	text, after, err := l.encode(copies)
 	if err != nil {
 		return err

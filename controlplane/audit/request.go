@@ -29,21 +29,27 @@ func (r *Request) Done(outcome, reason string) {
 	e.Of, e.Time = e.Sequence, r.log.cfg.Now().UTC()
 	e.Outcome, e.Reason = outcome, Bounded(reason)
 	r.noted.fill(&e)
-	if err := r.log.Append(&e); err != nil {
+	if !r.log.appendOrLog(&e) {
 		r.log.owe(&e)
-		r.log.cfg.Logger.Error("audit log can't be written", "error", err,
+	}
+}
+
+// appendOrLog is Append for an entry whose request does not depend on it. It reports whether the entry is
+// in the log.
+func (l *Log) appendOrLog(e *Entry) bool {
+	err := l.Append(e)
+	if err != nil {
+		l.cfg.Logger.Error("audit log can't be written", "error", err,
 			"actor", e.Actor, "origin", e.Origin, "action", e.Action, "outcome", e.Outcome)
 	}
+	return err == nil
 }
 
 // Refused records a request that is not carried out. It is refused whether
 // this can be written or not.
 func (l *Log) Refused(e Entry) {
 	e.Request, e.Reason = Bounded(e.Request), Bounded(e.Reason)
-	if err := l.Append(&e); err != nil {
-		l.cfg.Logger.Error("audit log can't be written", "error", err,
-			"actor", e.Actor, "origin", e.Origin, "action", e.Action, "outcome", e.Outcome)
-	}
+	l.appendOrLog(&e)
 }
 
 // owe keeps an entry to be written with the next one. There are never more

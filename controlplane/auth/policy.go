@@ -145,9 +145,16 @@ func (p *Policy) Anonymous() Role { return p.anonymous }
 // certificate is the role of a name that a certificate proved: the highest of
 // the rules that name it, else the default.
 func (p *Policy) certificate(name string) Role {
+	return p.highest(func(r *rule) bool {
+		return slices.ContainsFunc(r.Certificates, func(c string) bool { return match(c, name) })
+	})
+}
+
+// highest is the highest role of the rules that name a client, else the default.
+func (p *Policy) highest(names func(*rule) bool) Role {
 	role, named := None, false
 	for i := range p.rules {
-		if slices.ContainsFunc(p.rules[i].Certificates, func(c string) bool { return match(c, name) }) {
+		if names(&p.rules[i]) {
 			role, named = max(role, p.rules[i].Role), true
 		}
 	}
@@ -174,16 +181,7 @@ func (p *Policy) user(uid, gid uint32) Role {
 	if in(p.admins) {
 		return Admin
 	}
-	role, named := None, false
-	for i := range p.rules {
-		if r := &p.rules[i]; slices.Contains(r.UIDs, uid) || in(r.gids) {
-			role, named = max(role, r.Role), true
-		}
-	}
-	if !named {
-		return p.named
-	}
-	return role
+	return p.highest(func(r *rule) bool { return slices.Contains(r.UIDs, uid) || in(r.gids) })
 }
 
 // groupsOf are all groups of a user; none when the database doesn't know it.

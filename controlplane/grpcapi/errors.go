@@ -29,10 +29,10 @@ const domain = "rdmad.v1"
 // internal.
 func toStatus(err error) error {
 	var (
-		invalid  *settings.InvalidError
-		stale    *settings.StaleError
-		notFound *settings.NotFoundError
-		limit    *settings.LimitError
+		invalid *settings.InvalidError
+		stale   *settings.StaleError
+		limit   *settings.LimitError
+		pending *desired.PendingError
 	)
 	if _, done := status.FromError(err); done {
 		return err // nil too
@@ -48,74 +48,56 @@ func toStatus(err error) error {
 	case errors.As(err, &limit):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT,
 			"limit", strconv.FormatUint(limit.Limit, 10))
-	case revisionStatus(err) != nil:
-		return revisionStatus(err)
-	case managerStatus(err) != nil:
-		return managerStatus(err)
+	case errors.As(err, &pending):
+		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_UNCONFIRMED,
+			"revision", strconv.FormatUint(uint64(pending.Revision), 10),
+			"confirm_deadline", pending.Deadline.UTC().Format(time.RFC3339))
+	case errors.As(err, new(*desired.NotPendingError)):
+		return status.Error(codes.FailedPrecondition, err.Error())
+	case errors.As(err, new(*desired.UnknownRevisionError)):
+		return status.Error(codes.NotFound, err.Error())
+	}
+	if st := managerStatus(err); st != nil {
+		return st
+	}
+	switch {
 	case errors.Is(err, watch.ErrSlow):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_SLOW_READER)
 	case errors.Is(err, watch.ErrTooMany):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
 	case errors.Is(err, watch.ErrShutdown), errors.Is(err, dataplane.ErrShutdown):
 		return status.Error(codes.Unavailable, "rdmad is shutting down")
-	case errors.As(err, &notFound), errors.Is(err, dataplane.ErrNotFound):
+	case errors.As(err, new(*settings.NotFoundError)), errors.Is(err, dataplane.ErrNotFound):
 		return status.Error(codes.NotFound, err.Error())
 	}
 	return status.Error(codes.Internal, err.Error())
-}
-
-// revisionStatus turns the errors of package desired into statuses; nil for
-// others.
-func revisionStatus(err error) error {
-	var (
-		pending    *desired.PendingError
-		notPending *desired.NotPendingError
-		unknown    *desired.UnknownRevisionError
-	)
-	switch {
-	case errors.As(err, &pending):
-		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_UNCONFIRMED,
-			"revision", strconv.FormatUint(uint64(pending.Revision), 10),
-			"confirm_deadline", pending.Deadline.UTC().Format(time.RFC3339))
-	case errors.As(err, &notPending):
-		return status.Error(codes.FailedPrecondition, err.Error())
-	case errors.As(err, &unknown):
-		return status.Error(codes.NotFound, err.Error())
-	}
-	return nil
 }
 
 // managerStatus turns the errors of listeners and services into statuses; nil
 // for others.
 func managerStatus(err error) error {
 	var (
-		several  manager.ChangeErrors
-		inUse    *manager.InUseError
-		unknown  *manager.UnknownError
-		address  *manager.AddressError
-		unopened *manager.OpenError
-		failed   *manager.FailedError
-		few      *descriptors.TooFewError
-		memory   *dataplane.NoMemoryError
-		existing = errors.Is(err, dataplane.ErrExists)
+		several manager.ChangeErrors
+		inUse   *manager.InUseError
+		address *manager.AddressError
 	)
-	switch {
-	case mistakesIn(err) != nil:
-		return badRequest(violationsOf(mistakesIn(err)))
+	switch mistakes := mistakesIn(err); {
+	case mistakes != nil:
+		return badRequest(violationsOf(mistakes))
 	case errors.As(err, &inUse):
 		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_IN_USE,
 			"by", strings.Join(inUse.Listeners, ","))
-	case errors.As(err, &few):
+	case errors.As(err, new(*descriptors.TooFewError)):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
 	case errors.As(err, &several):
 		return status.Error(codes.FailedPrecondition, joined(several))
-	case errors.As(err, &memory):
+	case errors.As(err, new(*dataplane.NoMemoryError)):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
-	case errors.As(err, &failed), errors.As(err, &unopened):
+	case errors.As(err, new(*manager.FailedError)), errors.As(err, new(*manager.OpenError)):
 		return status.Error(codes.FailedPrecondition, err.Error())
-	case errors.As(err, &unknown):
+	case errors.As(err, new(*manager.UnknownError)):
 		return status.Error(codes.NotFound, err.Error())
-	case existing, errors.As(err, &address) && address.InUse:
+	case errors.Is(err, dataplane.ErrExists), errors.As(err, &address) && address.InUse:
 		return status.Error(codes.AlreadyExists, err.Error())
 	case errors.As(err, &address):
 		return status.Error(codes.FailedPrecondition, err.Error())
