@@ -35,20 +35,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Dataplane is what the control plane sees and steers; see Live.
+// Dataplane is what the control plane sees and steers.
 type Dataplane interface {
 	desired.Dataplane
 	grpcapi.Plane
 	watch.Source
 }
-
-// Live makes a data plane steerable.
-func Live(d *dataplane.Dataplane) Dataplane { return live{d} }
-
-type live struct{ *dataplane.Dataplane }
-
-// Subscribe implements watch.Source.
-func (l live) Subscribe(buffer int) watch.Subscription { return l.Dataplane.Subscribe(buffer) }
 
 // Config is what a control plane is made with. Dataplane and Listen are
 // needed; zero values of the others give their defaults.

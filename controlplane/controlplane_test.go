@@ -84,7 +84,7 @@ func TestOverTCPAndUnix(t *testing.T) {
 func TestLive(t *testing.T) {
 	plane := dataplane.New(dataplane.Config{})
 	registry := prometheus.NewRegistry()
-	c, client := serve(t, controlplane.Config{Dataplane: controlplane.Live(plane), Listen: "127.0.0.1:0", Registerer: registry})
+	c, client := serve(t, controlplane.Config{Dataplane: plane, Listen: "127.0.0.1:0", Registerer: registry})
 	plane.ApplySettings(dataplane.Update{Resolve: c.Resolver()}, nil)
 	max := uint32(7)
 	res, err := rdmadv1.NewSettingsServiceClient(client).SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{

@@ -60,7 +60,7 @@ func TestStoppedReaderHarmsNobody(t *testing.T) {
 			log := &awaited{text: "grpc.code=ResourceExhausted", come: come}
 			plane := dataplane.New(dataplane.Config{})
 			control, client := serve(t, controlplane.Config{
-				Dataplane: controlplane.Live(plane), Listen: "127.0.0.1:0", WatchQueue: c.queue,
+				Dataplane: plane, Listen: "127.0.0.1:0", WatchQueue: c.queue,
 				Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}, SendTime: c.sendTime},
 				Logger: slog.New(slog.NewTextHandler(log, nil)),
 			})

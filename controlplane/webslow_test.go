@@ -20,7 +20,7 @@ import (
 func TestBrowsersThatDoNotReadHarmNobody(t *testing.T) {
 	plane := dataplane.New(dataplane.Config{})
 	b := open(t, func(cfg *controlplane.Config) {
-		cfg.Dataplane = controlplane.Live(plane)
+		cfg.Dataplane = plane
 		cfg.Access.Rate = auth.Rate{PerSecond: 1e6, Burst: 1e6}
 	}).login()
 	plane.ApplySettings(dataplane.Update{Resolve: b.control.Resolver()}, nil)

@@ -83,7 +83,7 @@ func (d *Dataplane) register(c *conn) {
 	d.log.Info("connection up", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
 		"inline_send", info.InlineSend, "inline_receive", info.InlineReceive,
 		"remote_invalidation", info.RemoteInvalidation)
-	d.publish(Event{Type: ConnUp, Time: time.Now(), Conn: info})
+	d.subs.Publish(Event{Type: ConnUp, Time: time.Now(), Conn: info})
 }
 
 // update gives the effective settings to the connection, unless it already has the settings
@@ -131,7 +131,7 @@ func (c *conn) leave() {
 		"rdma_reads", stats.RDMAReads, "rdma_writes", stats.RDMAWrites,
 		"bytes_received", stats.BytesReceived, "bytes_sent", stats.BytesSent,
 		"up_for", time.Since(info.Since).Round(time.Millisecond))
-	d.publish(Event{Type: ConnDown, Time: time.Now(), Conn: info, Reason: reason})
+	d.subs.Publish(Event{Type: ConnDown, Time: time.Now(), Conn: info, Reason: reason})
 	close(c.gone)
 }
 

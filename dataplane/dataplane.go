@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/budget"
@@ -80,12 +79,11 @@ type Dataplane struct {
 	lastID      uint64 // the last connection id
 	resolve     Resolver
 	revision    uint64 // number of resolvers so far
-	subs        map[*Subscription]struct{}
 
 	connectors map[string]*Connector // by name; under mu
 	tcp        *connlimit.Table      // TCP connections of services
 
-	changesWanted atomic.Int32 // number of subs that take ConnChanged; written under mu
+	subs Subscriptions
 
 	// places bounds the connections of all listeners and connectors, being made or up.
 	places     *connlimit.Table
@@ -123,7 +121,6 @@ func New(cfg Config) *Dataplane {
 		descriptors: cfg.Descriptors,
 		handshakes:  budget.New(int64(limits.Handshakes)),
 		resolve:     cfg.Resolver,
-		subs:        make(map[*Subscription]struct{}),
 	}
 	d.SetSlowCall(cfg.SlowCall)
 	d.connectors = make(map[string]*Connector)
@@ -182,7 +179,7 @@ func (d *Dataplane) Shutdown(ctx context.Context) error {
 	_, cut := d.drainAll(ctx, reasonShutdown, func(*conn) bool { return true })
 	d.running.Wait()
 	d.division.end()
-	d.endSubscriptions()
+	d.subs.End(ErrShutdown)
 	if cut > 0 {
 		return &CutError{Count: cut, Err: context.Cause(ctx)}
 	}

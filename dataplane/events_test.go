@@ -64,7 +64,7 @@ func TestChangesAreWanted(t *testing.T) {
 	change := func(size uint32) {
 		p.ApplySettings(Update{Resolve: resolver(func(s *rpcrdma.Settings) { s.InlineSendMax = size })}, nil)
 	}
-	if n := p.changesWanted.Load(); n != 0 {
+	if n := p.subs.wanted.Load(); n != 0 {
 		t.Errorf("%d want changes", n)
 	}
 	change(1024)
@@ -80,7 +80,7 @@ func TestChangesAreWanted(t *testing.T) {
 	some.Changes(true)
 	some.Close()
 	some.Changes(true) // of no effect any more
-	if n := p.changesWanted.Load(); n != 1 {
+	if n := p.subs.wanted.Load(); n != 1 {
 		t.Errorf("%d want changes", n)
 	}
 }

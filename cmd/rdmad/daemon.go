@@ -160,7 +160,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 			LogLevel:    level,
 			Fleet:       d.fleet.api(),
 		},
-		Dataplane:  controlplane.Live(d.data),
+		Dataplane:  d.data,
 		Manager:    d.manager.API,
 		Conditions: d.health.known,
 		Initial:    initial,

@@ -7,7 +7,6 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
@@ -26,7 +25,7 @@ func traffic(t *testing.T) func(*page) {
 			t.Fatal(err)
 		}
 		plane := dataplane.New(dataplane.Config{})
-		p.live = controlplane.Live(plane)
+		p.live = plane
 		listener, err := plane.PrepareListener(t.Context(), dataplane.ListenerConfig{
 			Name: "test", Provider: provider, Address: "127.0.0.1:0", Service: "echo", Handler: echo.New(),
 		})

@@ -29,8 +29,7 @@ type Plane struct {
 	listeners []dataplane.ListenerInfo
 	connects  []dataplane.ConnectorInfo
 	limits    dataplane.Limits
-	subs      []*subscription
-	over      bool
+	subs      dataplane.Subscriptions
 	memory    int64
 	tcp       dataplane.TCPLimits
 	applied   int
@@ -199,7 +198,7 @@ func (p *Plane) Connect(peer Peer) {
 		p.conns = make(map[string]*conn)
 	}
 	p.conns[c.ID] = c
-	p.publish(dataplane.Event{Type: dataplane.ConnUp, Time: Born, Conn: c.ConnInfo})
+	p.subs.Publish(dataplane.Event{Type: dataplane.ConnUp, Time: Born, Conn: c.ConnInfo})
 }
 
 // Clients counts the connections that are up, by client.
@@ -240,7 +239,7 @@ func (p *Plane) Disconnect(id, reason string) {
 	delete(p.conns, id)
 	p.gone = append(p.gone, c.ConnInfo)
 	c.trace.Close()
-	p.publish(dataplane.Event{Type: dataplane.ConnDown, Time: Born, Conn: c.ConnInfo, Reason: reason})
+	p.subs.Publish(dataplane.Event{Type: dataplane.ConnDown, Time: Born, Conn: c.ConnInfo, Reason: reason})
 }
 
 // Applied counts calls of ApplySettings.

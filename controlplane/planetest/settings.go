@@ -19,7 +19,7 @@ func (p *Plane) ApplySettings(u dataplane.Update, report func(*dataplane.Fact)) 
 		c.Settings = p.settings(c.ConnKey)
 		c.enforce()
 		if before != *c.Settings {
-			p.publish(dataplane.Event{Type: dataplane.ConnChanged, Time: Born, Conn: c.ConnInfo})
+			p.subs.Publish(dataplane.Event{Type: dataplane.ConnChanged, Time: Born, Conn: c.ConnInfo})
 		}
 		return c.Settings
 	})

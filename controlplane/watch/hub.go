@@ -30,19 +30,9 @@ var (
 	ErrShutdown = errors.New("shutting down")
 )
 
-// Subscription is the data plane's stream of events; see
-// dataplane.Subscription.
-type Subscription interface {
-	Events() <-chan dataplane.Event
-	// Changes says whether ConnChanged is wanted, as it is at first.
-	Changes(want bool)
-	Err() error
-	Close()
-}
-
 // Source is the data plane, as far as events go.
 type Source interface {
-	Subscribe(buffer int) Subscription
+	Subscribe(buffer int) *dataplane.Subscription
 }
 
 // Keeper keeps something for each connection until it ends.
@@ -62,7 +52,7 @@ type Hub struct {
 	source Source
 	keeper Keeper
 	log    *slog.Logger
-	sub    Subscription // replaced by Run alone, with mu held
+	sub    *dataplane.Subscription // replaced by Run alone, with mu held
 }
 
 // NewHub makes a hub whose watchers each have a queue of so many events, and
