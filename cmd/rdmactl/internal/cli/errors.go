@@ -104,7 +104,9 @@ func violations(st *status.Status, text string) string {
 			if strings.Contains(line, "regex pattern") { // names alone have one
 				line = "must be letters, digits, dots, dashes and underscores, at most 64, and begin with a letter or digit"
 			}
-			if name := argument(terminal.OneLine(v.GetField())); name != "" {
+			if flag, ok := noFlag(line); ok {
+				line = flag
+			} else if name := argument(terminal.OneLine(v.GetField())); name != "" {
 				line = name + ": " + line
 			}
 			lines = append(lines, line)
@@ -114,6 +116,21 @@ func violations(st *status.Status, text string) string {
 		return text
 	}
 	return listed(lines)
+}
+
+// noFlag is what rdmad says of a field that something does not have, with flags in place of
+// the fields of a request.
+func noFlag(text string) (string, bool) {
+	rest, ok := strings.CutPrefix(text, `there is no field "`)
+	field, known, both := strings.Cut(rest, `"; there are `)
+	if !ok || !both {
+		return "", false
+	}
+	text = "there is no --" + flagNames([]string{field})[0] + " to change"
+	if known == "" {
+		return text + ", nor anything else", true
+	}
+	return text + "; there are --" + strings.Join(flagNames(strings.Split(known, ", ")), ", --"), true
 }
 
 // listed are the lines of an error that may have several.
@@ -130,7 +147,7 @@ var arguments = map[string]string{
 	"name": "NAME", "names": "NAME", "id": "ID", "keys": "KEY", "key": "KEY", "unset": "KEY",
 }
 
-// argument is what the command line calls a request's field.
+// argument is what the command line calls a request's field, "" if the text about it says that.
 func argument(field string) string {
 	for _, within := range []string{"admission.", "limits.", "nfs.", "forward.", "filter."} {
 		field = strings.TrimPrefix(field, within)
@@ -148,6 +165,8 @@ func argument(field string) string {
 	switch {
 	case name == "scopes" || name == "base":
 		return "FILE: " + field
+	case field == "unset" || field == "update_mask": // as a whole
+		return ""
 	case arguments[name] != "":
 		return arguments[name]
 	case name == "clients" || name == "exports": // lists of groups of fields
