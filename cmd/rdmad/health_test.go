@@ -170,6 +170,39 @@ func TestNotRestoredConditions(t *testing.T) {
 	p.expect("steady", conditions.ListenerUp)
 }
 
+// A service of the file that an operator changed, and that can't be had so, has failed with its
+// listener. The remedy brings both back.
+func TestNotRestoredConditionOfTheFile(t *testing.T) {
+	dir := t.TempDir()
+	file := `
+services: [{name: disk, nfs: {path: DIR/disk}}]
+listeners: [{name: disk, provider: softiwarp, address: "127.0.0.1:0", service: disk}]
+`
+	makeDirectory(t, filepath.Join(dir, "disk"))
+	away := filepath.Join(dir, "away")
+	makeDirectory(t, away)
+	t.Run("change", func(t *testing.T) {
+		p := admit(t, dir, file)
+		_, err := rdmadv1.NewListenerServiceClient(p.client).UpdateService(t.Context(), &rdmadv1.UpdateServiceRequest{
+			Name: "disk", Nfs: &rdmadv1.NfsService{Path: away},
+		})
+		p.must(err)
+	})
+	if err := os.Remove(away); err != nil {
+		t.Fatal(err)
+	}
+	p := admit(t, dir, file)
+	p.expect("disk", conditions.ServiceFailed)
+	p.expect("disk", conditions.ListenerFailed)
+	_, err := rdmadv1.NewListenerServiceClient(p.client).UpdateService(t.Context(), &rdmadv1.UpdateServiceRequest{
+		Name: "disk", Unset: []string{"*"}, // rdmactl services unset
+	})
+	p.must(err)
+	p.expect("disk", conditions.ServiceUp)
+	p.expect("disk", conditions.ListenerUp)
+	p.well()
+}
+
 // The file is refused for its errors, then for a port in use, and then applied.
 func TestReloadCondition(t *testing.T) {
 	dir := t.TempDir()
