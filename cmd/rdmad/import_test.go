@@ -264,7 +264,7 @@ colour: blue
 			`x.yaml: listener second.service: there is no service "test"; it stays, because the file has no section listeners`,
 			`x.yaml: listener steady.service: there is no service "test"; it stays, because the file has no section listeners`,
 		}},
-		{"nothing", "metrics: {listen: \"\"}\nlisteners:\n", codes.InvalidArgument, []string{"x.yaml: has none of services, listeners, "}},
+		{"nothing", "metrics: {listen: \"\"}\nlisteners:\n", codes.InvalidArgument, []string{"x.yaml: nothing to import: services, listeners, connectors, limits, settings, scopes are missing or empty"}},
 		{"not YAML", "listeners: [\n", codes.InvalidArgument, []string{"x.yaml:"}},
 		{"together", "listeners: []\nconnectors: []\nscopes:\n  peer/10.0.0.0/8:\n    credits: {min: 33}\n", codes.InvalidArgument, []string{
 			"x.yaml:5: scopes.peer/10.0.0.0/8.credits.min: credits.min 33 ",

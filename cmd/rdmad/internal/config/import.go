@@ -37,7 +37,7 @@ func Import(file string, text []byte, o Options, now *InForce) (c *Config, has f
 	has = func(section string) bool { return slices.Contains(given, section) }
 	d := newDocument(file)
 	if !slices.ContainsFunc(imported, has) {
-		d.Wrong("", Origin{}, "has none of "+strings.Join(imported, ", "))
+		d.Wrong("", Origin{}, "nothing to import: "+strings.Join(imported, ", ")+" are missing or empty")
 		return nil, nil, d.Err()
 	}
 	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
