@@ -24,15 +24,12 @@ func (s *connectorService) ListConnectors(_ context.Context, req *rdmadv1.ListCo
 
 // connectorMessage is the one place where a connector becomes protobuf.
 func connectorMessage(c *manager.ConnectorInfo) *rdmadv1.Connector {
-	limits, access := c.Spec.Limits.Limits, c.Spec.Access
+	s := c.Spec
 	if c.Live.Name != "" {
-		limits, access = c.Live.Limits, c.Live.Access
+		s.Provider, s.Target, s.Limits.Limits, s.Access = c.Live.Provider, c.Live.Target, c.Live.Limits, c.Live.Access
 	}
-	return &rdmadv1.Connector{
-		Name:              c.Spec.Name,
-		Address:           cmp.Or(addrPort(c.Live.Address), c.Spec.Listen),
-		Provider:          cmp.Or(c.Live.Provider, c.Spec.Provider),
-		Target:            cmp.Or(c.Live.Target, c.Spec.Target),
+	m := &rdmadv1.Connector{
+		Address:           cmp.Or(addrPort(c.Live.Address), s.Listen),
 		State:             rdmadv1.Connector_State(rdmadv1.Connector_State_value[strings.ToUpper(c.State)]),
 		Connections:       uint32(c.Live.Connections),
 		Accepted:          float64(c.Live.Accepted),
@@ -46,11 +43,13 @@ func connectorMessage(c *manager.ConnectorInfo) *rdmadv1.Connector {
 		BytesReceived:     float64(c.Live.TCP.BytesReceived),
 		BytesSent:         float64(c.Live.TCP.BytesSent),
 		Since:             timestamp(c.Live.Since),
-		Admission:         admission(limits, access),
+		Admission:         &rdmadv1.Admission{},
 		Source:            c.Origin.String(),
 		Failure:           c.Failure,
 		Changed:           apiPaths(c.Spec, c.Changed),
 	}
+	writeSpec(&s, m)
+	return m
 }
 
 // AddConnector implements rdmadv1.ConnectorServiceServer.

@@ -75,6 +75,7 @@ func TestConnectorsComeAndGo(t *testing.T) {
 		Admission: &rdmadv1.Admission{
 			MaxConnections: 4, MaxConnectionsPerPeer: 5, MaxHandshakes: 6, Allow: []string{"192.0.2.0/24"}, Deny: []string{"192.0.2.7/32"},
 		},
+		DialTimeout: durationpb.New(time.Second), CallbackTimeout: durationpb.New(2 * time.Second), MaxCalls: 3, MaxReply: 4096, MaxMemory: 1 << 25,
 	}
 	if !proto.Equal(added.GetConnector(), want) {
 		t.Errorf("got  %v\nwant %v", added.GetConnector(), want)

@@ -131,7 +131,21 @@ type Connector struct {
 	Failure string `protobuf:"bytes,20,opt,name=failure,proto3" json:"failure,omitempty"`
 	// Fields of a connector of the configuration file that UpdateConnector
 	// changed, such as "target".
-	Changed       []string `protobuf:"bytes,21,rep,name=changed,proto3" json:"changed,omitempty"`
+	Changed []string `protobuf:"bytes,21,rep,name=changed,proto3" json:"changed,omitempty"`
+	// Time that connecting to the target for a client may take; empty for the
+	// default.
+	DialTimeout *durationpb.Duration `protobuf:"bytes,22,opt,name=dial_timeout,json=dialTimeout,proto3" json:"dial_timeout,omitempty"`
+	// Time that a client may take to answer a call of the target; empty for the
+	// default.
+	CallbackTimeout *durationpb.Duration `protobuf:"bytes,23,opt,name=callback_timeout,json=callbackTimeout,proto3" json:"callback_timeout,omitempty"`
+	// Maximum calls of one client in flight, within credits.max; 0 for the
+	// default.
+	MaxCalls uint32 `protobuf:"varint,24,opt,name=max_calls,json=maxCalls,proto3" json:"max_calls,omitempty"`
+	// Largest reply of a program without a binding, in bytes; 0 for the default.
+	MaxReply uint32 `protobuf:"varint,25,opt,name=max_reply,json=maxReply,proto3" json:"max_reply,omitempty"`
+	// Maximum memory that the calls of all clients hold together, in bytes; 0 for
+	// the default.
+	MaxMemory     float64 `protobuf:"fixed64,26,opt,name=max_memory,json=maxMemory,proto3" json:"max_memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,6 +325,41 @@ func (x *Connector) GetChanged() []string {
 		return x.Changed
 	}
 	return nil
+}
+
+func (x *Connector) GetDialTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.DialTimeout
+	}
+	return nil
+}
+
+func (x *Connector) GetCallbackTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.CallbackTimeout
+	}
+	return nil
+}
+
+func (x *Connector) GetMaxCalls() uint32 {
+	if x != nil {
+		return x.MaxCalls
+	}
+	return 0
+}
+
+func (x *Connector) GetMaxReply() uint32 {
+	if x != nil {
+		return x.MaxReply
+	}
+	return 0
+}
+
+func (x *Connector) GetMaxMemory() float64 {
+	if x != nil {
+		return x.MaxMemory
+	}
+	return 0
 }
 
 // ListConnectorsRequest asks for the connectors.
@@ -916,7 +965,7 @@ var File_rdmad_v1_connector_proto protoreflect.FileDescriptor
 
 const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\n" +
-	"\x18rdmad/v1/connector.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/listener.proto\"\xeb\x05\n" +
+	"\x18rdmad/v1/connector.proto\x12\brdmad.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15rdmad/v1/access.proto\x1a\x17rdmad/v1/listener.proto\"\xc8\a\n" +
 	"\tConnector\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x1a\n" +
@@ -942,7 +991,13 @@ const file_rdmad_v1_connector_proto_rawDesc = "" +
 	"\tadmission\x18\x12 \x01(\v2\x13.rdmad.v1.AdmissionR\tadmission\x12\x16\n" +
 	"\x06source\x18\x13 \x01(\tR\x06source\x12\x18\n" +
 	"\afailure\x18\x14 \x01(\tR\afailure\x12\x18\n" +
-	"\achanged\x18\x15 \x03(\tR\achanged\"@\n" +
+	"\achanged\x18\x15 \x03(\tR\achanged\x12<\n" +
+	"\fdial_timeout\x18\x16 \x01(\v2\x19.google.protobuf.DurationR\vdialTimeout\x12D\n" +
+	"\x10callback_timeout\x18\x17 \x01(\v2\x19.google.protobuf.DurationR\x0fcallbackTimeout\x12\x1b\n" +
+	"\tmax_calls\x18\x18 \x01(\rR\bmaxCalls\x12\x1b\n" +
+	"\tmax_reply\x18\x19 \x01(\rR\bmaxReply\x12\x1d\n" +
+	"\n" +
+	"max_memory\x18\x1a \x01(\x01R\tmaxMemory\"@\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x06\n" +
 	"\x02UP\x10\x01\x12\f\n" +
@@ -1046,31 +1101,33 @@ var file_rdmad_v1_connector_proto_depIdxs = []int32{
 	0,  // 0: rdmad.v1.Connector.state:type_name -> rdmad.v1.Connector.State
 	10, // 1: rdmad.v1.Connector.since:type_name -> google.protobuf.Timestamp
 	11, // 2: rdmad.v1.Connector.admission:type_name -> rdmad.v1.Admission
-	1,  // 3: rdmad.v1.ListConnectorsResponse.connectors:type_name -> rdmad.v1.Connector
-	12, // 4: rdmad.v1.AddConnectorRequest.dial_timeout:type_name -> google.protobuf.Duration
-	12, // 5: rdmad.v1.AddConnectorRequest.callback_timeout:type_name -> google.protobuf.Duration
-	11, // 6: rdmad.v1.AddConnectorRequest.admission:type_name -> rdmad.v1.Admission
-	1,  // 7: rdmad.v1.AddConnectorResponse.connector:type_name -> rdmad.v1.Connector
-	12, // 8: rdmad.v1.UpdateConnectorRequest.dial_timeout:type_name -> google.protobuf.Duration
-	12, // 9: rdmad.v1.UpdateConnectorRequest.callback_timeout:type_name -> google.protobuf.Duration
-	11, // 10: rdmad.v1.UpdateConnectorRequest.admission:type_name -> rdmad.v1.Admission
-	13, // 11: rdmad.v1.UpdateConnectorRequest.update_mask:type_name -> google.protobuf.FieldMask
-	12, // 12: rdmad.v1.UpdateConnectorRequest.deadline:type_name -> google.protobuf.Duration
-	1,  // 13: rdmad.v1.UpdateConnectorResponse.connector:type_name -> rdmad.v1.Connector
-	12, // 14: rdmad.v1.RemoveConnectorRequest.deadline:type_name -> google.protobuf.Duration
-	2,  // 15: rdmad.v1.ConnectorService.ListConnectors:input_type -> rdmad.v1.ListConnectorsRequest
-	4,  // 16: rdmad.v1.ConnectorService.AddConnector:input_type -> rdmad.v1.AddConnectorRequest
-	6,  // 17: rdmad.v1.ConnectorService.UpdateConnector:input_type -> rdmad.v1.UpdateConnectorRequest
-	8,  // 18: rdmad.v1.ConnectorService.RemoveConnector:input_type -> rdmad.v1.RemoveConnectorRequest
-	3,  // 19: rdmad.v1.ConnectorService.ListConnectors:output_type -> rdmad.v1.ListConnectorsResponse
-	5,  // 20: rdmad.v1.ConnectorService.AddConnector:output_type -> rdmad.v1.AddConnectorResponse
-	7,  // 21: rdmad.v1.ConnectorService.UpdateConnector:output_type -> rdmad.v1.UpdateConnectorResponse
-	9,  // 22: rdmad.v1.ConnectorService.RemoveConnector:output_type -> rdmad.v1.RemoveConnectorResponse
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 3: rdmad.v1.Connector.dial_timeout:type_name -> google.protobuf.Duration
+	12, // 4: rdmad.v1.Connector.callback_timeout:type_name -> google.protobuf.Duration
+	1,  // 5: rdmad.v1.ListConnectorsResponse.connectors:type_name -> rdmad.v1.Connector
+	12, // 6: rdmad.v1.AddConnectorRequest.dial_timeout:type_name -> google.protobuf.Duration
+	12, // 7: rdmad.v1.AddConnectorRequest.callback_timeout:type_name -> google.protobuf.Duration
+	11, // 8: rdmad.v1.AddConnectorRequest.admission:type_name -> rdmad.v1.Admission
+	1,  // 9: rdmad.v1.AddConnectorResponse.connector:type_name -> rdmad.v1.Connector
+	12, // 10: rdmad.v1.UpdateConnectorRequest.dial_timeout:type_name -> google.protobuf.Duration
+	12, // 11: rdmad.v1.UpdateConnectorRequest.callback_timeout:type_name -> google.protobuf.Duration
+	11, // 12: rdmad.v1.UpdateConnectorRequest.admission:type_name -> rdmad.v1.Admission
+	13, // 13: rdmad.v1.UpdateConnectorRequest.update_mask:type_name -> google.protobuf.FieldMask
+	12, // 14: rdmad.v1.UpdateConnectorRequest.deadline:type_name -> google.protobuf.Duration
+	1,  // 15: rdmad.v1.UpdateConnectorResponse.connector:type_name -> rdmad.v1.Connector
+	12, // 16: rdmad.v1.RemoveConnectorRequest.deadline:type_name -> google.protobuf.Duration
+	2,  // 17: rdmad.v1.ConnectorService.ListConnectors:input_type -> rdmad.v1.ListConnectorsRequest
+	4,  // 18: rdmad.v1.ConnectorService.AddConnector:input_type -> rdmad.v1.AddConnectorRequest
+	6,  // 19: rdmad.v1.ConnectorService.UpdateConnector:input_type -> rdmad.v1.UpdateConnectorRequest
+	8,  // 20: rdmad.v1.ConnectorService.RemoveConnector:input_type -> rdmad.v1.RemoveConnectorRequest
+	3,  // 21: rdmad.v1.ConnectorService.ListConnectors:output_type -> rdmad.v1.ListConnectorsResponse
+	5,  // 22: rdmad.v1.ConnectorService.AddConnector:output_type -> rdmad.v1.AddConnectorResponse
+	7,  // 23: rdmad.v1.ConnectorService.UpdateConnector:output_type -> rdmad.v1.UpdateConnectorResponse
+	9,  // 24: rdmad.v1.ConnectorService.RemoveConnector:output_type -> rdmad.v1.RemoveConnectorResponse
+	21, // [21:25] is the sub-list for method output_type
+	17, // [17:21] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_rdmad_v1_connector_proto_init() }
