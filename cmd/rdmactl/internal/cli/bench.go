@@ -169,7 +169,7 @@ func (b *bencher) run(ctx context.Context, t *target.Target) error {
 	if err != nil {
 		return err
 	}
-	if err := b.printer().Value(res, func() *output.Table { return benchTable(res) }); err != nil {
+	if err := b.printer().Answer(res, func() *output.Table { return benchTable(res) }); err != nil {
 		return err
 	}
 	switch {

@@ -210,5 +210,5 @@ func (w *captureWriter) finish(err error) error {
 	if err != nil || w.app.format == output.FormatTable {
 		return err
 	}
-	return w.app.printer().Value(&w.done, nil)
+	return w.app.printer().Answer(&w.done, nil)
 }

@@ -37,7 +37,7 @@ service. You need the role admin.`,
 		if err != nil {
 			return err
 		}
-		return a.printer().Value(&all, func() *output.Table { return channelzTable(&all) })
+		return a.printer().Answer(&all, func() *output.Table { return channelzTable(&all) })
 	}
 	return cmd
 }

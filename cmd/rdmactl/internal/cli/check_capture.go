@@ -80,7 +80,7 @@ func (a *app) checkCapture(ctx context.Context, name string, opts capture.Option
 	if report == nil {
 		return usagef("%s: %v", name, err)
 	}
-	if printed := a.printer().Value(report, func() *output.Table { return reportTable(report) }); printed != nil {
+	if printed := a.printer().Answer(report, func() *output.Table { return reportTable(report) }); printed != nil {
 		return printed
 	}
 	switch {

@@ -40,7 +40,7 @@ func newConfigContexts(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printer().Value(file, func() *output.Table { return contextsTable(file) })
+			return a.printer().Answer(file, func() *output.Table { return contextsTable(file) })
 		},
 	}
 }
@@ -147,7 +147,7 @@ func newConfigShow(a *app) *cobra.Command {
 				return err
 			}
 			s := shown{l.addr, contexts.TLS{Cert: l.tls.cert, Key: l.tls.key, CA: l.tls.ca, ServerName: l.tls.serverName}, l.from}
-			return a.printer().Value(&s, func() *output.Table { return shownTable(&s) })
+			return a.printer().Answer(&s, func() *output.Table { return shownTable(&s) })
 		},
 	}
 }

@@ -118,7 +118,7 @@ func (a *app) profile(ctx context.Context, req *rdmadv1.ProfileRequest, name str
 		return err
 	}
 	if a.format != output.FormatTable {
-		return a.printer().Value(&done, nil)
+		return a.printer().Answer(&done, nil)
 	}
 	fmt.Fprintf(a.stderr, "%s: %d bytes\n", done.File, done.Bytes)
 	return nil

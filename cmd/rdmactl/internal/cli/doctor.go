@@ -102,7 +102,7 @@ func (d *doctorCommand) run(ctx context.Context, host, port string, daemon bool)
 		return interrupted(ctx, err)
 	}
 	if d.format != output.FormatTable {
-		err = d.printer().Value(report, nil)
+		err = d.printer().Answer(report, nil)
 	} else if report.Healthy && report.Mount != "" {
 		err = d.printer().Note("\n%s", terminal.OneLine(report.Mount))
 	}

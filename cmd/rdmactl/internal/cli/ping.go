@@ -129,12 +129,12 @@ func (p *pinger) show(t *target.Target, program target.Program, n int, rtt time.
 	}
 	if p.format != output.FormatTable {
 		if p.count == 1 {
-			return p.printer().Value(res, nil)
+			return p.printer().Answer(res, nil)
 		}
-		return p.printer().ValueEvent(res, nil)
+		return p.printer().Event(res, nil)
 	}
 	if n == 1 {
-		if err := p.printer().Value(res, func() *output.Table { return pingTable(t, program, &res) }); err != nil {
+		if err := p.printer().Answer(res, func() *output.Table { return pingTable(t, program, &res) }); err != nil {
 			return err
 		}
 	}

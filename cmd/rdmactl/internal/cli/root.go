@@ -168,7 +168,7 @@ func newVersion(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := a.versionInfo()
 			if a.format != output.FormatTable {
-				return a.printer().Value(&v, nil)
+				return a.printer().Answer(&v, nil)
 			}
 			return a.printer().Note("rdmactl %s", v)
 		},

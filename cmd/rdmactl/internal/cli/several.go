@@ -124,7 +124,7 @@ func (a *app) answers(names []string, answers []bytes.Buffer) error {
 			}
 			object = append(object, output.Member{Name: name, Value: raw})
 		}
-		return a.printer().Value(object, nil)
+		return a.printer().Answer(object, nil)
 	}
 	for i, name := range names {
 		if i > 0 {
@@ -140,7 +140,7 @@ func (a *app) answers(names []string, answers []bytes.Buffer) error {
 // eventOf prints a line of one context's stream.
 func (a *app) eventOf(name string, text []byte) error {
 	if a.format != output.FormatTable {
-		return a.printer().ValueEvent(output.Object{{Name: name, Value: text}}, nil)
+		return a.printer().Event(output.Object{{Name: name, Value: text}}, nil)
 	}
 	_, err := fmt.Fprintf(a.stdout, "%s  %s\n", name, text)
 	return err

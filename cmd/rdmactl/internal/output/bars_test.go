@@ -86,7 +86,7 @@ func TestValue(t *testing.T) {
 	} {
 		var out strings.Builder
 		p := NewPrinter(&out, c.format)
-		err := p.Value(v, func() *Table {
+		err := p.Answer(v, func() *Table {
 			t := &Table{Columns: make([]Column, 1)}
 			t.Row("row")
 			return t
@@ -95,7 +95,7 @@ func TestValue(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", c.format, out.String(), err, c.want)
 		}
 		out.Reset()
-		if err := p.ValueEvent(v, func() []Cell { return []Cell{{Text: "line"}} }); err != nil || out.String() != c.event {
+		if err := p.Event(v, func() []Cell { return []Cell{{Text: "line"}} }); err != nil || out.String() != c.event {
 			t.Errorf("%s: %q, %v; want %q", c.format, out.String(), err, c.event)
 		}
 	}

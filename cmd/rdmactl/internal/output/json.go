@@ -15,20 +15,21 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// JSONLine is m's protobuf JSON on one line, with a line's end. protojson
-// varies white space from build to build on purpose; here it is always the
-// same.
-func JSONLine(m proto.Message) ([]byte, error) {
+// jsonLine is v's JSON on one line: protobuf JSON of a message, else that of
+// encoding/json. protojson varies white space from build to build on purpose;
+// here it is always the same.
+func jsonLine(v any) ([]byte, error) {
+	m, ok := v.(proto.Message)
+	if !ok {
+		return json.Marshal(v)
+	}
 	raw, err := protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
-	if err := json.Compact(&out, raw); err != nil {
-		return nil, err
-	}
-	out.WriteByte('\n')
-	return out.Bytes(), nil
+	err = json.Compact(&out, raw)
+	return out.Bytes(), err
 }
 
 // yamlOf turns JSON into block-style YAML, in the same order.

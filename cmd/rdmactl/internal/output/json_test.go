@@ -21,10 +21,12 @@ func Example() {
 		{ConnectionId: "2", Outcome: rdmadv1.Effect_PENDING_RECONNECT, Reason: "inline.receive_size: version 1 fixes it"},
 		{ConnectionId: "3", Outcome: rdmadv1.Effect_UNSUPPORTED},
 	}}
-	line, err := JSONLine(effects)
-	fmt.Print(string(line), err, "\n")
-	line, err = JSONLine(&rdmadv1.Connection{})
-	fmt.Print(string(line), err, "\n")
+	line, err := jsonLine(effects)
+	fmt.Println(string(line))
+	fmt.Println(err)
+	line, err = jsonLine(&rdmadv1.Connection{})
+	fmt.Println(string(line))
+	fmt.Println(err)
 	// Output:
 	// {"revision":3,"effects":[{"connection_id":"1","outcome":"APPLIED","reason":""},{"connection_id":"2","outcome":"PENDING_RECONNECT","reason":"inline.receive_size: version 1 fixes it"},{"connection_id":"3","outcome":"UNSUPPORTED","reason":""}],"confirm_deadline":null}
 	// <nil>

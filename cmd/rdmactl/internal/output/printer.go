@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
@@ -67,36 +66,29 @@ func (p *Printer) Colours(when string) *Printer {
 	return p
 }
 
-// Answer writes m, or in table format what table makes of it.
-func (p *Printer) Answer(m proto.Message, table func() *Table) error {
-	return p.answer(m, table, func(raw []byte) ([]byte, error) { return raw, nil })
-}
-
-// answer is Answer with some of the JSON, which may not be indented.
-func (p *Printer) answer(m proto.Message, table func() *Table, some func([]byte) ([]byte, error)) error {
+// Answer writes v as JSON or YAML, or in table format what table makes of it. The JSON of a
+// message is that of protobuf, of anything else that of encoding/json.
+func (p *Printer) Answer(v any, table func() *Table) error {
 	if p.format == FormatTable {
 		return table().write(p.w, p.width, p.colours)
 	}
-	raw, err := JSONLine(m)
-	if err == nil {
-		raw, err = some(raw)
-	}
+	raw, err := jsonLine(v)
 	if err != nil {
 		return err
 	}
 	return p.raw(raw, true)
 }
 
-// Event writes one message of a stream: a line of JSON, a YAML document, or
-// a line of text.
-func (p *Printer) Event(m proto.Message, line func() []Cell) error {
+// Event writes one v of a stream: a line of JSON, a YAML document, or a line
+// of text.
+func (p *Printer) Event(v any, line func() []Cell) error {
 	if p.format == FormatTable {
 		return p.line(line())
 	}
 	if err := p.document(); err != nil {
 		return err
 	}
-	raw, err := JSONLine(m)
+	raw, err := jsonLine(v)
 	if err != nil {
 		return err
 	}
@@ -128,7 +120,7 @@ func (p *Printer) line(cells []Cell) error {
 
 // raw writes JSON, indented or on one line, or as YAML.
 func (p *Printer) raw(raw []byte, indent bool) error {
-	out := append(bytes.TrimRight(raw, "\n"), '\n')
+	out := append(raw, '\n')
 	switch {
 	case p.format == FormatYAML:
 		var err error
