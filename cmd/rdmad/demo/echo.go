@@ -3,13 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
-	"hash/crc32"
-	"time"
+	"strconv"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
@@ -50,73 +49,50 @@ func (s *session) close() {
 	s.provider.Close()
 }
 
-// echo calls each procedure of the echo service and checks every byte.
+// echo has rdmactl call each procedure of the echo service and check every byte.
 func (d *demo) echo(ctx context.Context) error {
 	d.title("Call the echo service over RPC-over-RDMA")
-	s, err := d.dial(ctx, "echo", defaultChunk)
-	if err != nil {
-		return err
-	}
-	defer s.close()
 	for _, c := range []struct {
-		what  string
-		calls int
-		bytes int
-		call  func(context.Context) error
+		what, op    string
+		calls, size int
 	}{
-		{"NULL", 2000, 0, s.null},
-		{"ECHO of 1 KiB, inline", 1000, 1 << 10, func(ctx context.Context) error { return s.echo(ctx, 1<<10) }},
-		{"READ of 1 MiB, by RDMA Write", 50, 1 << 20, func(ctx context.Context) error { return s.read(ctx, 1<<20) }},
-		{"WRITE of 1 MiB, by RDMA Read", 50, 1 << 20, func(ctx context.Context) error { return s.write(ctx, 1<<20) }},
+		{"NULL", "null", 2000, 0},
+		{"ECHO of 1 KiB, inline", "echo", 1000, 1 << 10},
+		{"READ of 1 MiB, by RDMA Write", "read", 50, 1 << 20},
+		{"WRITE of 1 MiB, by RDMA Read", "write", 50, 1 << 20},
 	} {
-		began := time.Now()
-		for range c.calls {
-			if err := c.call(ctx); err != nil {
-				return fmt.Errorf("%s: %w", c.what, err)
-			}
+		out, err := d.ask(ctx, "bench", d.daemon.Address("listener echo"), "--op", c.op, "--size", strconv.Itoa(c.size), "--count", strconv.Itoa(c.calls), "-o", "json")
+		var made struct {
+			Ops   int
+			Rate  float64 `json:"ops_per_second"`
+			Bytes float64 `json:"bytes_per_second"`
 		}
-		took := time.Since(began)
+		if err == nil {
+			err = json.Unmarshal(out, &made)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.what, err)
+		}
 		rate := ""
-		if c.bytes >= 1<<20 {
-			rate = fmt.Sprintf(", %.0f MB/s", float64(c.calls*c.bytes)/1e6/took.Seconds())
+		if c.size >= 1<<20 {
+			rate = fmt.Sprintf(", %.0f MB/s", made.Bytes/1e6)
 		}
-		d.say("%-30s %5d calls, every byte right, %7.1f us each%s", c.what, c.calls,
-			float64(took.Microseconds())/float64(c.calls), rate)
+		d.say("%-30s %5d calls, every byte right, %7.1f us each%s", c.what, made.Ops, 1e6/made.Rate, rate)
 	}
 	return nil
 }
 
-func echoCall(procedure uint32, args []byte, maxReply int) *rpcrdma.Call {
-	return &rpcrdma.Call{
-		Program: echo.Program, Version: echo.Version, Procedure: procedure, Args: args, MaxReply: maxReply,
-	}
-}
-
-func (s *session) null(ctx context.Context) error {
-	return s.Call(ctx, echoCall(echo.ProcNull, nil, 0))
-}
-
-func (s *session) echo(ctx context.Context, size int) error {
-	payload := make([]byte, size)
-	echo.Fill(payload)
-	c := echoCall(echo.ProcEcho, xdr.AppendOpaque(nil, payload), size+8)
-	if err := s.Call(ctx, c); err != nil {
-		return err
-	}
-	if !bytes.Equal(c.Reply, c.Args) {
-		return fmt.Errorf("%d other bytes came back", len(c.Reply))
-	}
-	return nil
-}
-
+// read calls READ of the echo service.
 func (s *session) read(ctx context.Context, size int) error {
 	buf, err := s.Alloc(ctx, size+3)
 	if err != nil {
 		return err
 	}
 	defer buf.Release()
-	c := echoCall(echo.ProcRead, xdr.AppendUint32(nil, uint32(size)), 8)
-	c.Results = []rpcrdma.Result{{Buf: buf, Max: size}}
+	c := &rpcrdma.Call{
+		Program: echo.Program, Version: echo.Version, Procedure: echo.ProcRead, Args: xdr.AppendUint32(nil, uint32(size)), MaxReply: 8,
+		Results: []rpcrdma.Result{{Buf: buf, Max: size}},
+	}
 	if err := s.Call(ctx, c); err != nil {
 		return err
 	}
@@ -130,27 +106,6 @@ func (s *session) read(ctx context.Context, size int) error {
 	echo.Fill(want)
 	if dec.Err() != nil || !bytes.Equal(got, want) {
 		return fmt.Errorf("%d bytes came, not the %d asked for", n, size)
-	}
-	return nil
-}
-
-func (s *session) write(ctx context.Context, size int) error {
-	buf, err := s.Alloc(ctx, size)
-	if err != nil {
-		return err
-	}
-	defer buf.Release()
-	payload := buf.Bytes()[:size]
-	echo.Fill(payload)
-	c := echoCall(echo.ProcWrite, xdr.AppendUint32(nil, uint32(size)), 8)
-	c.Items = []oncrpc.ReplyItem{{Pos: len(c.Args), Buf: buf, Len: size}}
-	if err := s.Call(ctx, c); err != nil {
-		return err
-	}
-	dec := xdr.NewDecoder(c.Reply)
-	n, crc := dec.Uint32(), dec.Uint32()
-	if want := crc32.Checksum(payload, crc32.MakeTable(crc32.Castagnoli)); dec.Err() != nil || int(n) != size || crc != want {
-		return fmt.Errorf("%d bytes with CRC32C %08x arrived, not %d with %08x", n, crc, size, want)
 	}
 	return nil
 }

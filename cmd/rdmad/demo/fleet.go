@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
@@ -40,16 +39,6 @@ func (d *demo) startEtcd(ctx context.Context) (err error) {
 	return err
 }
 
-// gateway is an rdmad of the fleet with a client.
-type gateway struct {
-	*daemon
-	session *session
-	stop    context.CancelFunc
-	running sync.WaitGroup
-	calls   int // valid after end, as is err
-	err     error
-}
-
 func (d *demo) startGateways(ctx context.Context) error {
 	d.title(fmt.Sprintf("Start %d rdmads, each with a client that calls over soft-iWARP", gateways))
 	for i := range gateways {
@@ -63,7 +52,7 @@ func (d *demo) startGateways(ctx context.Context) error {
 		}
 		d.daemon = dm
 		// The last client differs from the others: the bad rollout can do nothing on its connection.
-		if err := d.join(ctx, dm, i < gateways-1); err != nil {
+		if err := d.join(ctx, i < gateways-1); err != nil {
 			return err
 		}
 	}
@@ -73,41 +62,16 @@ func (d *demo) startGateways(ctx context.Context) error {
 	return d.rdmactl(ctx, "fleet", "nodes")
 }
 
-// join gives an rdmad a client, which makes a call every few milliseconds. The client lets rdmad
-// invalidate its memory, or doesn't.
-func (d *demo) join(ctx context.Context, dm *daemon, invalidation bool) error {
+// join gives the newest rdmad a client, which makes a call every few milliseconds. The client lets
+// rdmad invalidate its memory, or doesn't.
+func (d *demo) join(ctx context.Context, invalidation bool) error {
 	settings := rpcrdma.DefaultSettings()
 	settings.RemoteInvalidationAccept = invalidation
 	s, err := d.dialWith(ctx, "echo", &settings)
-	if err != nil {
-		return err
+	if err == nil {
+		d.clients = append(d.clients, s.traffic(ctx, 5*time.Millisecond))
 	}
-	g := &gateway{daemon: dm, session: s}
-	calling, stop := context.WithCancel(ctx)
-	g.stop = stop
-	d.gateways = append(d.gateways, g)
-	g.running.Go(func() {
-		pace := time.NewTicker(5 * time.Millisecond)
-		defer pace.Stop()
-		for g.err == nil {
-			select {
-			case <-calling.Done():
-				return
-			case <-pace.C:
-			}
-			if g.err = s.read(context.WithoutCancel(ctx), smallRead); g.err == nil {
-				g.calls++
-			}
-		}
-	})
-	return nil
-}
-
-// end stops the client. It may be called more than once.
-func (g *gateway) end() {
-	g.stop()
-	g.running.Wait()
-	g.session.close()
+	return err
 }
 
 // untilJoined waits until all nodes are up.
@@ -191,12 +155,12 @@ func (d *demo) state(ctx context.Context, id, want string) error {
 func (d *demo) calls(context.Context) error {
 	d.title("The clients meanwhile")
 	sum := 0
-	for _, g := range d.gateways {
-		g.end()
-		if g.err != nil {
-			return g.err
+	for _, t := range d.clients {
+		t.end()
+		if t.err != nil {
+			return t.err
 		}
-		sum += g.calls
+		sum += t.calls
 	}
 	d.say("%d calls, every one answered with the right bytes, none failed", sum)
 	return nil

@@ -46,11 +46,11 @@ type demo struct {
 	bin    string  // folder of the binaries
 	dir    string  // temporary; contains everything that is made
 	daemon *daemon // that rdmactl asks
-	// started are all daemons, and gateways those of the fleet with their traffic.
-	started  []*daemon
-	gateways []*gateway
-	etcd     *etcdtest.Cluster
-	steps    int
+	// started are all daemons, and clients the traffic with those of the fleet.
+	started []*daemon
+	clients []*traffic
+	etcd    *etcdtest.Cluster
+	steps   int
 }
 
 // step is one step of the demonstration.
@@ -93,8 +93,8 @@ func run(ctx context.Context, bin string, out io.Writer, steps func(*demo) []ste
 
 // end ends what still runs.
 func (d *demo) end() {
-	for _, g := range d.gateways {
-		g.end()
+	for _, t := range d.clients {
+		t.end()
 	}
 	for _, dm := range d.started {
 		dm.Kill() // no effect after an orderly end

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 )
 
 // smallRead is the size of the READs while settings change, in bytes. Their replies fit
@@ -33,17 +34,27 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 		s.close()
 		return nil, err
 	}
-	t := &traffic{s: s, calls: 1}
-	ctx, t.stop = context.WithCancel(ctx)
+	return s.traffic(ctx, 0), nil
+}
+
+// traffic begins to call, with a pause after each call.
+func (s *session) traffic(ctx context.Context, pause time.Duration) *traffic {
+	t := &traffic{s: s}
+	calling, stop := context.WithCancel(ctx)
+	t.stop = stop
 	t.ended.Go(func() {
-		for ctx.Err() == nil && t.err == nil {
+		for calling.Err() == nil && t.err == nil {
 			// A call that has begun is finished, so that the stop loses no call.
 			if t.err = s.read(context.WithoutCancel(ctx), smallRead); t.err == nil {
 				t.calls++
 			}
+			select {
+			case <-calling.Done():
+			case <-time.After(pause):
+			}
 		}
 	})
-	return t, nil
+	return t
 }
 
 // end stops the calls. It may be called more than once.
