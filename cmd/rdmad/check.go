@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,7 @@ import (
 )
 
 func (o *options) checkCommand() *cobra.Command {
-	var output string
+	var f format
 	var offline bool
 	cmd := &cobra.Command{
 		Use:   "check --config FILE",
@@ -40,8 +39,8 @@ nothing, and works while rdmad runs.`,
 			if o.config == "" {
 				return errors.New("check needs --config FILE")
 			}
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output: %q is neither table nor json", output)
+			if err := f.checkFormat(); err != nil {
+				return err
 			}
 			c, err := o.load()
 			var mistakes configfile.Errors
@@ -89,13 +88,10 @@ nothing, and works while rdmad runs.`,
 				return err
 			}
 			report.Unreachable = append(report.Unreachable, budget.Unreachable...)
-			if output == "json" {
-				return report.JSON(cmd.OutOrStdout())
-			}
-			return report.Table(cmd.OutOrStdout())
+			return f.print(cmd.OutOrStdout(), report, report.Table)
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	f.formatFlag(cmd)
 	cmd.Flags().BoolVar(&offline, "offline", false, "do not open the exports, certificates and addresses of the configuration")
 	o.configFlags(cmd)
 	return cmd

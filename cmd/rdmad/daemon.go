@@ -123,9 +123,10 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 		return d, err
 	}
 	d.memory.Configured(int64(d.limits.Memory))
+	budget := d.places.current()
 	d.data = dataplane.New(dataplane.Config{
 		Logger: log, Limits: c.Limits.Limits, TCP: c.Limits.TCP(), Memory: int64(c.Limits.Memory), Registered: d.applyMemory,
-		Descriptors: d.places.descriptors(), SlowCall: c.SlowCall,
+		Descriptors: connections(&budget), SlowCall: c.SlowCall,
 	})
 	d.places.data = d.data
 	d.shareTraces()
@@ -226,7 +227,7 @@ func (d *daemon) makeManager() (err error) {
 		failed: d.fail,
 		memory: d.memory.Limit, unpooled: budget.New(0),
 		places: d.data.TCPPlaces(), clients: d.data.Clients(), slow: d.data.TCPSlowCalls,
-		files: d.places.files,
+		files: func() int { return d.places.current().Files },
 		all:   make(map[string]*service),
 	}
 	if d.registrar, err = rpcbind.New(rpcbind.Config{Logger: d.log}); err != nil {
@@ -257,7 +258,8 @@ func (d *daemon) makeManager() (err error) {
 func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 	d.opening.Lock()
 	defer d.opening.Unlock()
-	return d.providers.Open(name, providers.Options{Logger: d.log, Rdmacore: d.tuning, Handshakes: d.places.handshakes()})
+	b := d.places.current()
+	return d.providers.Open(name, providers.Options{Logger: d.log, Rdmacore: d.tuning, Handshakes: b.Handshakes()})
 }
 
 // open opens the directories and files, once all addresses are bound, and restores what

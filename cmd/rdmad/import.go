@@ -160,7 +160,7 @@ func (f *imported) kept() (lines []string) {
 	for scope, v := range own.Scopes.ByScope() {
 		there := given[scope]
 		for _, k := range (v.Keys() &^ there.Keys()).Keys() {
-			if scope.Kind == settings.Listener && !slices.Contains(f.c.Names("listeners"), scope.Name) && !slices.Contains(f.c.Names("connectors"), scope.Name) {
+			if scope.Kind == settings.Listener && !f.c.Listens(scope.Name) {
 				continue
 			}
 			lines = append(lines, fmt.Sprintf("%s of %s: %s gives it", k, scope, own.SettingOrigin(scope, k)))

@@ -94,24 +94,8 @@ func (o *opening) mistaken(key string) bool {
 
 func (o *opening) note(key string, err error) {
 	if err != nil && !o.mistaken(key) {
-		o.errs = append(o.errs, &config.Error{Origin: o.c.Origins.Of(key), Key: key, Msg: inOneLine(err)})
+		o.errs = append(o.errs, &config.Error{Origin: o.c.Origins.Of(key), Key: key, Msg: config.OneLine(err)})
 	}
-}
-
-// inOneLine returns the text of an error in one line. YAML's errors have a heading, and a line for
-// each mistake.
-func inOneLine(err error) string {
-	var out strings.Builder
-	for line := range strings.Lines(err.Error()) {
-		switch text := out.String(); {
-		case strings.HasSuffix(text, ":"):
-			out.WriteByte(' ')
-		case text != "":
-			out.WriteString("; ")
-		}
-		out.WriteString(strings.TrimSpace(line))
-	}
-	return out.String()
 }
 
 func (o *opening) certificates() {

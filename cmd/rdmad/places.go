@@ -73,6 +73,11 @@ func divide(c *config.Config) (descriptors.Budget, error) {
 	return descriptors.Divide(limit, wanted(needsOf(c), c.Limits.Limits, c.Limits.TCP(), &ports))
 }
 
+// connections returns the descriptors for connections.
+func connections(b *descriptors.Budget) dataplane.Descriptors {
+	return dataplane.Descriptors{RDMA: b.Connected(), TCP: b.TCP}
+}
+
 // newPlaces divides the descriptors and makes the places of rdmad's ports.
 func newPlaces(c *config.Config, log *slog.Logger) (*places, error) {
 	p := &places{
@@ -116,15 +121,8 @@ func (p *places) apply() {
 	p.clients.SetLimits(lowered)
 	p.scrapers.SetLimits(p.limits.Metrics.Over(metrics.DefaultScrapers()).Within(b.Scrapers()))
 	if p.data != nil {
-		p.data.SetDescriptors(dataplane.Descriptors{RDMA: b.Connected(), TCP: b.TCP})
+		p.data.SetDescriptors(connections(b))
 	}
-}
-
-// PortLimits returns the limits of rdmad's own ports.
-func (p *places) PortLimits() port.OwnLimits {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.limits
 }
 
 // mayLimit returns an error if there are too few descriptors with some limits.
@@ -195,23 +193,9 @@ func (p *places) divided() descriptors.Budget {
 	return p.budget
 }
 
-// descriptors returns the descriptors for connections.
-func (p *places) descriptors() dataplane.Descriptors {
+// current returns the current division.
+func (p *places) current() descriptors.Budget {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return dataplane.Descriptors{RDMA: p.budget.Connected(), TCP: p.budget.TCP}
-}
-
-// handshakes returns the number of descriptors for connections that are being made.
-func (p *places) handshakes() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.budget.Handshakes()
-}
-
-// files returns the number of descriptors for the files of exports.
-func (p *places) files() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.budget.Files
+	return p.budget
 }

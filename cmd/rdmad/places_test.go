@@ -37,6 +37,13 @@ func testPlaces(t *testing.T, files int) *places {
 	return p
 }
 
+// PortLimits returns the limits of rdmad's own ports.
+func (p *places) PortLimits() port.OwnLimits {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limits
+}
+
 // TestPortLimitsAreLive: limits apply when they are set, bounded by the descriptors, and none
 // is taken from other uses.
 func TestPortLimitsAreLive(t *testing.T) {

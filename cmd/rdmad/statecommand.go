@@ -18,8 +18,8 @@ import (
 // offline holds the flags of the commands on the state directory.
 type offline struct {
 	*options
-	output string
-	scope  string
+	format
+	scope string
 }
 
 func (o *options) stateCommand() *cobra.Command {
@@ -41,8 +41,8 @@ not run. While it runs, use rdmactl settings, rdmad check and rdmad audit verify
 // command adds the common flags. While run runs, no rdmad can use the state.
 func (o *offline) command(cmd *cobra.Command, run func(*cobra.Command, *state, []string) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.output != "table" && o.output != "json" {
-			return fmt.Errorf("--output: %q is neither table nor json", o.output)
+		if err := o.checkFormat(); err != nil {
+			return err
 		}
 		c, err := o.load()
 		if err != nil {
@@ -61,22 +61,34 @@ func (o *offline) command(cmd *cobra.Command, run func(*cobra.Command, *state, [
 		return run(cmd, s, args)
 	}
 	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (YAML)")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table or json")
-	complete(cmd, "output", func() []string { return []string{"table", "json"} })
+	o.formatFlag(cmd)
 	return cmd
 }
 
-// complete sets the completions of a flag's value.
-func complete(cmd *cobra.Command, flag string, values func() []string) {
-	// The only possible error is that the flag does not exist.
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return values(), cobra.ShellCompDirectiveNoFileComp
-	})
+// format is the output of a command: table or json.
+type format struct{ output string }
+
+func (f *format) formatFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "table or json")
+	complete(cmd, "output", "table", "json")
+}
+
+func (f *format) checkFormat() error {
+	if f.output != "table" && f.output != "json" {
+		return fmt.Errorf("--output: %q is neither table nor json", f.output)
+	}
+	return nil
+}
+
+// complete sets the completions of a flag's value. The only possible error is that the flag does
+// not exist.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // print writes v as JSON for scripts, or calls table to write it for people.
-func (o *offline) print(w io.Writer, v any, table func(io.Writer) error) error {
-	if o.output == "table" {
+func (f *format) print(w io.Writer, v any, table func(io.Writer) error) error {
+	if f.output == "table" {
 		return table(w)
 	}
 	e := json.NewEncoder(w)
@@ -167,6 +179,6 @@ rdmactl settings rollback can undo. Then the value of the configuration file, or
 	})
 	cmd.Flags().StringVar(&o.scope, "scope", "global", "global, listener/NAME or peer/CIDR")
 	cmd.Flags().StringVar(&comment, "comment", "", "reason of the change, for the history")
-	complete(cmd, "scope", func() []string { return []string{"global", "listener/", "peer/"} })
+	complete(cmd, "scope", "global", "listener/", "peer/")
 	return cmd
 }

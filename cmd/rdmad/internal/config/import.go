@@ -143,20 +143,22 @@ func (c *Config) blameSections(err error, has func(string) bool) error {
 }
 
 // Names returns the names of the elements of a list: services, listeners or connectors.
-func (c *Config) Names(list string) (out []string) {
+func (c *Config) Names(list string) []string {
 	switch list {
 	case "services":
-		for i := range c.Services {
-			out = append(out, c.Services[i].Name)
-		}
+		return called(c.Services)
 	case "listeners":
-		for i := range c.Listeners {
-			out = append(out, c.Listeners[i].Name)
-		}
+		return called(c.Listeners)
 	case "connectors":
-		for i := range c.Connectors {
-			out = append(out, c.Connectors[i].Name)
-		}
+		return called(c.Connectors)
 	}
-	return out
+	return nil
+}
+
+func called[S spec.Named](all []S) []string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Called()
+	}
+	return names
 }

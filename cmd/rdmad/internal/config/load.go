@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -191,7 +192,7 @@ func (c *Config) setExport(d document, dir string) {
 	}
 	at := Origin{Flag: "--export"}
 	if len(nfs) != 1 {
-		d.Wrong("", at, c.File+" has "+count(len(nfs), "nfs service")+", not one; set their path there")
+		d.Wrong("", at, fmt.Sprintf("%s has %d nfs services, not one; set their path there", c.File, len(nfs)))
 		return
 	}
 	c.Services[nfs[0]].NFS.Path = dir

@@ -54,7 +54,7 @@ func (c *Config) validateTogether(d document) {
 func (c *Config) validateScopes(d document, o Options) {
 	var others []string
 	for scope := range c.Scopes.ByScope() {
-		if scope.Kind != model.Listener || c.listens(scope.Name) {
+		if scope.Kind != model.Listener || c.Listens(scope.Name) {
 			continue
 		}
 		if others == nil && o.Stored != nil {
@@ -66,9 +66,8 @@ func (c *Config) validateScopes(d document, o Options) {
 	}
 }
 
-// listens reports whether the configuration has a listener or a connector of a name. They
+// Listens reports whether the configuration has a listener or a connector of a name. They
 // share names and scopes.
-func (c *Config) listens(name string) bool {
-	return slices.ContainsFunc(c.Listeners, func(l spec.Listener) bool { return l.Name == name }) ||
-		slices.ContainsFunc(c.Connectors, func(n spec.Connector) bool { return n.Name == name })
+func (c *Config) Listens(name string) bool {
+	return slices.Contains(c.Names("listeners"), name) || slices.Contains(c.Names("connectors"), name)
 }

@@ -148,10 +148,3 @@ func (c *Config) validateClashes(d document, _ Options) {
 		users[one.Address] = cmp.Or(other, one.Key)
 	}
 }
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}

@@ -4,7 +4,6 @@
 package provenance
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -202,13 +201,6 @@ func place(source, detail string) string {
 		return source + " " + detail
 	}
 	return source
-}
-
-// JSON writes the report as one object.
-func (r *Report) JSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // Table writes the report for people.

@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,8 +127,8 @@ func TestScopesOfTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := r.JSON(&out); err != nil {
+	out, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := `{
@@ -139,8 +140,8 @@ func TestScopesOfTheFile(t *testing.T) {
       "revision": 0,
       "over": ""
     }`
-	if !strings.Contains(out.String(), want) {
-		t.Errorf("no %s in\n%s", want, &out)
+	if !strings.Contains(string(out), want) {
+		t.Errorf("no %s in\n%s", want, out)
 	}
 }
 
@@ -161,8 +162,8 @@ func TestJSON(t *testing.T) {
 	}
 	r.Configuration, r.Settings = r.Configuration[:1], r.Settings[:1]
 	r.Memory = Memory{Limit: 5, Source: "cgroup", Asked: 7, Warning: "too little"}
-	var out bytes.Buffer
-	if err := r.JSON(&out); err != nil {
+	out, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
 		t.Fatal(err)
 	}
 	want := `{
@@ -203,9 +204,8 @@ func TestJSON(t *testing.T) {
     }
   ],
   "scopes": []
-}
-`
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", &out, want)
+}`
+	if string(out) != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
 }

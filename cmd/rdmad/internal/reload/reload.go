@@ -147,11 +147,11 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 			r.onChange()
 		case <-r.again.C:
 			r.load()
-		case <-revisions.entries():
+		case <-revisions.entries:
 			if r.waiting {
 				r.take()
 			}
-		case <-revisions.done():
+		case <-revisions.done:
 			revisions.close()
 			revisions = r.revisions()
 		}
