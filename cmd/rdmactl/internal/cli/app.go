@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -35,6 +36,7 @@ type app struct {
 
 	where   whereFlags
 	global  *pflag.FlagSet // those of all commands
+	command *cobra.Command // that runs; nil in completions
 	socket  string         // path of the packaged socket, which may exist
 	format  string
 	colour  string

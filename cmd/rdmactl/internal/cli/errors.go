@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -48,9 +47,9 @@ func (a *app) explain(err error) string {
 	case codes.Canceled:
 		return "interrupted"
 	case codes.InvalidArgument:
-		return violations(st, text)
+		return a.violations(st, text)
 	case codes.FailedPrecondition: // an import lists all reasons
-		if lines := violations(st, ""); lines != "" {
+		if lines := a.violations(st, ""); lines != "" {
 			return lines
 		}
 	case codes.PermissionDenied:
@@ -95,7 +94,7 @@ func remedy(st *status.Status) string {
 
 // violations lists the fields of a request that are wrong, as the command
 // line names them.
-func violations(st *status.Status, text string) string {
+func (a *app) violations(st *status.Status, text string) string {
 	var lines []string
 	for _, d := range st.Details() {
 		bad, _ := d.(*errdetails.BadRequest)
@@ -106,7 +105,7 @@ func violations(st *status.Status, text string) string {
 			}
 			if flag, ok := noFlag(line); ok {
 				line = flag
-			} else if name := argument(terminal.OneLine(v.GetField())); name != "" {
+			} else if name := a.argument(terminal.OneLine(v.GetField())); name != "" {
 				line = name + ": " + line
 			}
 			lines = append(lines, line)
@@ -148,20 +147,11 @@ var arguments = map[string]string{
 }
 
 // argument is what the command line calls a request's field, "" if the text about it says that.
-func argument(field string) string {
-	for _, within := range []string{"admission.", "limits.", "nfs.", "forward.", "filter."} {
-		field = strings.TrimPrefix(field, within)
-	}
-	field = strings.TrimPrefix(field, "settings.")
-	for _, port := range []string{"control", "metrics"} { // of limits
-		if name, ok := strings.CutPrefix(field, port+"."); ok {
-			return "--" + port + "-" + strings.ReplaceAll(name, "_", "-")
-		}
-	}
-	name, rest := field, ""
-	if i := strings.IndexAny(field, "[."); i >= 0 {
-		name, rest = field[:i], field[i:]
-	}
+// A flag has the name of its field, without some of the messages that the field is in.
+func (a *app) argument(field string) string {
+	end := strings.IndexByte(field+"[", '[')
+	path, rest := field[:end], field[end:]
+	name, inner, _ := strings.Cut(path, ".")
 	switch {
 	case name == "scopes" || name == "base":
 		return "FILE: " + field
@@ -169,19 +159,21 @@ func argument(field string) string {
 		return ""
 	case arguments[name] != "":
 		return arguments[name]
-	case name == "clients" || name == "exports": // lists of groups of fields
-		return "--" + field
-	case slices.Contains(flagFields, name) && !strings.HasPrefix(rest, "."):
-		return "--" + strings.ReplaceAll(name, "_", "-")
+	}
+	for within := path; within != "" && a.command != nil; _, within, _ = strings.Cut(within, ".") {
+		flag := a.command.Flags().Lookup(strings.NewReplacer("_", "-", ".", "-").Replace(within))
+		switch {
+		case flag == nil:
+		case flag.Value.Type() == typeItems:
+			return "--" + flag.Name + rest
+		default:
+			return "--" + flag.Name
+		}
+	}
+	if name == "settings" {
+		return inner + rest
 	}
 	return field
-}
-
-// flagFields are request fields that flags give.
-var flagFields = []string{
-	"scope", "listener", "peer", "deadline", "confirm_within", "comment", "address", "service", "provider", "allow", "deny",
-	"max_connections", "max_connections_per_peer", "max_handshakes", "max_memory", "idle", "max_tcp_connections", "max_tcp_connections_per_peer", "tcp_idle", "path", "squash", "anonuid", "anongid", "tcp_listen", "actor", "since",
-	"dial_timeout", "call_timeout", "callback_timeout", "max_record", "listen", "target", "max_calls", "max_reply",
 }
 
 // hint says where to look for what wasn't found.

@@ -27,6 +27,7 @@ var (
 // before checks the flags of all commands. It ends the command with a severalError if
 // it is for several contexts.
 func (a *app) before(cmd *cobra.Command) error {
+	a.command = cmd
 	if err := a.check(); err != nil {
 		return err
 	}

@@ -91,6 +91,9 @@ type specFlag struct {
 	text  string
 }
 
+// typeItems is the type of flags with lists of groups of fields.
+const typeItems = "list"
+
 // String implements pflag.Value.
 func (s *specFlag) String() string { return s.text }
 
@@ -106,7 +109,7 @@ func (s *specFlag) Type() string {
 	case s.field.Type == reflect.TypeFor[spec.Size]():
 		return "size"
 	case s.field.Items():
-		return "list"
+		return typeItems
 	case s.field.Type.Kind() == reflect.Slice:
 		return "strings"
 	case s.field.Type.Kind() == reflect.String:
