@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -57,61 +60,40 @@ func serviceState(s *rdmadv1.Service) output.Cell {
 // serviceText is the parameters of a service.
 func serviceText(s *rdmadv1.Service) string {
 	if f := s.GetForward(); f != nil {
-		return forwardText(f)
+		return strings.Join(parameters(f.ProtoReflect(), reflect.TypeFor[spec.Forward]()), " ")
 	}
-	return nfsText(s.GetNfs())
+	return strings.Join(parameters(s.GetNfs().ProtoReflect(), reflect.TypeFor[spec.NFS]()), " ")
 }
 
-// nfsText is the parameters of an nfs service as its flags say them.
-func nfsText(n *rdmadv1.NfsService) string {
-	if n == nil {
-		return ""
-	}
-	var parts []string
-	if n.GetPath() != "" {
-		parts = exportText(n)
-	}
-	for _, e := range n.GetExports() {
-		if len(parts) > 0 {
-			parts[len(parts)-1] += ","
+// parameters are the fields of a specification that a message has, as flags say them: paths and
+// addresses alone, and of the clients their number.
+func parameters(m protoreflect.Message, t reflect.Type) (parts []string) {
+	for f := range spec.Fields(t) {
+		fd := m.Descriptor().Fields().ByName(protoreflect.Name(f.API()))
+		if fd == nil || !m.Has(fd) {
+			continue
 		}
-		parts = append(parts, exportText(e)...)
-	}
-	if n.GetAsyncMetadata() {
-		parts = append(parts, "async-metadata")
-	}
-	return strings.Join(parts, " ")
-}
-
-// exportText is the parameters of an export of an nfs service.
-func exportText(e interface {
-	GetPath() string
-	GetRequireMountpoint() bool
-	GetReadOnly() bool
-	GetSquash() string
-	GetAnonuid() uint32
-	GetAnongid() uint32
-	GetClients() []*rdmadv1.NfsClient
-},
-) []string {
-	parts := []string{e.GetPath()}
-	if e.GetRequireMountpoint() {
-		parts = append(parts, "require-mountpoint")
-	}
-	if e.GetReadOnly() {
-		parts = append(parts, "read-only")
-	}
-	if e.GetSquash() != "" {
-		parts = append(parts, "squash="+e.GetSquash())
-	}
-	if id := e.GetAnonuid(); id != 0 {
-		parts = append(parts, fmt.Sprintf("anonuid=%d", id))
-	}
-	if id := e.GetAnongid(); id != 0 {
-		parts = append(parts, fmt.Sprintf("anongid=%d", id))
-	}
-	if n := len(e.GetClients()); n > 0 {
-		parts = append(parts, fmt.Sprintf("clients=%d", n))
+		name, v := strings.ReplaceAll(f.Path, "_", "-"), m.Get(fd)
+		switch {
+		case name == "tcp-listen": // has a column
+		case name == "exports":
+			for i := range v.List().Len() {
+				if len(parts) > 0 {
+					parts[len(parts)-1] += ","
+				}
+				parts = append(parts, parameters(v.List().Get(i).Message(), f.Type.Elem())...)
+			}
+		case name == "path" || name == "address":
+			parts = append(parts, v.String())
+		case fd.Kind() == protoreflect.BoolKind:
+			parts = append(parts, name)
+		case fd.IsList():
+			parts = append(parts, fmt.Sprintf("%s=%d", name, v.List().Len()))
+		case fd.Message() != nil:
+			parts = append(parts, name+"="+v.Message().Interface().(*durationpb.Duration).AsDuration().String())
+		default:
+			parts = append(parts, name+"="+v.String())
+		}
 	}
 	return parts
 }
@@ -137,6 +119,27 @@ lists in YAML or JSON with the keys of the configuration file.`,
 			}
 		}
 		return a.addService(cmd.Context(), &rdmadv1.AddServiceRequest{Name: args[0], Kind: &rdmadv1.AddServiceRequest_Nfs{Nfs: nfs}})
+	}
+	return cmd
+}
+
+func newServicesAddForward(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "forward NAME --address HOST:PORT",
+		Short: "Add a service that forwards calls to a server on TCP",
+		Long: `Forward calls to an ONC RPC server on TCP, such as an NFSv4 server. Each client
+connection has one connection to the server. The service is back after a restart.
+Add a listener to reach it over RPC-over-RDMA.`,
+		Example: `  rdmactl services add forward filer --address 192.0.2.9:2049
+  rdmactl services add forward filer --address 192.0.2.9:2049 --reserved-port --call-timeout 5m`,
+	}
+	forward := &rdmadv1.ForwardService{}
+	specFlags(cmd, forward, spec.Of[spec.Forward]())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := needed(cmd, "address"); err != nil {
+			return err
+		}
+		return a.addService(cmd.Context(), &rdmadv1.AddServiceRequest{Name: args[0], Kind: &rdmadv1.AddServiceRequest_Forward{Forward: forward}})
 	}
 	return cmd
 }
