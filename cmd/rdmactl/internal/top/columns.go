@@ -28,11 +28,19 @@ func texts[R any](name, title string, least, drop int, of func(R) string) column
 		cmp: func(a, b R) int { return strings.Compare(of(a), of(b)) }}
 }
 
+// none in place of a number means that there is none.
+const none = -1
+
 // numbers are sorted with the largest first.
-func numbers(name, title string, least, drop int, write func(float64) string, of func(*row) float64) column[*row] {
-	return column[*row]{name: name, title: title, right: true, least: least, drop: drop,
-		text: func(r *row) string { return write(of(r)) },
-		cmp:  func(a, b *row) int { return cmp.Compare(of(b), of(a)) }}
+func numbers[R any](name, title string, least, drop int, write func(float64) string, of func(R) float64) column[R] {
+	return column[R]{name: name, title: title, right: true, least: least, drop: drop,
+		text: func(r R) string {
+			if v := of(r); v != none {
+				return write(v)
+			}
+			return "-"
+		},
+		cmp: func(a, b R) int { return cmp.Compare(of(b), of(a)) }}
 }
 
 // columns in their order on the screen. Sparklines come after them.

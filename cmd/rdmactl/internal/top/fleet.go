@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"google.golang.org/grpc"
 
-	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -59,36 +57,21 @@ type nodeRow struct {
 
 // fleetModel is all that the view of a fleet shows.
 type fleetModel struct {
-	o             *Options
-	width, height int
-	rows          map[string]*nodeRow
-	listing       map[string]bool // names since the list began; nil while there is none
-	away          error           // why rdmad or etcd don't answer
-	awaySince     time.Time
-	paused        []*rdmadv1.WatchNodesResponse // what came since; nil while the view goes on
-	table[*nodeRow]
-	filter field
-	typing bool
-	first  int // row at the top
+	screen[*nodeRow]
+	rows    map[string]*nodeRow
+	listing map[string]bool               // names since the list began; nil while there is none
+	paused  []*rdmadv1.WatchNodesResponse // what came since; nil while the view goes on
+	first   int                           // row at the top
 }
 
 func newFleetModel(o *Options) *fleetModel {
-	return &fleetModel{o: o, width: 80, height: 24, rows: make(map[string]*nodeRow), table: newTable(fleetColumns, o), filter: field{text: o.Filter}}
+	return &fleetModel{screen: newScreen(fleetColumns, o), rows: make(map[string]*nodeRow)}
 }
-
-// Init implements tea.Model.
-func (m *fleetModel) Init() tea.Cmd { return nil }
 
 // Update implements tea.Model.
 func (m *fleetModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.took(msg)
 	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
-	case offline:
-		if m.away == nil {
-			m.awaySince = msg.at
-		}
-		m.away = msg.err
 	case *rdmadv1.WatchNodesResponse:
 		m.away = nil
 		if m.paused == nil {
@@ -156,41 +139,31 @@ func (m *fleetModel) take(e *rdmadv1.WatchNodesResponse) {
 // up reports whether the load of the last report is that of now.
 func (r *nodeRow) up() bool { return r.GetState() == rdmadv1.FleetNode_UP }
 
-// nodeNumbers are sorted with the largest first. With load, nodes that are down have none.
-func nodeNumbers(name, title string, drop int, load bool, write func(float64) string, of func(*nodeRow) float64) column[*nodeRow] {
-	value := func(r *nodeRow) float64 {
-		if load && !r.up() {
-			return -1
+// load is a number of a node's last report, which says nothing of a node that is down.
+func load(of func(*nodeRow) float64) func(*nodeRow) float64 {
+	return func(r *nodeRow) float64 {
+		if !r.up() {
+			return none
 		}
 		return of(r)
-	}
-	return column[*nodeRow]{
-		name: name, title: title, right: true, drop: drop,
-		text: func(r *nodeRow) string {
-			if v := value(r); v >= 0 {
-				return write(v)
-			}
-			return "-"
-		},
-		cmp: func(a, b *nodeRow) int { return cmp.Compare(value(b), value(a)) },
 	}
 }
 
 var fleetColumns = []column[*nodeRow]{
 	texts("name", "NODE", 0, 0, func(r *nodeRow) string { return r.GetName() }),
 	texts("state", "STATE", 0, 0, func(r *nodeRow) string { return r.GetState().String() }),
-	nodeNumbers("calls", "CALLS/S", 0, true, rate, func(r *nodeRow) float64 { return r.GetStatus().GetCallsPerSecond() }),
-	nodeNumbers("errors", "ERRORS/S", 0, true, rate, func(r *nodeRow) float64 { return r.GetStatus().GetErrorsPerSecond() }),
-	nodeNumbers("p99", "P99", 1, true, micros, func(r *nodeRow) float64 { return float64(r.GetStatus().GetP99().AsDuration()) / 1e3 }),
-	nodeNumbers("connections", "CONN", 3, true, whole, func(r *nodeRow) float64 { return float64(r.GetStatus().GetConnections()) }),
-	nodeNumbers("conditions", "COND", 2, false, whole, func(r *nodeRow) float64 { return float64(len(r.GetStatus().GetConditions())) }),
+	numbers("calls", "CALLS/S", 0, 0, rate, load(func(r *nodeRow) float64 { return r.GetStatus().GetCallsPerSecond() })),
+	numbers("errors", "ERRORS/S", 0, 0, rate, load(func(r *nodeRow) float64 { return r.GetStatus().GetErrorsPerSecond() })),
+	numbers("p99", "P99", 0, 1, micros, load(func(r *nodeRow) float64 { return float64(r.GetStatus().GetP99().AsDuration()) / 1e3 })),
+	numbers("connections", "CONN", 0, 3, whole, load(func(r *nodeRow) float64 { return float64(r.GetStatus().GetConnections()) })),
+	numbers("conditions", "COND", 0, 2, whole, func(r *nodeRow) float64 { return float64(len(r.GetStatus().GetConditions())) }),
 	texts("drift", "DRIFT", 0, 4, func(r *nodeRow) string {
 		if r.GetDrift() {
 			return "yes"
 		}
 		return "-"
 	}),
-	nodeNumbers("revision", "REVISION", 5, false, whole, func(r *nodeRow) float64 { return r.GetAppliedRevision() }),
+	numbers("revision", "REVISION", 0, 5, whole, func(r *nodeRow) float64 { return r.GetAppliedRevision() }),
 }
 
 // FleetColumns are the names of what nodes can be sorted by.
@@ -199,13 +172,12 @@ var FleetColumns = namesOf(fleetColumns)
 // arrange filters and sorts the nodes.
 func (m *fleetModel) arrange() {
 	m.visible = m.visible[:0]
-	want := strings.ToLower(m.filter.text)
 	for _, r := range m.rows {
 		text := r.GetName()
 		for label, value := range r.GetLabels() {
 			text += " " + label + "=" + value
 		}
-		if strings.Contains(strings.ToLower(text), want) {
+		if m.matches(text) {
 			m.visible = append(m.visible, r)
 		}
 	}
@@ -219,12 +191,8 @@ func (m *fleetModel) key(k tea.KeyPressMsg) tea.Cmd {
 		return tea.Quit
 	case s == "ctrl+z":
 		return tea.Suspend
-	case m.typing && s == "enter":
-		m.typing = false
-	case s == "esc":
-		m.typing, m.filter.text = false, ""
-	case m.typing:
-		m.filter.key(k)
+	case m.typing, s == "esc":
+		m.filterKey(k)
 	default:
 		m.tableKey(s)
 	}
@@ -234,14 +202,6 @@ func (m *fleetModel) key(k tea.KeyPressMsg) tea.Cmd {
 
 func (m *fleetModel) tableKey(s string) {
 	switch s {
-	case "/":
-		m.typing = true
-	case "left", "<":
-		m.sortBy(m.sort - 1)
-	case "right", ">":
-		m.sortBy(m.sort + 1)
-	case "r":
-		m.reverse = !m.reverse
 	case "space", "p":
 		if m.paused != nil {
 			m.goOn()
@@ -249,7 +209,9 @@ func (m *fleetModel) tableKey(s string) {
 			m.paused = []*rdmadv1.WatchNodesResponse{}
 		}
 	default:
-		m.first, _ = moved(s, m.first, len(m.visible), max(m.tableHeight()-1, 1))
+		if !m.orderKey(s) {
+			m.first, _ = moved(s, m.first, len(m.visible), max(m.tableHeight()-1, 1))
+		}
 	}
 }
 
@@ -259,12 +221,7 @@ func (m *fleetModel) tableHeight() int { return max(m.height-4, 0) }
 var fleetHints = []keyHint{{"↑↓", "scroll"}, {"/", "filter"}, {"←→", "sort"}, {"r", "reverse"}, {"space", "pause"}, {"q", "quit"}}
 
 // View implements tea.Model.
-func (m *fleetModel) View() tea.View {
-	v := tea.NewView(strings.Join(m.lines(), "\n"))
-	v.AltScreen = true
-	v.WindowTitle = "rdmactl top --fleet " + terminal.Printable(m.o.Addr)
-	return v
-}
+func (m *fleetModel) View() tea.View { return m.shown("rdmactl top --fleet", m.lines()) }
 
 func (m *fleetModel) lines() []string {
 	l := m.lay(m.width, -1)
@@ -275,7 +232,7 @@ func (m *fleetModel) lines() []string {
 	out = pad(out[:min(len(out), max(m.height-1, 0))], m.height-1)
 	last := newLine(m.width)
 	if m.typing {
-		last.add(bold, "Filter: ").add(plain, m.filter.text).add(chosen, " ").add(faint, "  name, label=value; enter, esc")
+		m.typed(last, "name, label=value")
 	} else {
 		last.hints(fleetHints)
 	}
@@ -285,11 +242,10 @@ func (m *fleetModel) lines() []string {
 
 // stateLine says what is shown, or that rdmad is away.
 func (m *fleetModel) stateLine() string {
-	l := newLine(m.width)
 	if m.away != nil {
-		return l.add(bad.Bold(true), "no news since "+m.awaySince.Local().Format(time.TimeOnly)+", trying again: ").add(bad, m.o.Explain(m.away)).String()
+		return m.awayLine("no news")
 	}
-	l.add(title, "fleet")
+	l := newLine(m.width).add(title, "fleet")
 	if m.paused != nil {
 		l.add(warn.Bold(true), fmt.Sprintf("  paused, %s behind", plural(len(m.paused), "event")))
 	}
@@ -314,9 +270,7 @@ func (m *fleetModel) totalsLine() string {
 		}
 	}
 	l := newLine(m.width)
-	if m.filter.text != "" && !m.typing {
-		l.add(warn, fmt.Sprintf("%d of ", len(m.visible)))
-	}
+	m.filtered(l)
 	l.add(bold, plural(len(m.rows), "node")).add(plain, fmt.Sprintf("  %d up", up))
 	l.add(plain, "  calls/s ").add(bold, rate(calls)).add(plain, "  errors/s ").add(bold, rate(errors)).add(plain, "  connections ").add(bold, count(conns))
 	return l.add(plain, fmt.Sprintf("  drift %d  not healthy %d", drift, unwell)).String()

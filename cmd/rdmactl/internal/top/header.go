@@ -45,11 +45,10 @@ func (m *model) header() []string {
 
 // daemonLine says who rdmad is, or that it is away.
 func (m *model) daemonLine() string {
-	l := newLine(m.width)
 	if m.away != nil {
-		return l.add(bad.Bold(true), "rdmad is away since "+m.awaySince.Local().Format(time.TimeOnly)+", trying again: ").add(bad, m.explain(m.away)).String()
+		return m.awayLine("rdmad is away")
 	}
-	s := m.status
+	s, l := m.status, newLine(m.width)
 	l.add(title, "rdmad "+s.GetVersion()).add(plain, "  up "+span(time.Duration(s.GetUptimeSeconds()*float64(time.Second))))
 	l.add(plain, fmt.Sprintf("  revision %d", s.GetRevision()))
 	if u := s.GetUnconfirmedRevision(); u != 0 {
@@ -66,9 +65,7 @@ func (m *model) daemonLine() string {
 // totalsLine is everything together, with what it was.
 func (m *model) totalsLine() string {
 	l := newLine(m.width)
-	if m.filter.text != "" && !m.typing {
-		l.add(warn, fmt.Sprintf("%d of ", len(m.visible)))
-	}
+	m.filtered(l)
 	l.add(bold, plural(len(m.rows), "connection"))
 	if m.filter.text != "" && !m.typing {
 		l.add(warn, fmt.Sprintf(" with %q", m.filter.text))

@@ -9,26 +9,17 @@ func (m *model) tableKey(s string) tea.Cmd {
 	switch s {
 	case "enter":
 		return m.openPane()
-	case "/":
-		m.typing = true
 	case "esc":
 		m.filter.text = ""
-		m.arrange()
-	case "left", "<":
-		m.sortBy(m.sort - 1)
-		m.arrange()
-	case "right", ">":
-		m.sortBy(m.sort + 1)
-		m.arrange()
-	case "r":
-		m.reverse = !m.reverse
-		m.arrange()
 	default:
 		if m.move(s) {
 			return nil
 		}
-		return m.commonKey(s)
+		if !m.orderKey(s) {
+			return m.commonKey(s)
+		}
 	}
+	m.arrange()
 	return nil
 }
 
@@ -80,19 +71,6 @@ func moved(key string, at, n, page int) (to int, ok bool) {
 		return at, false
 	}
 	return max(min(at, n-1), 0), true
-}
-
-// filterKey is a key while a filter is typed.
-func (m *model) filterKey(k tea.KeyPressMsg) {
-	switch k.String() {
-	case "enter":
-		m.typing = false
-	case "esc":
-		m.typing, m.filter.text = false, ""
-	default:
-		m.filter.key(k)
-	}
-	m.arrange()
 }
 
 // field is a text being typed.

@@ -2,8 +2,6 @@ package top
 
 import (
 	"slices"
-	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -22,26 +20,18 @@ type row struct {
 
 // model is all that the view shows. Its fields are Update's to change.
 type model struct {
-	o       *Options
+	screen[*row]
 	control control
-
-	width, height int
 
 	status    *rdmadv1.GetStatusResponse
 	listeners []*rdmadv1.ListenerSample
 	total     *rdmadv1.Rates
 	calls     history // of everything, per second
 	bytes     history
-	away      error // why rdmad doesn't answer
-	awaySince time.Time
 	rows      map[string]*row // all connections
 
 	paused bool
 	held   []snapshot // what came meanwhile, the latest of it
-
-	table[*row]
-	filter field
-	typing bool // a filter
 
 	cursor int  // in visible
 	moved  bool // the user chose a row: the cursor stays with it
@@ -63,18 +53,13 @@ type notice struct {
 }
 
 func newModel(o *Options, c control) *model {
-	return &model{o: o, control: c, width: 80, height: 24, rows: map[string]*row{},
-		table: newTable(columns, o), filter: field{text: o.Filter}}
+	return &model{screen: newScreen(columns, o), control: c, rows: map[string]*row{}}
 }
-
-// Init implements tea.Model. The feed runs already.
-func (m *model) Init() tea.Cmd { return nil }
 
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.took(msg)
 	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
 	case snapshot:
 		m.away = nil
 		if m.paused {
@@ -83,11 +68,6 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		m.take(msg)
 		return m, m.loadPane()
-	case offline:
-		if m.away == nil {
-			m.awaySince = msg.at
-		}
-		m.away = msg.err
 	case detail:
 		m.paneLoaded(msg)
 	case ended:
@@ -122,6 +102,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.formKey(k)
 	case m.typing:
 		m.filterKey(k)
+		m.arrange()
 		return nil
 	case s == "q":
 		return tea.Quit
@@ -207,7 +188,7 @@ func (m *model) arrange() {
 	id := m.current()
 	m.visible = m.visible[:0]
 	for _, r := range m.rows {
-		if m.matches(r) {
+		if m.matches(r.id, r.listener, r.peer, r.service) {
 			m.visible = append(m.visible, r)
 		}
 	}
@@ -216,14 +197,6 @@ func (m *model) arrange() {
 		m.cursor = i
 	}
 	m.cursor = max(min(m.cursor, len(m.visible)-1), 0)
-}
-
-// matches says whether the filter lets a row through.
-func (m *model) matches(r *row) bool {
-	want := strings.ToLower(m.filter.text)
-	return slices.ContainsFunc([]string{r.id, r.listener, r.peer, r.service}, func(text string) bool {
-		return strings.Contains(strings.ToLower(text), want)
-	})
 }
 
 // current is the id of the connection at the cursor, or in the pane; "" when

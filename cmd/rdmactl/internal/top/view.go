@@ -1,20 +1,9 @@
 package top
 
-import (
-	"strings"
-
-	tea "charm.land/bubbletea/v2"
-
-	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
-)
+import tea "charm.land/bubbletea/v2"
 
 // View implements tea.Model.
-func (m *model) View() tea.View {
-	v := tea.NewView(strings.Join(m.lines(), "\n"))
-	v.AltScreen = true
-	v.WindowTitle = "rdmactl top " + terminal.Printable(m.o.Addr)
-	return v
-}
+func (m *model) View() tea.View { return m.shown("rdmactl top", m.lines()) }
 
 // lines are the screen: header, body, and one line for keys and questions.
 func (m *model) lines() []string {
@@ -83,7 +72,7 @@ func (m *model) footer() string {
 	case m.form != nil:
 		l.hints([...][]keyHint{chooseHints, enterHints, lookHints, doneHints}[m.form.step])
 	case m.typing:
-		l.add(bold, "Filter: ").add(plain, m.filter.text).add(chosen, " ").add(faint, "  id, listener, peer, service; enter, esc")
+		m.typed(l, "id, listener, peer, service")
 	case m.pane != nil:
 		l.hints(paneHints)
 	default:
