@@ -51,8 +51,7 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Config configures a Reloader. All fields except Refused, Applied, Began, Ended, Waiting and
-// the pauses are required.
+// Config configures a Reloader. All fields except Waiting and the pauses are required.
 type Config struct {
 	// Running is the current configuration. Without a file nothing is ever reloaded.
 	Running *config.Config
@@ -62,15 +61,15 @@ type Config struct {
 	// Prepare prepares everything of a version except the settings, and leaves what is in
 	// service as it is. The error may be an *OutsideError.
 	Prepare func(next *config.Config) (Prepared, error)
-	// Refused, if not nil, gets the error of a file that is not applied: the file is
+	// Refused gets the error of a file that is not applied: the file is
 	// invalid, something that it needs can't be had (*OutsideError), or a revision of the
 	// settings waits to be confirmed (*desired.PendingError). It is not called again for
 	// the same error.
 	Refused func(error)
-	// Applied, if not nil, is called when a file is in force. waits has the keys of its values
+	// Applied is called when a file is in force. waits has the keys of its values
 	// that need a restart to be in force, in the order of the keys.
 	Applied func(next *config.Config, waits []string)
-	// Began and Ended, if not nil, are called for each reload, even for one that is
+	// Began and Ended are called for each reload, even for one that is
 	// refused.
 	Began, Ended func()
 	// Waiting means that the file's settings are not applied yet because of stored
@@ -95,18 +94,6 @@ type Reloader struct {
 // New returns a reloader for the current configuration. If the file has changed since Running
 // was read from it, it counts as changed.
 func New(cfg Config) *Reloader {
-	if cfg.Began == nil {
-		cfg.Began = func() {}
-	}
-	if cfg.Ended == nil {
-		cfg.Ended = func() {}
-	}
-	if cfg.Refused == nil {
-		cfg.Refused = func(error) {}
-	}
-	if cfg.Applied == nil {
-		cfg.Applied = func(*config.Config, []string) {}
-	}
 	cfg.FirstRetry, cfg.LastRetry = cmp.Or(cfg.FirstRetry, firstRetry), cmp.Or(cfg.LastRetry, lastRetry)
 	r := &Reloader{cfg: cfg, text: cfg.Running.Text, waiting: cfg.Waiting, again: time.NewTimer(time.Hour), pause: cfg.FirstRetry}
 	r.again.Stop()

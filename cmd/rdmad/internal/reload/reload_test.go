@@ -142,8 +142,9 @@ func startChanged(t *testing.T, text, now string) *rig {
 		Load: func() (*config.Config, error) {
 			return config.Load(r.file, config.Options{Providers: []string{"softiwarp"}})
 		},
-		Settings:   r,
-		Prepare:    r.prepare,
+		Settings: r,
+		Prepare:  r.prepare,
+		Refused:  func(error) {}, Applied: func(*config.Config, []string) {}, Began: func() {}, Ended: func() {},
 		FirstRetry: time.Millisecond, LastRetry: 4 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{ReplaceAttr: noTime})),
 	})
@@ -421,7 +422,7 @@ func TestWithoutAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.store = store
-	reloader := New(Config{Running: config.Default(""), Settings: r, Logger: slog.New(slog.NewTextHandler(r, nil))})
+	reloader := New(Config{Running: config.Default(""), Settings: r, Began: func() {}, Ended: func() {}, Logger: slog.New(slog.NewTextHandler(r, nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	demand, done := make(chan os.Signal), make(chan struct{})
 	go func() {
