@@ -128,7 +128,7 @@ func (s *services) checks() (out []conditions.Check) {
 		}
 	}
 	for _, sv := range s.all {
-		if f := sv.forwarder(); f != nil {
+		if f := sv.forward.Load(); f != nil {
 			out = append(out, conditions.Check{
 				Kind: conditions.Upstream, Name: sv.spec.Name, Of: sv, Every: peersEvery, BackOff: true, Timeout: peersTimeout,
 				Before: conditions.UpstreamUnprobed, Overdue: conditions.UpstreamSilent,
@@ -141,9 +141,9 @@ func (s *services) checks() (out []conditions.Check) {
 
 // certificates returns the checks of the TLS files of the control plane, the metrics and the console.
 func (h *health) certificates() (out []conditions.Check) {
-	if metrics.WebCertificate(h.web) != "" {
+	if web := h.d.config.Load().Metrics.WebConfig; metrics.WebCertificate(web) != "" {
 		out = append(out, h.certificate("metrics.web_config", func() (*conditions.Reason, string, time.Time) {
-			return conditions.Certificates(metrics.WebCertificate(h.web), time.Now())
+			return conditions.Certificates(metrics.WebCertificate(web), time.Now())
 		}))
 	}
 	if f := h.d.fleet; f != nil && f.cfg.TLS != nil {
@@ -153,10 +153,7 @@ func (h *health) certificates() (out []conditions.Check) {
 			}))
 		}
 	}
-	for section, files := range map[string]*auth.Files{"control": h.control.Access().TLS, "console": h.console.Address().TLS} {
-		if files == nil {
-			continue
-		}
+	for section, files := range h.d.config.Load().Certificates() {
 		for key, file := range map[string]string{"cert": files.Cert, "client_ca": files.ClientCA} {
 			if file != "" {
 				out = append(out, h.certificate(section+".tls."+key, func() (*conditions.Reason, string, time.Time) { return certificate(file, files) }))

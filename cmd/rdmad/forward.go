@@ -13,16 +13,8 @@ func openForward(s *service) error {
 	s.of.unpooled.SetLimit(limit.Forward())
 	f := forward.New(forward.Config{Forward: *s.spec.Forward, Logger: s.log, Unpooled: s.of.unpooled})
 	s.Handler = f
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forward = f
+	s.forward.Store(f)
 	return nil
-}
-
-func (s *service) forwarder() *forward.Forwarder {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.forward
 }
 
 // OpenConn implements perconn.Opener for services whose handler does.
@@ -36,7 +28,7 @@ func (s *service) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Ha
 // forwardStats returns the counters of the forward services, by service.
 func (s *services) forwardStats() map[string]forward.Stats {
 	return ofEach(s, func(sv *service) (stats forward.Stats, has bool) {
-		if f := sv.forwarder(); f != nil {
+		if f := sv.forward.Load(); f != nil {
 			return f.Stats(), true
 		}
 		return stats, false

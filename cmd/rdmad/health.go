@@ -20,9 +20,6 @@ import (
 // health updates the conditions of a daemon.
 type health struct {
 	d       *daemon
-	control *config.Control
-	web     string // configuration of the metrics port
-	console *config.Console
 	known   *conditions.Registry
 	reloads *metrics.Reloads
 	prober  *conditions.Prober
@@ -37,7 +34,7 @@ type health struct {
 // newHealth makes the conditions that are known in memory. start adds those of files and
 // peers.
 func newHealth(d *daemon, c *config.Config) *health {
-	h := &health{d: d, control: &c.Control, web: c.Metrics.WebConfig, console: &c.Console, known: conditions.NewRegistry(), seen: make(map[string]bool), expires: make(map[string]time.Time), reloads: metrics.NewReloads(time.Now())}
+	h := &health{d: d, known: conditions.NewRegistry(), seen: make(map[string]bool), expires: make(map[string]time.Time), reloads: metrics.NewReloads(time.Now())}
 	h.prober = conditions.NewProber(h.known, d.log)
 	manager.ReportConditions(h.known, d.manager.API)
 	h.known.Ask(h.own)

@@ -99,17 +99,13 @@ func (o *opening) note(key string, err error) {
 }
 
 func (o *opening) certificates() {
-	if t := o.c.Control.TLS; t != nil {
-		_, err := auth.LoadCertificates(auth.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}, o.log)
-		o.note("control.tls", err)
+	for section, files := range o.c.Certificates() {
+		_, err := auth.LoadCertificates(*files, o.log)
+		o.note(section+".tls", err)
 	}
 	if f := o.c.Fleet; f != nil {
 		_, err := fleetTLS(f.TLS)
 		o.note("fleet.tls", err)
-	}
-	if files := o.c.Console.Address().TLS; files != nil {
-		_, err := auth.LoadCertificates(*files, o.log)
-		o.note("console.tls", err)
 	}
 }
 

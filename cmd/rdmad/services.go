@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/clients"
@@ -39,9 +40,8 @@ type service struct {
 	nfs     *nfs.Server // nil for other services, and before Open
 	serving sync.WaitGroup
 
-	mu      sync.Mutex
-	tcp     *rpctcp.Server     // nil without TCP, and before Open
-	forward *forward.Forwarder // nil for other services, and before Open
+	tcp     atomic.Pointer[rpctcp.Server]     // nil without TCP, and before Open
+	forward atomic.Pointer[forward.Forwarder] // nil for other services, and before Open
 }
 
 // Open implements manager.Service.
@@ -53,25 +53,17 @@ func (s *service) Open() error {
 	if s.tcpOn == nil {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	limit := s.of.memory()
-	s.tcp = rpctcp.NewServer(rpctcp.Config{
+	s.tcp.Store(rpctcp.NewServer(rpctcp.Config{
 		Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Places: s.of.places, Clients: s.of.clients, SlowCalls: s.of.slow(s.spec.Name),
-	})
+	}))
 	return nil
-}
-
-func (s *service) server() *rpctcp.Server {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tcp
 }
 
 // Start implements manager.Service.
 func (s *service) Start() {
 	s.of.add(s)
-	tcp := s.server()
+	tcp := s.tcp.Load()
 	if tcp == nil {
 		return
 	}
@@ -106,7 +98,7 @@ func (s *service) Registrations(rdma netip.AddrPort) []rpcbind.Registration {
 
 // Shutdown implements manager.Service.
 func (s *service) Shutdown(ctx context.Context) error {
-	if tcp := s.server(); tcp != nil {
+	if tcp := s.tcp.Load(); tcp != nil {
 		return tcp.Shutdown(ctx)
 	}
 	return nil
@@ -114,7 +106,7 @@ func (s *service) Shutdown(ctx context.Context) error {
 
 // Close implements manager.Service.
 func (s *service) Close() error {
-	if tcp := s.server(); tcp != nil {
+	if tcp := s.tcp.Load(); tcp != nil {
 		tcp.Close()
 	}
 	if s.tcpOn != nil {
@@ -227,10 +219,10 @@ func (s *services) shareMemory() {
 	defer s.mu.Unlock()
 	for _, sv := range s.all {
 		limit := s.memory()
-		if tcp := sv.server(); tcp != nil {
+		if tcp := sv.tcp.Load(); tcp != nil {
 			tcp.SetMemoryLimit(int(limit.TCP()))
 		}
-		if sv.forwarder() != nil {
+		if sv.forward.Load() != nil {
 			s.unpooled.SetLimit(limit.Forward())
 		}
 	}
@@ -262,7 +254,7 @@ func (s *services) procedures() map[string]*procedures.Table {
 // tcpStats returns the counters of the services on TCP, by service.
 func (s *services) tcpStats() map[string]rpctcp.Stats {
 	return ofEach(s, func(sv *service) (stats rpctcp.Stats, has bool) {
-		if tcp := sv.server(); tcp != nil {
+		if tcp := sv.tcp.Load(); tcp != nil {
 			return tcp.Stats(), true
 		}
 		return stats, false

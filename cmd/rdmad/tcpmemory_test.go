@@ -12,7 +12,7 @@ func TestTCPMemoryFollows(t *testing.T) {
 		t.Helper()
 		servers := 0
 		for _, sv := range r.services.all {
-			if tcp := sv.server(); tcp != nil {
+			if tcp := sv.tcp.Load(); tcp != nil {
 				servers++
 				if got := tcp.MemoryLimit(); got != int(memory/16) {
 					t.Errorf("of %d bytes %s on TCP has %d", memory, sv.spec.Name, got)

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net"
-	"net/netip"
 
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/auth"
@@ -31,12 +30,10 @@ func (c *Config) validateConsole(d document, _ Options) {
 	if t != nil && c.Console.Listen == "" {
 		d.Fail(key, "is missing; console.tls is for it")
 	}
-	host, _, err := net.SplitHostPort(c.Console.Listen)
-	if err != nil { // none, or reported already
+	if _, _, err := net.SplitHostPort(c.Console.Listen); err != nil { // none, or reported already
 		return
 	}
-	ip, err := netip.ParseAddr(host)
-	if t == nil && host != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if t == nil && !onLoopback(c.Console.Listen) {
 		d.Fail(key, "%s is not on the loopback; without console.tls the console listens there only", c.Console.Listen)
 	}
 }

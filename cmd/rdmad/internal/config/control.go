@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -89,15 +90,16 @@ func (c *Control) validateListen(d document) {
 	if c.Group != "" {
 		d.Fail("control.group", "members are known on a Unix socket only, and control.listen is %s", v)
 	}
-	host, _, err := net.SplitHostPort(v)
-	if err != nil {
-		d.Fail(key, "%v", err)
-		return
-	}
-	ip, err := netip.ParseAddr(host)
-	if c.TLS == nil && !c.Insecure && host != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if c.TLS == nil && !c.Insecure && !onLoopback(v) {
 		d.Fail(key, "%s is not on the loopback; without control.tls the control plane listens there or on unix:///path only", v)
 	}
+}
+
+// onLoopback reports whether HOST:PORT is an address of the loopback.
+func onLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, bad := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || bad == nil && ip.IsLoopback())
 }
 
 func role(d document, key, v string) {
@@ -126,6 +128,13 @@ func (r *Role) validate(d document, key string) {
 	if slices.Contains(r.Groups, "") {
 		d.Fail(key+".groups", "one is empty")
 	}
+}
+
+// Certificates returns the files of the control plane's and the console's TLS, by section.
+func (c *Config) Certificates() map[string]*auth.Files {
+	all := map[string]*auth.Files{"control": c.Control.Access().TLS, "console": c.Console.Address().TLS}
+	maps.DeleteFunc(all, func(_ string, files *auth.Files) bool { return files == nil })
+	return all
 }
 
 // Access converts the configuration for the control plane. c must be checked.
