@@ -79,7 +79,7 @@ becomes the current one.`,
 			if err != nil {
 				return err
 			}
-			tls := contexts.TLS{Cert: a.where.tls.cert, Key: a.where.tls.key, CA: a.where.tls.ca, ServerName: a.where.tls.serverName}
+			tls := a.where.tls.TLS
 			if strings.HasPrefix(a.where.addr, "unix:") {
 				tls = contexts.TLS{} // the environment's are for other addresses
 			}
@@ -146,7 +146,7 @@ func newConfigShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s := shown{l.addr, contexts.TLS{Cert: l.tls.cert, Key: l.tls.key, CA: l.tls.ca, ServerName: l.tls.serverName}, l.from}
+			s := shown{l.addr, l.tls.TLS, l.from}
 			return a.printer().Answer(&s, func() *output.Table { return shownTable(&s) })
 		},
 	}

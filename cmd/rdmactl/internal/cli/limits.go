@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -114,24 +113,19 @@ stand over the configuration file, also after restarts and reloads, until
 		Example: "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
 	}
 	limits := &rdmadv1.Limits{}
+	var names, paths []string
 	for _, flag := range limitFlags {
-		in, fd := place(limits.ProtoReflect(), limitField(flag.name))
+		path := fieldOf(flag.name)
+		in, fd := place(limits.ProtoReflect(), path)
 		cmd.Flags().Var(&specFlag{field: spec.Field{Type: flag.of}, in: in, fd: fd}, flag.name, flag.usage)
+		names, paths = append(names, flag.name), append(paths, path)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var paths []string
-		names := make([]string, len(limitFlags))
-		for i, flag := range limitFlags {
-			names[i] = flag.name
-			if cmd.Flags().Changed(flag.name) {
-				paths = append(paths, limitField(flag.name))
-			}
+		given, err := givenPaths(cmd, names, paths)
+		if err != nil {
+			return err
 		}
-		if paths == nil {
-			slices.Sort(names)
-			return usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(names, ", --"))
-		}
-		return a.setLimits(cmd.Context(), limits, paths)
+		return a.setLimits(cmd.Context(), limits, given)
 	}
 	return cmd
 }
@@ -142,31 +136,32 @@ var (
 	aTime   = reflect.TypeFor[time.Duration]()
 )
 
-// limitFlags are the flags of limits set.
+// limitFlags are the flags of limits set, by name.
 var limitFlags = []struct {
 	name  string
 	of    reflect.Type
 	usage string
 }{
-	{"max-connections", aNumber, "most connections; 0 for 4096"},
-	{"max-connections-per-peer", aNumber, "most connections from one address; 0 for 256"},
-	{"max-handshakes", aNumber, "most connections being made at once; 0 for 256"},
-	{"idle", aTime, "time without a call after which a connection is closed; 0 for never"},
-	{"max-memory", aSize, "most memory of the process; 5/8 of it is for registered memory"},
-	{"max-tcp-connections", aNumber, "most TCP connections of services; 0 for 1024"},
-	{"max-tcp-connections-per-peer", aNumber, "most TCP connections of services from one address; 0 for 128"},
-	{"tcp-idle", aTime, "time without a call after which TCP connections of services and connectors are closed; 0 for 6m"},
+	{"control-idle", aTime, "time without a request after which a connection to the control plane is closed; 0 for 5m"},
 	{"control-max-connections", aNumber, "most connections to the control plane; 0 for 256"},
 	{"control-max-connections-per-peer", aNumber, "most connections to the control plane of one user, certificate or address; 0 for a quarter, at most 64"},
 	{"control-reserved", aNumber, "connections to the control plane that are reserved for admins; 0 for a quarter, at most 32"},
-	{"control-idle", aTime, "time without a request after which a connection to the control plane is closed; 0 for 5m"},
+	{"idle", aTime, "time without a call after which a connection is closed; 0 for never"},
+	{"max-connections", aNumber, "most connections; 0 for 4096"},
+	{"max-connections-per-peer", aNumber, "most connections from one address; 0 for 256"},
+	{"max-handshakes", aNumber, "most connections being made at once; 0 for 256"},
+	{"max-memory", aSize, "most memory of the process; 5/8 of it is for registered memory"},
+	{"max-tcp-connections", aNumber, "most TCP connections of services; 0 for 1024"},
+	{"max-tcp-connections-per-peer", aNumber, "most TCP connections of services from one address; 0 for 128"},
+	{"metrics-idle", aTime, "time without a request after which a connection to the metrics port is closed; 0 for 90s"},
 	{"metrics-max-connections", aNumber, "most connections to the metrics port; 0 for 64"},
 	{"metrics-max-connections-per-peer", aNumber, "most connections to the metrics port from one address; 0 for a quarter, at most 16"},
-	{"metrics-idle", aTime, "time without a request after which a connection to the metrics port is closed; 0 for 90s"},
+	{"tcp-idle", aTime, "time without a call after which TCP connections of services and connectors are closed; 0 for 6m"},
 }
 
-// limitField is the path of a limit in Limits that has the name of a flag.
-func limitField(flag string) string {
+// fieldOf is the path of the field that a flag sets. Those of rdmad's own ports, in Limits, are in a
+// message of the port.
+func fieldOf(flag string) string {
 	for _, port := range []string{"control", "metrics"} {
 		if rest, ok := strings.CutPrefix(flag, port+"-"); ok {
 			return port + "." + strings.ReplaceAll(rest, "-", "_")
@@ -185,14 +180,7 @@ the defaults, are in force at once.`,
 		Example:           "  rdmactl limits unset\n  rdmactl limits unset max-connections control-idle",
 		ValidArgsFunction: a.completeLimits,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			fields := []string{"*"}
-			if len(args) > 0 {
-				fields = make([]string, len(args))
-			}
-			for i, name := range args {
-				fields[i] = limitField(strings.TrimPrefix(name, "--"))
-			}
-			req := &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{}, Unset: fields}
+			req := &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{}, Unset: unsetFields(args)}
 			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.SetLimits, req,
 				func(res *rdmadv1.SetLimitsResponse) *output.Table { return limitsTable(res) })
 		},

@@ -101,7 +101,7 @@ func (a *app) defaultLocation() (location, error) {
 		return a.contextLocation(file.Current)
 	}
 	l := location{addr: defaultAddr, from: "default", tls: a.where.tls, assumed: true}
-	if info, err := os.Stat(a.socket); err == nil && info.Mode().Type() == os.ModeSocket && l.tls.cert == "" {
+	if info, err := os.Stat(a.socket); err == nil && info.Mode().Type() == os.ModeSocket && l.tls.Cert == "" {
 		l.addr, l.from = "unix://"+a.socket, "packaged socket"
 	}
 	return l, nil
@@ -114,7 +114,7 @@ func (a *app) contextLocation(name string) (location, error) {
 	if err != nil {
 		return location{}, err
 	}
-	l := location{addr: c.Addr, from: "context " + name, tls: tlsFlags{cert: c.TLS.Cert, key: c.TLS.Key, ca: c.TLS.CA, serverName: c.TLS.ServerName}}
+	l := location{addr: c.Addr, from: "context " + name, tls: tlsFlags{c.TLS}}
 	l.tls.replace(a.global, &a.where.tls)
 	return l, nil
 }

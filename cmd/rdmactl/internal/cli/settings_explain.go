@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"regexp"
-	"strings"
-
 	"github.com/spf13/cobra"
 
+	"github.com/rdmad/rdmad/cmd/internal/manual"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -32,14 +30,6 @@ all values of the setting for a scope, the widest scope first. The last one wins
 	return cmd
 }
 
-// link is a link in Markdown.
-var link = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
-
-// plainText is Markdown without its marks.
-func plainText(markdown string) string {
-	return strings.ReplaceAll(link.ReplaceAllString(markdown, "$1"), "`", "")
-}
-
 func explainTable(res *rdmadv1.ExplainSettingResponse) *output.Table {
 	t := output.Pairs()
 	v := res.GetValue()
@@ -47,7 +37,7 @@ func explainTable(res *rdmadv1.ExplainSettingResponse) *output.Table {
 	t.Row("does", res.GetSummary())
 	t.Row("takes", res.GetAllowed())
 	t.Row("changes are in force", res.GetTakesEffect())
-	t.Row("more", plainText(res.GetDetails()))
+	t.Row("more", manual.Plain(res.GetDetails()))
 	t.Row("example", "rdmactl settings set "+res.GetExample())
 	t.Cells(output.Cell{Text: "value"}, output.Cell{Text: v.GetValue(), Colour: output.Bold})
 	said := &output.Table{Columns: []output.Column{{Name: "FROM", Min: 12}, {Name: "VALUE"}, {Name: "REVISION", Right: true}, {Name: ""}}}

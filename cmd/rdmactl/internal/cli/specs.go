@@ -52,17 +52,20 @@ func specFlags(cmd *cobra.Command, req proto.Message, fields func(func(spec.Fiel
 			must(cmd.MarkFlagFilename(name))
 		}
 	}
-	return func() (out []string, err error) {
-		for i, name := range names {
-			if cmd.Flags().Changed(name) {
-				out = append(out, paths[i])
-			}
+	return func() ([]string, error) { return givenPaths(cmd, names, paths) }
+}
+
+// givenPaths are the paths of the flags that the command line has, which must have one.
+func givenPaths(cmd *cobra.Command, flags, paths []string) (out []string, err error) {
+	for i, name := range flags {
+		if cmd.Flags().Changed(name) {
+			out = append(out, paths[i])
 		}
-		if out == nil {
-			return nil, usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(names, ", --"))
-		}
-		return out, nil
 	}
+	if out == nil {
+		return nil, usagef("%s needs one of --%s", cmd.CommandPath(), strings.Join(flags, ", --"))
+	}
+	return out, nil
 }
 
 // usage is the field's documentation with its default.

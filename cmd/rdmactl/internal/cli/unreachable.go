@@ -13,7 +13,7 @@ import (
 func (a *app) unreachable(text string) string {
 	said, dialing := strings.CutPrefix(text, "connection error: desc = ")
 	said = strings.Trim(said, `"`)
-	if a.tls.cert != "" {
+	if a.tls.Cert != "" {
 		if trouble := a.tlsTrouble(said); trouble != "" {
 			return trouble
 		}
@@ -50,8 +50,8 @@ func (a *app) tlsTrouble(said string) string {
 		return fmt.Sprintf("rdmad at %s has no TLS: remove --tls-cert and RDMACTL_TLS_CERT, or is --addr wrong?", a.addr)
 	case strings.Contains(said, "unknown authority"):
 		from := "the system's CAs: set --tls-ca"
-		if a.tls.ca != "" {
-			from = "those of --tls-ca " + a.tls.ca
+		if a.tls.CA != "" {
+			from = "those of --tls-ca " + a.tls.CA
 		}
 		return fmt.Sprintf("rdmad's certificate at %s is from another CA than %s (%s)", a.addr, from, detail)
 	case strings.Contains(said, "x509: certificate is"), strings.Contains(said, "x509: cannot validate certificate for"):
@@ -69,8 +69,8 @@ func (a *app) tlsTrouble(said string) string {
 // refused says that rdmad doesn't take the client's certificate. It says why
 // if it can.
 func (a *app) refused(detail string) string {
-	if pair, err := tls.LoadX509KeyPair(a.tls.cert, a.tls.key); err == nil && time.Now().After(pair.Leaf.NotAfter) {
-		return fmt.Sprintf("rdmad at %s refused the certificate %s: it expired on %s", a.addr, a.tls.cert, pair.Leaf.NotAfter.Local().Format(time.DateTime))
+	if pair, err := tls.LoadX509KeyPair(a.tls.Cert, a.tls.Key); err == nil && time.Now().After(pair.Leaf.NotAfter) {
+		return fmt.Sprintf("rdmad at %s refused the certificate %s: it expired on %s", a.addr, a.tls.Cert, pair.Leaf.NotAfter.Local().Format(time.DateTime))
 	}
-	return fmt.Sprintf("rdmad at %s refused the certificate %s: is it from rdmad's control.tls.client_ca, and does it have a name?%s", a.addr, a.tls.cert, detail)
+	return fmt.Sprintf("rdmad at %s refused the certificate %s: is it from rdmad's control.tls.client_ca, and does it have a name?%s", a.addr, a.tls.Cert, detail)
 }

@@ -57,14 +57,14 @@ The file's values are in force at once.`,
 
 var unsetExamples = map[string]string{"listener": "nfs deny", "service": "export", "connector": "out target"}
 
-// unsetFields are the fields of a request that an operator names as their flags.
+// unsetFields are the fields of a request that an operator names as their flags; all without names.
 func unsetFields(names []string) []string {
 	if len(names) == 0 {
 		return []string{"*"}
 	}
 	out := make([]string, len(names))
 	for i, name := range names {
-		out[i] = strings.ReplaceAll(strings.TrimPrefix(name, "--"), "-", "_")
+		out[i] = fieldOf(strings.TrimPrefix(name, "--"))
 	}
 	return out
 }
