@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -167,18 +169,24 @@ func (s *specFlag) setItems(text string) error {
 	if err := yaml.Unmarshal([]byte(text), &items); err != nil {
 		return errors.New("is not a list of mappings in YAML or JSON, such as [{networks: [192.0.2.0/24], read_only: on}]")
 	}
-	list := reflect.New(s.field.Type).Elem()
+	list := s.in.Mutable(s.fd).List()
 	for _, values := range items {
 		if err := knownKeys(values, s.field.Type.Elem()); err != nil {
 			return err
 		}
-		item := reflect.New(s.field.Type.Elem())
-		if err := spec.Decode(values, item.Interface()); err != nil {
+		item := reflect.New(s.field.Type.Elem()).Interface()
+		if err := spec.Decode(values, item); err != nil {
 			return errors.New(strings.Join(strings.Fields(err.Error()), " ")) // it has several lines
 		}
-		list = reflect.Append(list, item.Elem())
+		text, err := json.Marshal(spec.Encode(item))
+		if err == nil {
+			err = protojson.Unmarshal(text, list.AppendMutable().Message().Interface()) // the names are the same
+		}
+		if err != nil {
+			return errors.New("is out of range") // all else was right for the specification
+		}
 	}
-	return s.addItems(list)
+	return nil
 }
 
 // knownKeys returns an error if a group of fields, or a group in its lists, has a key that the
@@ -203,36 +211,6 @@ func knownKeys(values map[string]any, t reflect.Type) error {
 		if !slices.Contains(known, key) {
 			slices.Sort(known)
 			return fmt.Errorf("%s is an unknown key; known here: %s", key, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
-func (s *specFlag) addItems(list reflect.Value) error {
-	messages := s.in.Mutable(s.fd).List()
-	for i := range list.Len() {
-		if err := fillMessage(messages.AppendMutable().Message(), list.Index(i).Addr()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fillMessage sets the fields of a message to those of the specification to which root points.
-func fillMessage(m protoreflect.Message, root reflect.Value) error {
-	for f := range spec.Fields(root.Type().Elem()) {
-		value := f.In(root, false)
-		if !value.IsValid() || value.IsZero() {
-			continue
-		}
-		in, fd := place(m, f.API())
-		field := &specFlag{field: f, in: in, fd: fd}
-		set := func() error { return field.Set(spec.Text(value)) }
-		if f.Items() {
-			set = func() error { return field.addItems(value) }
-		}
-		if err := set(); err != nil {
-			return err
 		}
 	}
 	return nil
