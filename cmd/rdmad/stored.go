@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
@@ -211,15 +212,8 @@ func (s *state) unset(e *history.Entry) (doubt, err error) {
 func storedListeners(path string) (names []string) {
 	s := state{path: path}
 	for _, load := range []func() (spec.All, error){s.added, manager.NewFile(s.connectors()).Load} { // the latter is an earlier rdmad's
-		saved, err := load()
-		if err != nil {
-			continue
-		}
-		for _, l := range saved.Listeners {
-			names = append(names, l.Name)
-		}
-		for _, c := range saved.Connectors {
-			names = append(names, c.Name)
+		if saved, err := load(); err == nil {
+			names = slices.Concat(names, config.NamesOf(saved.Listeners), config.NamesOf(saved.Connectors))
 		}
 	}
 	return names

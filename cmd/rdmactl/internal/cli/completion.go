@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // completeWait bounds how long a shell waits for rdmad when completing, unless --timeout was
@@ -45,20 +43,11 @@ func newCompletion(*app) *cobra.Command {
 }
 
 // fixed completes an argument or a flag with one of some words.
-func fixed(words ...string) cobra.CompletionFunc {
-	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return words, cobra.ShellCompDirectiveNoFileComp
-	}
-}
+func fixed(words ...string) cobra.CompletionFunc { return cobra.FixedCompletions(words, noFiles) }
 
 // completeKeys completes names of settings.
-func completeKeys(_ *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-	for k := range settings.NumKeys {
-		if !contains(args, k.String()) {
-			out = append(out, k.String())
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+func completeKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return slices.DeleteFunc(keyNames(), func(name string) bool { return contains(args, name) }), noFiles
 }
 
 // completeAssignments completes KEY= and then VALUE.
@@ -67,30 +56,25 @@ func completeAssignments(_ *cobra.Command, args []string, typed string) (out []s
 	if value {
 		k, err := findKey(name)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, noFiles
 		}
 		for _, v := range values(k) {
 			out = append(out, name+"="+v)
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+		return out, noFiles
 	}
-	for k := range settings.NumKeys {
-		if !contains(args, k.String()+"=") {
-			out = append(out, k.String()+"=")
+	for _, name := range keyNames() {
+		if !contains(args, name+"=") {
+			out = append(out, name+"=")
 		}
 	}
-	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return out, noFiles | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeOwnSettings completes the value of --set.
-func completeOwnSettings(cmd *cobra.Command, _ []string, typed string) (out []string, d cobra.ShellCompDirective) {
+func completeOwnSettings(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	all, d := completeAssignments(cmd, nil, typed)
-	for _, a := range all {
-		if !strings.HasSuffix(a, "="+unset) { // there is nothing below the defaults
-			out = append(out, a)
-		}
-	}
-	return out, d
+	return slices.DeleteFunc(all, func(a string) bool { return strings.HasSuffix(a, "="+unset) }), d // there is nothing below the defaults
 }
 
 // extensionPrefix is what the settings of extensions begin with.
@@ -98,8 +82,8 @@ const extensionPrefix = "extensions."
 
 // extensionNames are the extensions' own names.
 func extensionNames() (names []string) {
-	for k := range settings.NumKeys {
-		if name, ok := strings.CutPrefix(k.String(), extensionPrefix); ok {
+	for _, key := range keyNames() {
+		if name, ok := strings.CutPrefix(key, extensionPrefix); ok {
 			names = append(names, name)
 		}
 	}
@@ -107,13 +91,8 @@ func extensionNames() (names []string) {
 }
 
 // completeExtensions completes NAME….
-func completeExtensions(_ *cobra.Command, args []string, _ string) (out []string, _ cobra.ShellCompDirective) {
-	for _, name := range extensionNames() {
-		if !slices.Contains(args, name) {
-			out = append(out, name)
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+func completeExtensions(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return slices.DeleteFunc(extensionNames(), func(name string) bool { return slices.Contains(args, name) }), noFiles
 }
 
 // contains says whether one of args begins with s.

@@ -146,16 +146,17 @@ func (c *Config) blameSections(err error, has func(string) bool) error {
 func (c *Config) Names(list string) []string {
 	switch list {
 	case "services":
-		return called(c.Services)
+		return NamesOf(c.Services)
 	case "listeners":
-		return called(c.Listeners)
+		return NamesOf(c.Listeners)
 	case "connectors":
-		return called(c.Connectors)
+		return NamesOf(c.Connectors)
 	}
 	return nil
 }
 
-func called[S spec.Named](all []S) []string {
+// NamesOf returns the names of some elements.
+func NamesOf[S spec.Named](all []S) []string {
 	names := make([]string, len(all))
 	for i := range all {
 		names[i] = all[i].Called()
