@@ -47,13 +47,6 @@ func newConditions(a *app) *cobra.Command {
 	return cmd
 }
 
-// notWellError makes the exit code 1; the table says why.
-type notWellError struct{ bad, all int }
-
-func (e *notWellError) Error() string {
-	return fmt.Sprintf("%d of %d conditions are not OK", e.bad, e.all)
-}
-
 func (a *app) conditions(ctx context.Context, failed bool) error {
 	res, err := ask(ctx, a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.ListConditions, &rdmadv1.ListConditionsRequest{})
 	if err != nil {
@@ -71,7 +64,7 @@ func (a *app) conditions(ctx context.Context, failed bool) error {
 	if good < 0 {
 		good = len(all)
 	}
-	return &notWellError{good, len(all)}
+	return fmt.Errorf("%d of %d conditions are not OK", good, len(all)) // for the exit code; the table says why
 }
 
 func conditionTable(all []*rdmadv1.Condition) *output.Table {

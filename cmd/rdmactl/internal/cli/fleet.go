@@ -111,13 +111,6 @@ func labelText(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// noNodeError means that the fleet has no node of a name.
-type noNodeError struct{ name string }
-
-func (e *noNodeError) Error() string {
-	return "the fleet has no node " + e.name + ": rdmactl fleet nodes lists them"
-}
-
 func newFleetShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NODE",
@@ -131,7 +124,7 @@ func newFleetShow(a *app) *cobra.Command {
 			}
 			i := slices.IndexFunc(res.GetNodes(), func(n *rdmadv1.FleetNode) bool { return n.GetName() == args[0] })
 			if i < 0 {
-				return &noNodeError{args[0]}
+				return fmt.Errorf("the fleet has no node %s: rdmactl fleet nodes lists them", args[0])
 			}
 			n := res.GetNodes()[i]
 			return a.printer().Answer(n, func() *output.Table { return nodeTable(n) })

@@ -152,25 +152,18 @@ code is 1 if a node would refuse it.`,
 	return cmd
 }
 
-// refusedError makes the exit code 1; the table says why.
-type refusedError struct{ refused, all int }
-
-func (e *refusedError) Error() string {
-	return fmt.Sprintf("%d of %d nodes would refuse the policy", e.refused, e.all)
-}
-
-// refusals is the error of a dry run that nodes refuse.
+// refusals is the error of a dry run that nodes refuse; the table says why.
 func refusals(all []*rdmadv1.NodeEffects) error {
-	e := &refusedError{all: len(all)}
+	refused := 0
 	for _, n := range all {
 		if n.GetAnswer() == rdmadv1.NodeEffects_REFUSED {
-			e.refused++
+			refused++
 		}
 	}
-	if e.refused == 0 {
+	if refused == 0 {
 		return nil
 	}
-	return e
+	return fmt.Errorf("%d of %d nodes would refuse the policy", refused, len(all))
 }
 
 // applied is the answer to a request that began a rollout.

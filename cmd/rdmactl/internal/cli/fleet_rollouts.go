@@ -159,13 +159,6 @@ func newRolloutShow(a *app) *cobra.Command {
 	}
 }
 
-// notDoneError makes the exit code 1 when a rollout that was watched has not brought its revision.
-type notDoneError struct{ rollout *rdmadv1.FleetRollout }
-
-func (e *notDoneError) Error() string {
-	return fmt.Sprintf("rollout %s is %s: %s", e.rollout.GetId(), e.rollout.GetState(), e.rollout.GetReason())
-}
-
 func newRolloutWatch(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch ID",
@@ -186,7 +179,7 @@ its change back any more. The exit code is 1 if it was rolled back or aborted.`,
 				err = nil
 			}
 			if s := last.GetState(); err == nil && (s == rdmadv1.FleetRollout_ROLLED_BACK || s == rdmadv1.FleetRollout_ABORTED) {
-				return &notDoneError{last}
+				return fmt.Errorf("rollout %s is %s: %s", last.GetId(), s, last.GetReason()) // it has not brought its revision
 			}
 			return err
 		},
