@@ -242,7 +242,7 @@ func (d *daemon) makeManager() (err error) {
 		Registrar: d.registrar,
 		Changed:   d.changed,
 		Limits:    d.limits,
-		Bounds:    bounds{d},
+		Bounds:    d,
 		Room:      d.places.mayServe,
 		Counted: func(n int) {
 			d.places.serve(n)

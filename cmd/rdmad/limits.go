@@ -9,15 +9,11 @@ import (
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// bounds implements manager.Bounds.
-type bounds struct{ d *daemon }
-
 // CheckLimits implements manager.Bounds.
-func (b bounds) CheckLimits(l *spec.Limits) error { return b.d.places.mayLimit(l) }
+func (d *daemon) CheckLimits(l *spec.Limits) error { return d.places.mayLimit(l) }
 
 // ApplyLimits implements manager.Bounds.
-func (b bounds) ApplyLimits(l, file *spec.Limits) {
-	d := b.d
+func (d *daemon) ApplyLimits(l, file *spec.Limits) {
 	d.memory.Configured(int64(file.Memory))
 	d.data.SetLimits(l.Limits)
 	d.data.SetMemory(int64(l.Memory))

@@ -154,5 +154,5 @@ func (p *prepared) Commit() {
 // apply applies the limits.
 func (p *prepared) apply() {
 	p.d.places.configure(p.c, p.budget)
-	bounds{p.d}.ApplyLimits(&p.c.Limits, &p.file)
+	p.d.ApplyLimits(&p.c.Limits, &p.file)
 }
