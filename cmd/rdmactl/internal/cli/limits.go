@@ -113,12 +113,11 @@ stand over the configuration file, also after restarts and reloads, until
 		Example: "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
 	}
 	limits := &rdmadv1.Limits{}
-	var names, paths []string
-	for _, flag := range limitFlags {
-		path := fieldOf(flag.name)
-		in, fd := place(limits.ProtoReflect(), path)
+	names, paths := make([]string, len(limitFlags)), make([]string, len(limitFlags))
+	for i, flag := range limitFlags {
+		names[i], paths[i] = flag.name, fieldOf(flag.name)
+		in, fd := place(limits.ProtoReflect(), paths[i])
 		cmd.Flags().Var(&specFlag{field: spec.Field{Type: flag.of}, in: in, fd: fd}, flag.name, flag.usage)
-		names, paths = append(names, flag.name), append(paths, path)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		given, err := givenPaths(cmd, names, paths)

@@ -178,9 +178,9 @@ func (s *specFlag) setItems(text string) error {
 		if err := spec.Decode(values, item); err != nil {
 			return errors.New(strings.Join(strings.Fields(err.Error()), " ")) // it has several lines
 		}
-		text, err := json.Marshal(spec.Encode(item))
+		raw, err := json.Marshal(spec.Encode(item))
 		if err == nil {
-			err = protojson.Unmarshal(text, list.AppendMutable().Message().Interface()) // the names are the same
+			err = protojson.Unmarshal(raw, list.AppendMutable().Message().Interface()) // the names are the same
 		}
 		if err != nil {
 			return errors.New("is out of range") // all else was right for the specification
