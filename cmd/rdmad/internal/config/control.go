@@ -1,7 +1,7 @@
 package config
 
 import (
-	"maps"
+	"iter"
 	"math"
 	"net"
 	"net/netip"
@@ -130,11 +130,16 @@ func (r *Role) validate(d document, key string) {
 	}
 }
 
-// Certificates returns the files of the control plane's and the console's TLS, by section.
-func (c *Config) Certificates() map[string]*auth.Files {
-	all := map[string]*auth.Files{"control": c.Control.Access().TLS, "console": c.Console.Address().TLS}
-	maps.DeleteFunc(all, func(_ string, files *auth.Files) bool { return files == nil })
-	return all
+// Certificates yields the files of the control plane's and the console's TLS, by section.
+func (c *Config) Certificates() iter.Seq2[string, *auth.Files] {
+	return func(yield func(string, *auth.Files) bool) {
+		if files := c.Control.Access().TLS; files != nil && !yield("control", files) {
+			return
+		}
+		if files := c.Console.Address().TLS; files != nil {
+			yield("console", files)
+		}
+	}
 }
 
 // Access converts the configuration for the control plane. c must be checked.
