@@ -168,24 +168,28 @@ type Seat struct {
 }
 
 // Admit takes a place for a client. If all places are taken, the client evicts the client
-// that has been idle longest. h represents the new client. The error is a *RefusedError.
+// that has been idle longest. h represents the new client. The Evict of clients must not call the
+// data plane. The error is a *RefusedError.
 func (k *Connector) Admit(client netip.AddrPort, h connlimit.Holder) (*Seat, error) {
 	addr := client.Addr().Unmap()
 	if !k.access.Load().Permits(addr) {
 		return nil, &RefusedError{RefusedDenied, "the connector's allow and deny keep this address out"}
 	}
-	if err := k.refuses(); err != nil {
-		return nil, err
+	k.d.mu.Lock()
+	defer k.d.mu.Unlock()
+	switch {
+	case k.stopsLocked():
+		return nil, &RefusedError{RefusedStopping, ErrShutdown.Error()}
+	case k.d.division.used(len(k.d.listeners) + len(k.d.leaving)):
+		return nil, &RefusedError{RefusedMemory, "the registered memory (limits.memory) is in use"}
 	}
-	place, err := k.places.Admit(time.Now(), connlimit.Address(addr), connlimit.Ordinary, h)
-	if err != nil {
+	c := k.newConn()
+	c.client = client
+	var err error
+	if c.place, err = k.places.Admit(time.Now(), connlimit.Address(addr), connlimit.Ordinary, h); err != nil {
 		return nil, noPlace(err)
 	}
-	c, err := k.admit(client, place)
-	if err != nil {
-		place.Leave()
-		return nil, err
-	}
+	c.numberLocked()
 	return &Seat{c, new(rpcrdma.Tap)}, nil
 }
 
@@ -196,37 +200,6 @@ func noPlace(err error) *RefusedError {
 		why = RefusedPerPeer
 	}
 	return &RefusedError{why, err.Error()}
-}
-
-// refuses returns why a client is refused independently of the limits. Admit calls it before
-// it takes a place, so that no other client is evicted in vain.
-func (k *Connector) refuses() error {
-	k.d.mu.Lock()
-	defer k.d.mu.Unlock()
-	return k.refusesLocked()
-}
-
-func (k *Connector) refusesLocked() error {
-	if k.stopsLocked() {
-		return &RefusedError{RefusedStopping, ErrShutdown.Error()}
-	}
-	if k.d.division.used(len(k.d.listeners) + len(k.d.leaving)) {
-		return &RefusedError{RefusedMemory, "the registered memory (limits.memory) is in use"}
-	}
-	return nil
-}
-
-// admit makes the connection of a client that has a place.
-func (k *Connector) admit(client netip.AddrPort, place *connlimit.Place) (*conn, error) {
-	k.d.mu.Lock()
-	defer k.d.mu.Unlock()
-	if err := k.refusesLocked(); err != nil {
-		return nil, err
-	}
-	c := k.newConn()
-	c.client, c.place = client, place
-	c.numberLocked()
-	return c, nil
 }
 
 // Target sets the address of the target, on which the settings depend. Call it once, before

@@ -257,7 +257,7 @@ func TestClose(t *testing.T) {
 	go func() { defer close(read); p.do(t) }()
 	<-mem.asked
 	go func() { defer close(closed); must(t, x.Close()) }()
-	<-x.subtree.ctx.Done()
+	<-x.ctx.Done()
 	select {
 	case <-closed:
 		t.Error("Close did not wait")

@@ -303,7 +303,7 @@ func TestShutdownAnswers(t *testing.T) {
 	}
 	down := make(chan error)
 	go func() { down <- s.Shutdown(t.Context()) }()
-	<-s.Server.ctx.Done()
+	<-s.ctx.Done()
 	close(g.open)
 	for range cap(results) {
 		if err := <-results; err != nil {
