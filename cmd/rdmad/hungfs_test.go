@@ -50,7 +50,7 @@ type hungFS struct {
 // which the server would end, until Close.
 func mountHung(where string) (f *hungFS, err error) {
 	runtime.LockOSThread()
-	f = &hungFS{where: where, server: exec.Command(os.Args[0])} //nolint:noctx // this program, until Close
+	f = &hungFS{where: where, server: exec.Command(os.Args[0])} // this program, until Close
 	f.server.Env = append(os.Environ(), hungVariable+"="+where)
 	f.server.Stderr = os.Stderr
 	f.server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
