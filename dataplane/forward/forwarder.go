@@ -58,7 +58,9 @@ func (f *Forwarder) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.
 		f.gate.abandon()
 		return nil, ctx.Err()
 	}
-	f.tell(f.gate.leave(time.Now(), err), err)
+	if f.gate.leave(time.Now(), err) {
+		f.tell(err)
+	}
 	if err != nil {
 		f.stats.dialFailures.Add(1)
 		return nil, fmt.Errorf("upstream %s: %w", f.cfg.Address, err)
@@ -67,12 +69,11 @@ func (f *Forwarder) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.
 	return newSession(f, peer, nc), nil
 }
 
-// tell logs that the upstream was lost or is back.
-func (f *Forwarder) tell(c change, err error) {
-	switch c {
-	case lost:
+// tell logs that the upstream was lost, or is back if err is nil.
+func (f *Forwarder) tell(err error) {
+	if err != nil {
 		f.log.Error("upstream unreachable; clients are rejected until it is reachable: check that the server is up and its address is right", "error", err)
-	case found:
+	} else {
 		f.log.Info("upstream is reachable again")
 	}
 }

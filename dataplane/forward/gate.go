@@ -26,15 +26,6 @@ type gate struct {
 	trying bool
 }
 
-// change is a change in the upstream's reachability that a dial shows.
-type change uint8
-
-const (
-	unchanged change = iota
-	lost
-	found
-)
-
 // enter returns an error if the upstream must not be dialled now.
 func (g *gate) enter(now time.Time) error {
 	g.mu.Lock()
@@ -56,26 +47,21 @@ func (g *gate) abandon() {
 	g.trying = false
 }
 
-// leave records the result of a dial.
-func (g *gate) leave(now time.Time, err error) change {
+// leave records the result of a dial. changed means that the upstream could be reached before
+// and can't be now, or the other way round.
+func (g *gate) leave(now time.Time, err error) (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	before := g.err
+	changed = (err == nil) != (g.err == nil)
 	g.err, g.trying = err, false
 	switch {
 	case err == nil:
 		g.pause = 0
-		if before != nil {
-			return found
-		}
-		return unchanged
 	case now.Before(g.until): // one of many that failed together
-		return unchanged
+		return false
+	default:
+		g.pause = min(max(2*g.pause, firstPause), lastPause)
+		g.until = now.Add(g.pause/2 + rand.N(g.pause/2))
 	}
-	g.pause = min(max(2*g.pause, firstPause), lastPause)
-	g.until = now.Add(g.pause/2 + rand.N(g.pause/2))
-	if before == nil {
-		return lost
-	}
-	return unchanged
+	return changed
 }

@@ -16,7 +16,7 @@ func TestGate(t *testing.T) {
 			t.Errorf("enter: %v, want %v", err, want)
 		}
 	}
-	leave := func(err error, want change) {
+	leave := func(err error, want bool) {
 		t.Helper()
 		if got := g.leave(now, err); got != want {
 			t.Errorf("leave: %v, want %v", got, want)
@@ -25,9 +25,9 @@ func TestGate(t *testing.T) {
 	for range 3 { // all at once while nothing failed
 		enter(true)
 	}
-	leave(nil, unchanged)
-	leave(no, lost)
-	leave(no, unchanged)
+	leave(nil, false)
+	leave(no, true)
+	leave(no, false)
 	if g.pause != firstPause {
 		t.Errorf("two that failed together: %v", g.pause)
 	}
@@ -42,14 +42,14 @@ func TestGate(t *testing.T) {
 		if want == lastPause {
 			break
 		}
-		leave(no, unchanged)
+		leave(no, false)
 	}
 	g.abandon()
 	enter(true)
-	leave(nil, found)
+	leave(nil, true)
 	enter(true)
 	enter(true)
-	leave(no, lost)
+	leave(no, true)
 	if g.pause != firstPause {
 		t.Errorf("the pause begins with %v", g.pause)
 	}
