@@ -25,9 +25,6 @@ func (s *Store) load(change func(*settings.State) (*settings.State, error), o Op
 	if err := s.ready(&o); err != nil {
 		return Result{}, err
 	}
-	if err := s.expected(&o); err != nil {
-		return Result{}, err
-	}
 	if p := s.pending(); p != nil {
 		return Result{}, pendingError(p)
 	}

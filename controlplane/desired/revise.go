@@ -45,7 +45,13 @@ func (s *Store) ready(o *Options) error {
 	if s.closed {
 		return watch.ErrShutdown
 	}
-	return o.check()
+	if err := o.check(); err != nil {
+		return err
+	}
+	if now := s.Revision(); o.Expected != nil && *o.Expected != now {
+		return &settings.StaleError{Expected: *o.Expected, Current: now}
+	}
+	return nil
 }
 
 // revision is a checked step to a new state.

@@ -2,7 +2,6 @@ package desired
 
 import (
 	"github.com/rdmad/rdmad/controlplane/history"
-	"github.com/rdmad/rdmad/controlplane/settings"
 )
 
 // Rollback makes a new revision whose state is the one after an earlier
@@ -17,20 +16,10 @@ func (s *Store) Rollback(revision uint32, o Options) (Result, error) {
 	if err := s.ready(&o); err != nil {
 		return Result{}, err
 	}
-	if err := s.expected(&o); err != nil {
-		return Result{}, err
-	}
 	if p := s.pending(); p != nil && o.ConfirmWithin != 0 {
 		return Result{}, pendingError(p)
 	}
 	return s.goBack(&history.Entry{Kind: history.Rollback, Target: revision}, &o)
-}
-
-func (s *Store) expected(o *Options) error {
-	if now := s.Revision(); o.Expected != nil && *o.Expected != now {
-		return &settings.StaleError{Expected: *o.Expected, Current: now}
-	}
-	return nil
 }
 
 // goBack returns to the state after revision e.Target; changing is held.

@@ -1,9 +1,7 @@
 package grpcapi
 
 import (
-	"cmp"
 	"context"
-	"strconv"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,37 +17,29 @@ type auditService struct {
 	gate *gate
 }
 
-const auditPage = 100 // entries of one answer, when the request says nothing
-
 // ListAudit implements rdmadv1.AuditServiceServer.
 func (s *auditService) ListAudit(ctx context.Context, req *rdmadv1.ListAuditRequest) (*rdmadv1.ListAuditResponse, error) {
 	if s.gate.log == nil {
 		return nil, status.Error(codes.FailedPrecondition, "rdmad keeps no audit log")
 	}
-	q := audit.Query{Actor: req.GetActor(), Limit: cmp.Or(int(req.GetPageSize()), auditPage)}
+	q := audit.Query{Actor: req.GetActor()}
 	if t := req.GetSince(); t != nil {
 		q.Since = t.AsTime()
 	}
 	filters := []string{"audit", q.Actor, q.Since.UTC().String()}
-	var err error
-	if q.Before, err = sequenceAfter(req.GetPageToken(), 64, filters...); err != nil {
-		return nil, err
+	list := func(before uint64, limit int) ([]audit.Entry, bool, error) {
+		q.Before, q.Limit = before, limit
+		all, more, err := s.gate.log.List(ctx, q)
+		if err != nil {
+			err = status.Errorf(codes.Internal, "audit log: %v", err)
+		}
+		return all, more, err
 	}
-	entries, more, err := s.gate.log.List(ctx, q)
-	if err != nil {
-		return nil, status.Errorf(codes.Internal, "audit log: %v", err)
-	}
-	res := &rdmadv1.ListAuditResponse{Entries: make([]*rdmadv1.AuditEntry, len(entries))}
-	for i := range entries {
-		res.Entries[i] = auditEntry(&entries[i])
-	}
-	if more {
-		res.NextPageToken = pageToken(strconv.FormatUint(entries[len(entries)-1].Sequence, 10), filters...)
-	}
-	return res, nil
+	all, next, err := pageBefore(req, 64, filters, list, func(e audit.Entry) uint64 { return e.Sequence }, auditEntry)
+	return &rdmadv1.ListAuditResponse{Entries: all, NextPageToken: next}, err
 }
 
-func auditEntry(e *audit.Entry) *rdmadv1.AuditEntry {
+func auditEntry(e audit.Entry) *rdmadv1.AuditEntry {
 	role, _ := auth.ParseRole(e.Role)
 	return &rdmadv1.AuditEntry{
 		Sequence: float64(e.Sequence),

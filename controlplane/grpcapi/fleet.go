@@ -1,10 +1,8 @@
 package grpcapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -120,22 +118,11 @@ func (s *fleetService) ApplyPolicy(ctx context.Context, req *rdmadv1.ApplyPolicy
 
 // ListHistory implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ListHistory(ctx context.Context, req *rdmadv1.ListHistoryRequest) (*rdmadv1.ListHistoryResponse, error) {
-	before, err := sequenceAfter(req.GetPageToken(), 64, "fleet history")
-	if err != nil {
-		return nil, err
+	list := func(before uint64, limit int) ([]*fleet.Entry, bool, error) {
+		return s.fleet.History(ctx, before, limit)
 	}
-	all, more, err := s.fleet.History(ctx, before, cmp.Or(int(req.GetPageSize()), auditPage))
-	if err != nil {
-		return nil, err
-	}
-	res := &rdmadv1.ListHistoryResponse{}
-	for _, e := range all {
-		res.Entries = append(res.Entries, fleetproto.EntryMessage(e))
-	}
-	if more {
-		res.NextPageToken = pageToken(strconv.FormatUint(all[len(all)-1].Number, 10), "fleet history")
-	}
-	return res, nil
+	all, next, err := pageBefore(req, 64, []string{"fleet history"}, list, func(e *fleet.Entry) uint64 { return e.Number }, fleetproto.EntryMessage)
+	return &rdmadv1.ListHistoryResponse{Entries: all, NextPageToken: next}, err
 }
 
 // planned is a request that begins a rollout.

@@ -42,6 +42,30 @@ func sequenceAfter(token string, bits int, filters ...string) (uint64, error) {
 	return n, nil
 }
 
+// defaultPage is the items of a page when a request doesn't say.
+const defaultPage = 100
+
+// pageBefore makes messages of the items of a list that has the newest first, and the token of the
+// next page. A token is the number, of some bits, of the last item before. list returns items before
+// a number, and whether there are more.
+func pageBefore[T, M any](req pageRequest, bits int, filters []string, list func(before uint64, limit int) ([]T, bool, error), number func(T) uint64, message func(T) M) (out []M, next string, err error) {
+	before, err := sequenceAfter(req.GetPageToken(), bits, filters...)
+	if err != nil {
+		return nil, "", err
+	}
+	all, more, err := list(before, cmp.Or(int(req.GetPageSize()), defaultPage))
+	if err != nil {
+		return nil, "", err
+	}
+	for _, one := range all {
+		out = append(out, message(one))
+	}
+	if more {
+		next = pageToken(strconv.FormatUint(number(all[len(all)-1]), 10), filters...)
+	}
+	return out, next, nil
+}
+
 func errPageToken() error {
 	return invalidField("page_token", "is not one that this request got before; begin again without it")
 }

@@ -1,9 +1,7 @@
 package grpcapi
 
 import (
-	"cmp"
 	"context"
-	"strconv"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
@@ -27,26 +25,14 @@ func (s *settingsService) ConfirmSettings(ctx context.Context, req *rdmadv1.Conf
 	return &rdmadv1.ConfirmSettingsResponse{Revision: revision}, nil
 }
 
-// defaultPage is the entries of a page when a request doesn't say.
-const defaultPage = 100
-
 // ListRevisions implements rdmadv1.SettingsServiceServer.
 func (s *settingsService) ListRevisions(_ context.Context, req *rdmadv1.ListRevisionsRequest) (*rdmadv1.ListRevisionsResponse, error) {
-	before, err := sequenceAfter(req.GetPageToken(), 32, "revisions")
-	if err != nil {
-		return nil, err
+	list := func(before uint64, limit int) ([]*history.Entry, bool, error) {
+		all := s.store.History(uint32(before), limit+1) // one more says that there is more
+		return all[:min(len(all), limit)], len(all) > limit, nil
 	}
-	size := cmp.Or(int(req.GetPageSize()), defaultPage)
-	entries := s.store.History(uint32(before), size+1) // one more says that there is more
-	res := &rdmadv1.ListRevisionsResponse{}
-	if len(entries) > size {
-		entries = entries[:size]
-		res.NextPageToken = pageToken(strconv.FormatUint(uint64(entries[size-1].Revision), 10), "revisions")
-	}
-	for _, e := range entries {
-		res.Revisions = append(res.Revisions, revision(e))
-	}
-	return res, nil
+	all, next, err := pageBefore(req, 32, []string{"revisions"}, list, func(e *history.Entry) uint64 { return uint64(e.Revision) }, revision)
+	return &rdmadv1.ListRevisionsResponse{Revisions: all, NextPageToken: next}, err
 }
 
 // RollbackSettings implements rdmadv1.SettingsServiceServer.

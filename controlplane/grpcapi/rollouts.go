@@ -16,8 +16,6 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-const rolloutPage = 100 // rollouts of one answer, when the request says nothing
-
 // ListRollouts implements rdmadv1.FleetServiceServer.
 func (s *fleetService) ListRollouts(ctx context.Context, req *rdmadv1.ListRolloutsRequest) (*rdmadv1.ListRolloutsResponse, error) {
 	after, err := afterToken(req.GetPageToken(), "rollouts", req.GetPolicy())
@@ -35,7 +33,7 @@ func (s *fleetService) ListRollouts(ctx context.Context, req *rdmadv1.ListRollou
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b *fleet.Rollout) int { return byPolicy(a.Ref, b.Ref) })
-	res, size := &rdmadv1.ListRolloutsResponse{}, cmp.Or(int(req.GetPageSize()), rolloutPage)
+	res, size := &rdmadv1.ListRolloutsResponse{}, cmp.Or(int(req.GetPageSize()), defaultPage)
 	for _, r := range all {
 		if after != "" && byPolicy(r.Ref, last) <= 0 {
 			continue
