@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
@@ -25,8 +24,6 @@ const (
 	DefaultTTL   = 15 * time.Second // of the lease
 	DefaultEvery = 5 * time.Second  // between two reports, give or take a fifth
 	silentAfter  = 4                // times Every without a word of the watch
-	firstWait    = 500 * time.Millisecond
-	longestWait  = 30 * time.Second
 )
 
 // Local is where assignments are applied.
@@ -90,32 +87,7 @@ func New(c Config) *Agent {
 // Run is the node's life, until ctx ends.
 func (a *Agent) Run(ctx context.Context) {
 	defer a.Conditions.Remove(conditions.Fleet, a.Node)
-	for wait := firstWait; ; {
-		joined, err := a.session(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if joined {
-			wait = firstWait
-		}
-		a.failed(a.Store.Explain(ctx, err))
-		if !sleep(ctx, rand.N(wait)) {
-			return
-		}
-		wait = min(2*wait, longestWait)
-	}
-}
-
-// sleep reports whether ctx lasted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
+	store.Retry(ctx, a.session, func(err error) { a.failed(a.Store.Explain(ctx, err)) })
 }
 
 func (a *Agent) found(r *conditions.Reason, message string) {

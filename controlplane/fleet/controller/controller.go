@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -26,12 +25,8 @@ const (
 	keys = "keys"
 )
 
-// Times of a controller.
-const (
-	DefaultTTL  = 10 * time.Second // of the election's lease
-	firstWait   = 500 * time.Millisecond
-	longestWait = 30 * time.Second
-)
+// DefaultTTL is that of the election's lease.
+const DefaultTTL = 10 * time.Second
 
 // Config is what a controller is made with.
 type Config struct {
@@ -51,21 +46,10 @@ func Run(ctx context.Context, c Config) {
 		c.TTL = DefaultTTL
 	}
 	defer c.Conditions.Remove(conditions.Fleet, name)
-	for wait := firstWait; ctx.Err() == nil; wait = min(2*wait, longestWait) {
-		led, err := c.term(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if led {
-			wait = firstWait
-		}
+	store.Retry(ctx, c.term, func(err error) {
 		c.Logger.Debug("fleet: not the controller", "error", err)
 		c.ended(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(rand.N(wait)):
-		}
-	}
+	})
 }
 
 // ended makes a refusal by etcd the controller's condition: the node may well be joined. The node's

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// The bounds of the time between two tries of Retry.
+const (
+	firstWait   = 500 * time.Millisecond
+	longestWait = 30 * time.Second
+)
+
+// Retry calls work until ctx ends, and each time failed with its error. Before it tries again it waits,
+// for longer and longer, and after work that succeeded at first for a short time again. The time is
+// random: rdmads that lose etcd together don't return together.
+func Retry(ctx context.Context, work func(context.Context) (succeeded bool, err error), failed func(error)) {
+	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		succeeded, err := work(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if succeeded {
+			wait = firstWait
+		}
+		failed(err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rand.N(wait)):
+		}
+	}
+}
