@@ -24,10 +24,10 @@ func (l *listener) socketClosed() error {
 	if !l.socket || l.dev != nil && !l.dev.is(vendorSIW) {
 		return nil
 	}
-	if listens, err := listensTCP(l.at); listens || err != nil {
-		return nil // nothing is known to be wrong
+	if listens, err := listensTCP(l.at); err == nil && !listens {
+		return errSocketClosed
 	}
-	return errSocketClosed
+	return nil // nothing is known to be wrong
 }
 
 // listensTCP reports whether a TCP socket listens at the address and port. No program is
