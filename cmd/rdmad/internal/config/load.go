@@ -170,7 +170,7 @@ func (d document) decode(v *viper.Viper) (*Config, error) {
 	c := new(Config)
 	err := v.UnmarshalExact(c, func(o *mapstructure.DecoderConfig) {
 		o.WeaklyTypedInput = false
-		o.DecodeHook = nil // the values have their types
+		o.DecodeHook = d.fromText
 	})
 	if err != nil {
 		// The file was checked against the same types before, so the two checks differ.
