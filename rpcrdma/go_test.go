@@ -259,8 +259,8 @@ func TestGoReconnects(t *testing.T) {
 func TestGoBlocks(t *testing.T) {
 	for _, serves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			k := newCrowd(t)
-			k.serve = func(context.Context, *call) {}
+			k, reporting := newCrowd(t), make(chan struct{})
+			k.serve = func(context.Context, *call) { <-reporting }
 			c, conn := k.c, k.conn
 			if serves {
 				c, conn = k.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
@@ -271,7 +271,7 @@ func TestGoBlocks(t *testing.T) {
 			// The other replies come while the outcome of the first call is being reported.
 			hold := newCall(procHold)
 			held, rest, all, let := newOutcomes(), newOutcomes(), make(chan struct{}), make(chan struct{})
-			if !c.Go(&hold, func(error, bool) { <-all }) {
+			if !c.Go(&hold, func(error, bool) { close(reporting); <-all }) {
 				t.Fatal("not made")
 			}
 			synctest.Wait()
