@@ -234,7 +234,7 @@ func TestDisconnectSendsAll(t *testing.T) {
 func TestResetWhileSending(t *testing.T) {
 	for name, end := range map[string]func(p *rawPeer){
 		"reset":               func(p *rawPeer) { p.conn.SetLinger(0); p.conn.Close() },
-		"closed without read": func(p *rawPeer) { p.conn.Close() },
+		"closed without read": func(p *rawPeer) { p.unread(); p.conn.Close() },
 	} {
 		a := newArena(t, Config{})
 		peer, s := a.attach(rawRequest())

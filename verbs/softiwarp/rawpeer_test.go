@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
@@ -83,6 +85,22 @@ func (p *rawPeer) next() ([]byte, error) {
 	}
 	ulpdu, _, err := mpa.DecodeFPDU(b[:size], p.crc)
 	return bytes.Clone(ulpdu), err
+}
+
+// unread waits for data without reading it: a connection with such data is reset when it is
+// closed.
+func (p *rawPeer) unread() {
+	p.Helper()
+	raw, err := p.conn.SyscallConn()
+	if err == nil {
+		err = raw.Read(func(fd uintptr) bool {
+			n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK)
+			return n > 0 || !errors.Is(err, unix.EAGAIN)
+		})
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
 }
 
 // expect reads the next segment, which must have the given opcode. Empty

@@ -247,6 +247,9 @@ func (q *queuePair) endLocked(end *ending) {
 	if q.txErr != nil && (errors.Is(cause, verbs.ErrDisconnected) || isTimeout(cause)) {
 		cause = q.txErr
 	}
+	if errors.Is(cause, verbs.ErrDisconnected) && q.txBusy && wasReset(q.raw) {
+		cause = fmt.Errorf("softiwarp: send: %w", syscall.ECONNRESET)
+	}
 	if q.leftLocked(cause) {
 		cause = fmt.Errorf("%w: %w", verbs.ErrDisconnected, cause)
 	}
@@ -257,6 +260,17 @@ func (q *queuePair) endLocked(end *ending) {
 		q.blameFirstLocked(end.readStatus, waitingRead)
 	}
 	q.failLocked(cause, end.goodbye)
+}
+
+// wasReset reports whether the peer has reset the stream. The kernel tells the first system call
+// alone: when that is a send, this side still reads the end of the stream, and perhaps before the
+// send has returned.
+func wasReset(raw syscall.RawConn) (reset bool) {
+	_ = raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		reset = err == nil && info.State == unix.BPF_TCP_CLOSE
+	})
+	return reset
 }
 
 // leftLocked reports whether the peer has reset the stream between two messages while
