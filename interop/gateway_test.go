@@ -67,7 +67,7 @@ func TestGateway(t *testing.T) {
 	t.Run("ceph", gw.ceph)
 	t.Run("idle", func(t *testing.T) { gw.endIdle(t, idle) })
 	for _, version := range []string{"4.2", "4.1", "4.0"} {
-		if version != "4.1" || *longFlag { // 4.1 has the sessions of 4.2
+		if version == "4.2" || *longFlag { // to the forwarder, the end of the upstream is the same for all
 			t.Run("crash "+version, func(t *testing.T) { gw.crash(t, version) })
 		}
 	}
