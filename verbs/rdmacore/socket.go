@@ -11,9 +11,9 @@ import (
 
 // siw closes a listener's TCP socket when a peer ends a TCP connection that siw has not yet
 // accepted, as port scans do. The connection's socket still has the listener's callbacks then,
-// so siw_cm_llp_state_change takes the end of the connection for that of the listener. Nobody
-// is told: the identifier seems to listen, and peers are refused. So guard looks for the
-// socket.
+// so siw_cm_llp_state_change takes the end of the connection for that of the listener. It
+// reports nothing. The identifier seems to listen, but peers are refused. Therefore guard
+// checks the socket.
 
 // errSocketClosed is why a listener on siw must listen again.
 var errSocketClosed = errors.New("siw has closed the listener's socket")
