@@ -52,7 +52,6 @@ var rpcFaults = map[string]map[string]string{
 		"ReverseDrain":    "a Send that the peer's orderly end overtakes is called a local failure",
 	},
 	"rxe0": {
-		"CancelAnywhere":   "the kernel follows a null pointer when a window is invalidated that the peer has just invalidated (rxe_invalidate_mw)",
 		"PeersPrivateData": "private data comes padded with zeros, so that none is a byte short",
 	},
 }

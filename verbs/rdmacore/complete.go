@@ -44,6 +44,7 @@ func (q *queuePair) sent(pos uint32, status verbs.WCStatus, byteLen int) {
 // caller holds the locks of the send CQ and the send queue.
 func (q *queuePair) releaseSendsLocked(all bool) {
 	for {
+		q.revokeDone()
 		wc := verbs.WC{QPNum: q.Num()}
 		pos := q.sq.head
 		more, report := q.sq.release(&wc, all)

@@ -118,6 +118,29 @@ func (w *memWindow) comeLocked(q *queuePair) error {
 	return nil
 }
 
+// revokeDone revokes a window on rxe, when the next request to complete is its invalidation.
+// rxe of 6.1 crashes the kernel when the peer invalidates the window, too, before or after
+// us, which happens when a call is canceled (rxe_do_invalidate_mw). So the device gets an
+// empty RDMA Write in place of the invalidation, and the window is freed when that has
+// completed. The caller holds the locks of the send CQ and the send queue.
+func (q *queuePair) revokeDone() {
+	s := &q.sq
+	e := s.at(s.head)
+	if !q.dev.is(vendorRXE) || s.head == s.tail || s.failed || e.op != verbs.OpLocalInvalidate || !e.done || e.status != verbs.WCSuccess {
+		return
+	}
+	w := q.windows.window(e.key)
+	if w == nil {
+		return // the peer has invalidated it
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.freeLocked(); err != nil {
+		e.status = verbs.WCLocQPOpErr
+		q.failSoon(err)
+	}
+}
+
 // prepareBind checks a bind that is being posted and assigns its key.
 func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdmad_send) error {
 	w, ok := b.MW.(*memWindow)

@@ -98,6 +98,9 @@ func (q *queuePair) translate(wr *verbs.SendWR, e *sendEntry) error {
 			e.done, e.status = true, verbs.WCLocQPOpErr
 			return nil
 		}
+		if q.dev.is(vendorRXE) { // see revokeDone
+			r.op, r.rkey, r.flags = C.uint32_t(verbs.OpRDMAWrite), 0, r.flags|C.IBV_SEND_SIGNALED
+		}
 	case verbs.OpBindMW:
 		if err := q.prepareBind(&wr.Bind, e, &r); err != nil {
 			return err

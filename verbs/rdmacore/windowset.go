@@ -56,6 +56,13 @@ func (s *windowSet) revoke(key uint32) bool {
 	return true
 }
 
+// window returns the window that is bound under a key, or nil.
+func (s *windowSet) window(key uint32) *memWindow {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bound[key].w
+}
+
 // drop records that a key is no longer bound.
 func (s *windowSet) drop(key uint32) {
 	s.mu.Lock()

@@ -51,6 +51,9 @@ func TestWindowSet(t *testing.T) {
 			if s.revoke(key) != c.bound {
 				t.Error("only what is bound can be invalidated")
 			}
+			if found := s.window(key) == w; found != (c.bound || c.unsure) {
+				t.Errorf("found by its key: %t", found)
+			}
 			s.dropAll(w)
 			if len(s.all()) != 0 || held() {
 				t.Errorf("in the end %d windows, region held: %t", len(s.all()), held())

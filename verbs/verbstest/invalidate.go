@@ -59,6 +59,9 @@ func testBadSendInvalidate(e *env) {
 			return other.B.bound(mw, p.B.MR, 0, 8, verbs.AccessRemoteRead).RKey
 		},
 	} {
+		if e.target.faulty("BadSendInvalidate/" + name) {
+			continue
+		}
 		e.sub(name, func(e *env) {
 			p := e.pair(Options{})
 			k := key(e, p)
