@@ -14,6 +14,19 @@ const bufferSize = 256 << 10
 // keptBuffers is the number of unused buffers of one size that are kept for reuse.
 const keptBuffers = 8
 
+// heldBuffers is the number of connections of a device that may keep a large buffer while they
+// wait within an FPDU.
+const heldBuffers = keptBuffers / 2
+
+// hold reports whether one more connection may keep a large buffer while it waits.
+func (d *device) hold() bool {
+	if d.held.Add(1) <= heldBuffers {
+		return true
+	}
+	d.held.Add(-1)
+	return false
+}
+
 // buffer is memory for bytes of a TCP stream. A peer decides how long a buffer is in
 // use, by sending only part of an FPDU or by not reading. Buffers are therefore outside
 // the Go heap, in memory that counts toward the process's memory limit.

@@ -41,6 +41,15 @@ func TestBuffersAreCounted(t *testing.T) {
 		}
 	}
 	var sides []*side
+	held := func(want int32) {
+		t.Helper()
+		n := &sides[0].qp.(*queuePair).dev.held
+		for deadline := time.Now().Add(testTimeout); n.Load() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d connections keep a large buffer, want %d", n.Load(), want)
+			}
+		}
+	}
 	for range peers {
 		p, s := a.attach(rawRequest())
 		s.recv(verbs.RecvWR{})
@@ -50,6 +59,7 @@ func TestBuffersAreCounted(t *testing.T) {
 		sides = append(sides, s)
 	}
 	within(peers, peers*4<<10, "the start of an FPDU")
+	held(heldBuffers)
 	large := make([]byte, 16<<20)
 	for _, s := range sides {
 		s.send(verbs.SendWR{SGL: sge(s.region(large, 0), 0, len(large))})
@@ -59,4 +69,5 @@ func TestBuffersAreCounted(t *testing.T) {
 		_ = s.qp.Close()
 	}
 	within(0, 0, "afterwards")
+	held(0)
 }

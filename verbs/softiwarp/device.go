@@ -1,6 +1,8 @@
 package softiwarp
 
 import (
+	"sync/atomic"
+
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/lease"
@@ -23,7 +25,8 @@ type device struct {
 	provider *Provider
 	stags    stagTable
 	buffers  buffers
-	watch    lease.Watch // releases the right to read of queue pairs whose reader is away
+	held     atomic.Int32 // large buffers of connections that wait within an FPDU
+	watch    lease.Watch  // releases the right to read of queue pairs whose reader is away
 	inputs   inputs
 }
 

@@ -24,8 +24,9 @@ const compactBelow = bufferSize / 2
 type receiver struct {
 	q *queuePair
 
-	buf      *buffer // nil while waiting
+	buf      *buffer // nil while waiting, unless held
 	start    *buffer // while waiting: the start of an FPDU, or nil
+	held     bool    // buf is one of the device's held ones
 	from, to int     // the unconsumed bytes of buf or start
 	read     func(fd uintptr) bool
 	notices  *notices.Notices // nil before the first request
@@ -173,12 +174,16 @@ func (r *receiver) wake() {
 
 // park returns the large buffer while there is nothing to read. The start of an FPDU moves
 // to a small buffer. So a peer that stops within an FPDU ties up little more memory than
-// it has sent.
+// it has sent. A few connections keep the large buffer instead, so that peers that send
+// much do not cost the moves.
 func (r *receiver) park() {
-	if r.buf == nil {
+	if r.buf == nil || r.held {
 		return
 	}
 	if r.from < r.to {
+		if r.held = r.q.dev.hold(); r.held {
+			return
+		}
 		r.start = r.q.dev.buffers.get(r.to - r.from)
 		r.to = copy(r.start.mem, r.buf.mem[r.from:r.to])
 		r.from = 0
@@ -187,6 +192,7 @@ func (r *receiver) park() {
 }
 
 func (r *receiver) unpark() {
+	r.letGo()
 	if r.buf == nil {
 		r.buf = r.q.dev.buffers.get(bufferSize)
 	}
@@ -197,8 +203,16 @@ func (r *receiver) unpark() {
 	}
 }
 
+func (r *receiver) letGo() {
+	if r.held {
+		r.held = false
+		r.q.dev.held.Add(-1)
+	}
+}
+
 // release returns the large buffer.
 func (r *receiver) release() {
+	r.letGo()
 	if r.buf != nil {
 		r.buf.put()
 		r.buf = nil
