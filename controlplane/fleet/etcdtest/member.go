@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // binary is the path of etcd's program. The go command builds it once and keeps it.
@@ -18,8 +20,18 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	dir := filepath.Dir(strings.TrimSpace(string(top)))
+	// One go command at a time: a program that another one writes can't be run (ETXTBSY).
+	lock, err := os.Open(dir) //nolint:gosec // of this module
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		return "", err
+	}
 	cmd := exec.Command("go", "tool", "-n", "-modfile=etcd.mod", "server")
-	cmd.Dir = filepath.Dir(strings.TrimSpace(string(top)))
+	cmd.Dir = dir
 	out, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w: %s", err, failed.Stderr)
