@@ -9,6 +9,7 @@ package notify
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -20,6 +21,9 @@ type Notifier struct {
 	log      *slog.Logger
 	watchdog time.Duration // silence after which rdmad counts as hung; 0 means no watchdog
 	tell     func(string) error
+
+	mu       sync.Mutex
+	stopping bool // the line of Status would hide that
 }
 
 // New reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. It logs a warning if the watchdog's
@@ -45,10 +49,22 @@ func (n *Notifier) Reloading() {
 }
 
 // Stopping reports that rdmad lets calls in flight finish and then ends.
-func (n *Notifier) Stopping() { n.say(daemon.SdNotifyStopping) }
+func (n *Notifier) Stopping() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stopping = true
+	n.say(daemon.SdNotifyStopping)
+}
 
-// Status reports a line about rdmad's health, which systemctl status shows.
-func (n *Notifier) Status(text string) { n.say("STATUS=" + text) }
+// Status reports a line about rdmad's health, which systemctl status shows. After Stopping it
+// does nothing.
+func (n *Notifier) Status(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.stopping {
+		n.say("STATUS=" + text)
+	}
+}
 
 func (n *Notifier) say(state string) {
 	if err := n.tell(state); err != nil {

@@ -34,8 +34,9 @@ func TestSays(t *testing.T) {
 	}{
 		{n.Ready, `^READY=1$`},
 		{n.Reloading, `^RELOADING=1\nMONOTONIC_USEC=[1-9][0-9]*\n$`},
-		{n.Stopping, `^STOPPING=1$`},
 		{func() { n.Status("all is well") }, `^STATUS=all is well$`},
+		{n.Stopping, `^STOPPING=1$`},
+		{func() { n.Status("too late"); n.Ready() }, `^READY=1$`},
 	} {
 		c.say()
 		buf := make([]byte, 100)
