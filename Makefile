@@ -70,22 +70,33 @@ demo: build ## run rdmad with real traffic in a temporary folder, in under a min
 fleet-demo: build ## etcd and five rdmads with traffic: a good rollout, and a bad one that takes itself back, in under a minute
 	$(GO) run ./cmd/rdmad/demo -bin $(BIN) -fleet
 
-test: deps unit race interop ## everything: unit, conformance, race, kernel guest
+test: deps race unraced interop ## everything: unit, conformance, race, kernel guest
 
 deps: ## packages that the tests need (installed when root on Debian)
 	@sh interop/deps.sh || [ $$? -eq 3 -a -z "$(CI)" ]
 
-unit: ## unit and conformance tests
-	$(GO) vet ./...
+unit: ## unit and conformance tests, without the race detector
 	$(GO) test -timeout 30m $(TESTFLAGS) $(UNIT)
 
 # Left out of the race run: tests of programs that are built without the race detector, and tests
 # that take long in one goroutine, or in a browser.
 NORACE = %/docs %/configs/container %/demo
-RACESKIP = ^Test(EveryByte|OldDamage|OldContentsAreChecked|Pictures|Accessibility)$$
+SLOWLY = EveryByte|OldDamage|OldContentsAreChecked|Pictures|Accessibility
+RACESKIP = ^Test($(SLOWLY))$$
 
 race: ## the same under the race detector
+	$(GO) vet ./...
 	$(GO) test -race -timeout 30m -skip '$(RACESKIP)' $(TESTFLAGS) $(filter-out $(NORACE),$(UNIT))
+
+# Packages with tests for which the race detector is too slow, and with tests that count
+# allocations, which it changes.
+TOO_SLOW = $(shell git grep -lwE '^func Test($(SLOWLY))' '*_test.go' | xargs dirname | sort -u | sed 's,^,./,')
+ALLOCATING = $(shell git grep -lE 'AllocsPerRun|^//go:build !race' '*_test.go' | xargs dirname | sort -u | sed 's,^,./,')
+
+.PHONY: unraced
+unraced: ## what race leaves out
+	$(GO) test -timeout 30m $(TESTFLAGS) $(filter $(NORACE),$(UNIT)) $(filter-out ./interop%,$(ALLOCATING))
+	$(GO) test -timeout 30m -run '$(RACESKIP)' $(TESTFLAGS) $(TOO_SLOW)
 
 # The siege runs first and alone: beside a guest, the emulator would starve the
 # clients that it judges.

@@ -19,7 +19,7 @@ func TestGatewayKnfsd(t *testing.T) { testGatewayKnfsd(t, image.Stock) }
 
 func testGatewayKnfsd(t *testing.T, kernel image.Kernel) {
 	gw := startKnfsdGateway(t, kernel)
-	forward, connector := shortKnfsd, append([]part{{"large directory", testLargeDirectory}}, shortKnfsd...)
+	forward, connector := shortKnfsd, append([]part{{"large directory", testLargeDirectory}, {"direct", testDirect}}, shortKnfsd...)
 	if *longFlag {
 		forward, connector = matrix, matrix
 	}
@@ -32,7 +32,7 @@ var shortKnfsd = append([]part{
 	{"names", testNames},
 	{"sparse and truncate", testSparse},
 	{"remount", testRemount},
-}, short...)
+}, quick...)
 
 // tryKnfsd does what ganesha has no part in as well.
 func (gw *gateway) tryKnfsd(t *testing.T, via transport, parts []part) {
