@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string) error {
 	short := f.Bool("short", false, "the short form, as in the tests")
 	apart := f.Bool("apart", false, "attack an rdmad that the clients do not use: what the attack costs them on the same processors by itself")
 	only := f.String("attacks", "", "`names` of attacks, separated by commas; all when not given")
-	if err := f.Parse(args); err != nil {
+	if err := parse(f, args); err != nil {
 		return err
 	}
 	program, err := filepath.Abs(*rdmad)
@@ -168,6 +168,17 @@ func chosen(names string) (list []*siege.Attack, err error) {
 	return list, nil
 }
 
+// parse reads the flags, which are all that a command takes.
+func parse(f *flag.FlagSet, args []string) error {
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q; run takes names of attacks in -attacks", f.Arg(0))
+	}
+	return nil
+}
+
 // say prints a line of progress.
 func say(format string, args ...any) {
 	fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
@@ -178,7 +189,7 @@ func page(args []string) error {
 	f := flag.NewFlagSet("page", flag.ExitOnError)
 	in := f.String("json", "", "`file` with the figures; without one, only the list of attacks is made anew")
 	path := f.String("page", "docs/security.md", "the `page`")
-	if err := f.Parse(args); err != nil {
+	if err := parse(f, args); err != nil {
 		return err
 	}
 	var r *siege.Report
