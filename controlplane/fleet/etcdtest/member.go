@@ -22,7 +22,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	dir := filepath.Dir(strings.TrimSpace(string(top)))
 	// One go command at a time: a program that another one writes can't be run (ETXTBSY).
-	lock, err := os.Open(dir) //nolint:gosec // of this module
+	lock, err := os.Open(dir)
 	if err != nil {
 		return "", err
 	}
