@@ -60,6 +60,7 @@ var suite = []struct {
 	{"BindKeys", testBindKeys, (*env).windows},
 	{"BadBinds", testBadBinds, (*env).windows},
 	{"Rebind", testRebind, (*env).windows},
+	{"BindElsewhere", testBindElsewhere, (*env).windows},
 	{"BadLocalInvalidate", testBadLocalInvalidate, (*env).windows},
 	{"WindowKeepsRegion", testWindowKeepsRegion, (*env).windows},
 	{"WindowOutlivesQP", testWindowOutlivesQP, (*env).windows},

@@ -198,6 +198,36 @@ func testRebind(e *env) {
 	v.untouched()
 }
 
+// A window that is bound on one queue pair can't be bound on another before it is revoked.
+// Then it can, and only the peer of the other queue pair reaches it.
+func testBindElsewhere(e *env) {
+	p := e.pair(Options{})
+	v := newVictim(p, AllAccess)
+	mw, err := p.B.PD.AllocMW()
+	must(e, err)
+	p.B.extra = append(p.B.extra, mw.Close) // before the region
+	old := p.B.bound(mw, v.mr, 0, 64, verbs.AccessRemoteWrite)
+	bind := Bind(1, verbs.BindInfo{MW: mw, MR: v.mr, Offset: 64, Length: 64, Access: verbs.AccessRemoteWrite})
+	other := e.pair(Options{PassivePD: p.B.PD})
+	if _, err := other.B.QP.PostSend([]verbs.SendWR{bind}); err == nil {
+		if wc := other.B.Sent(); wc.ID != 1 || wc.Status == verbs.WCSuccess {
+			e.Fatalf("bound on two queue pairs: %+v", wc)
+		}
+	} else if !errors.Is(err, verbs.ErrInvalid) {
+		e.Fatalf("refused with %v", err)
+	}
+	p.A.Post(Write(2, old, p.A.SGE(0, 64)))
+	p.A.Done(2, verbs.WCRDMAWrite)
+	p.B.Post(LocalInvalidate(3, old.RKey))
+	p.B.Done(3, verbs.WCLocalInv)
+	third := e.pair(Options{PassivePD: p.B.PD})
+	r := third.B.bound(mw, v.mr, 64, 64, verbs.AccessRemoteWrite)
+	third.A.Post(Write(4, r, third.A.SGE(0, 64)))
+	third.A.Done(4, verbs.WCRDMAWrite)
+	p.A.Post(Write(5, r, p.A.SGE(0, 64)))
+	e.bothEnd(p)
+}
+
 // Invalidating what is not a bound window of the queue pair fails.
 func testBadLocalInvalidate(e *env) {
 	for name, key := range map[string]func(*Pair) uint32{
