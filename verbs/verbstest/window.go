@@ -222,10 +222,14 @@ func testBindElsewhere(e *env) {
 	p.B.Done(3, verbs.WCLocalInv)
 	third := e.pair(Options{PassivePD: p.B.PD})
 	r := third.B.bound(mw, v.mr, 64, 64, verbs.AccessRemoteWrite)
+	Fill(third.A.Bytes(0, 64), 1)
 	third.A.Post(Write(4, r, third.A.SGE(0, 64)))
 	third.A.Done(4, verbs.WCRDMAWrite)
+	third.A.tell(third.B)
+	Fill(p.A.Bytes(0, 64), 2)
 	p.A.Post(Write(5, r, p.A.SGE(0, 64)))
 	e.bothEnd(p)
+	sameBytes(e, "written through the window", v.mr.Bytes()[64:128], third.A.Bytes(0, 64))
 }
 
 // Invalidating what is not a bound window of the queue pair fails.
