@@ -14,7 +14,7 @@ const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages
 
 // TestRdmacoreOutage takes devices, ports and addresses away from provider
 // rdmacore and gives them back, in the provider's own tests and with an rdmad that a
-// client writes to, which is killed as well.
+// client writes to, which is killed as well (on siw with -long only).
 func TestRdmacoreOutage(t *testing.T) {
 	for _, a := range adapters {
 		t.Run(a.name, func(t *testing.T) {
