@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,11 +76,17 @@ func Limit() (int, error) {
 }
 
 // Open is how many files the process has open; 0 if the system doesn't say.
-func Open() int {
-	names, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0
+func Open() int { return OpenIn("/proc/self") }
+
+// OpenIn is Open for the process that has a directory of /proc.
+func OpenIn(process string) int {
+	path := filepath.Join(process, "fd")
+	// Since Linux 6.2 the size is the number. Before that it is 0, and the names must be read,
+	// which takes milliseconds when there are thousands.
+	if i, err := os.Stat(path); err == nil && i.Size() > 0 {
+		return int(i.Size())
 	}
+	names, _ := os.ReadDir(path)
 	return len(names)
 }
 

@@ -2,11 +2,30 @@ package descriptors
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+// TestOpen: each file counts, here and as another process sees it.
+func TestOpen(t *testing.T) {
+	before := Open()
+	for range 50 {
+		f, err := os.Open(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	if n := Open() - before; n != 50 {
+		t.Errorf("50 files more are %d", n)
+	}
+	if n := OpenIn(t.TempDir()); n != 0 {
+		t.Errorf("a process that has ended has %d", n)
+	}
+}
 
 // TestNothingIsGivenTwice: the parts add up to the limit, and none is empty.
 func TestNothingIsGivenTwice(t *testing.T) {

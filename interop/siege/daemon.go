@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/auth/authtest"
+	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/interop/child"
 )
@@ -154,10 +155,7 @@ func (d *daemon) proc(name string) string {
 
 // descriptors returns the number of open descriptors, or 0 if the process has
 // ended.
-func (d *daemon) descriptors() int {
-	entries, _ := os.ReadDir(d.proc("fd"))
-	return len(entries)
-}
+func (d *daemon) descriptors() int { return descriptors.OpenIn(d.proc("")) }
 
 // peakRSS returns the largest resident size since resetPeak, in bytes.
 func (d *daemon) peakRSS() int64 {
