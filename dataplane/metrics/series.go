@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -81,8 +82,16 @@ func (g *group) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
+// one lets one group collect at a time. The registry would let all of them do so at once. With
+// thousands of connections, some take milliseconds, and would leave no processor to calls.
+var one sync.Mutex
+
 // Collect implements prometheus.Collector.
-func (g *group) Collect(ch chan<- prometheus.Metric) { g.collect(ch) }
+func (g *group) Collect(ch chan<- prometheus.Metric) {
+	one.Lock()
+	defer one.Unlock()
+	g.collect(ch)
+}
 
 // sink takes the metrics of a scrape.
 type sink chan<- prometheus.Metric
