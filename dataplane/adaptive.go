@@ -135,16 +135,20 @@ type sight struct {
 	divides bool
 }
 
+// few is the part of the connections that may come and go without a step: an eighth.
+const few = 8
+
 // rests reports whether a tick needs no step. While all connections have the fixed policy and
-// none comes or goes, the steps that divide the listeners' memory are enough. Otherwise
-// thousands of connections that seldom call would cost more processor time here than for
-// their calls' service.
+// few come or go, the steps that divide the listeners' memory are enough. Otherwise thousands
+// of connections that seldom call, or a client that connects again and again beside them, would
+// cost more processor time here than for their calls' service.
 func (v *division) rests(d *Dataplane) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if v.unsplit+1 >= splitEvery || v.seen != (sight{changes: d.conns.changes, revision: d.revision}) {
+	changes := d.conns.changes - v.seen.changes
+	if v.unsplit+1 >= splitEvery || v.seen.divides || v.seen.revision != d.revision || changes > uint64(len(d.conns.all)/few) {
 		return false
 	}
 	v.unsplit++

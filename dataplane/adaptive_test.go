@@ -330,7 +330,7 @@ func TestAdaptiveBegins(t *testing.T) {
 	})
 }
 
-// TestDivisionRests: while all connections have the fixed policy and none comes, goes or changes,
+// TestDivisionRests: while all connections have the fixed policy and few come, go or change,
 // one tick in splitEvery divides. With the adaptive policy each one does. In any case the
 // listeners' memory is divided every splitEvery ticks.
 func TestDivisionRests(t *testing.T) {
@@ -371,4 +371,14 @@ func TestDivisionRests(t *testing.T) {
 	c.Close()
 	p.next(ConnDown)
 	ticks("a connection that went", slices.Concat([]bool{false, true, false}, rest, []bool{false, true})...)
+	for range 2 * few {
+		p.dial(address, nil)
+	}
+	ticks("many new connections", false, true)
+	for range 2 {
+		p.dial(address, nil)
+	}
+	ticks("an eighth", true)
+	p.dial(address, nil)
+	ticks("more", false, true)
 }
