@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/histogram"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
 // ListenerStats holds a listener's counters over all its connections, including those that
@@ -42,6 +43,9 @@ type ListenerStats struct {
 	Memory rpcrdma.MemoryStats
 }
 
+// walkStretch is how long a walk over all connections reads their counters at a time.
+const walkStretch = time.Millisecond
+
 // Stats returns the counters of all listeners, in no order.
 func (d *Dataplane) Stats() []*ListenerStats {
 	d.mu.Lock()
@@ -57,7 +61,7 @@ func (d *Dataplane) Stats() []*ListenerStats {
 	d.mu.Unlock()
 	// A connection that ends from here on is counted once, as up: the sums of ended
 	// connections were read together with the list of connections that are up.
-	for _, c := range up {
+	fair.Walk(up, walkStretch, func(c *conn) {
 		if s := all[c.l]; s != nil {
 			one, info := c.link.Stats(), c.link.Info()
 			s.Totals.Add(&one)
@@ -67,7 +71,7 @@ func (d *Dataplane) Stats() []*ListenerStats {
 				s.SendHeld++
 			}
 		}
-	}
+	})
 	out := make([]*ListenerStats, 0, len(all))
 	for l, s := range all {
 		l.measure(s)
@@ -89,10 +93,10 @@ func (d *Dataplane) Totals() (connections int, sum rpcrdma.Stats) {
 	}
 	up := slices.Clone(d.conns.all)
 	d.mu.Unlock()
-	for _, c := range up {
+	fair.Walk(up, walkStretch, func(c *conn) {
 		one := c.link.Stats()
 		sum.Add(&one)
-	}
+	})
 	return len(up), sum
 }
 

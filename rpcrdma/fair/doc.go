@@ -3,7 +3,8 @@
 //
 // Pool divides bytes. Each holder has a guaranteed share, and may borrow bytes beyond it
 // that others leave free. Pace checks whether a holder gives back what it holds. Queue
-// orders work by weighted fair queueing.
+// orders work by weighted fair queueing. Walk leaves processors to calls during a walk over all
+// connections.
 //
 // The caller must:
 //
