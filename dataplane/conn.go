@@ -17,6 +17,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
 // States of a connection.
@@ -197,10 +198,8 @@ func (d *Dataplane) find(id string) (*conn, error) {
 // Connections describes all connections, in the order in which they came up.
 func (d *Dataplane) Connections() []ConnInfo {
 	all := d.snapshot()
-	out := make([]ConnInfo, len(all))
-	for i, c := range all {
-		out[i] = c.info()
-	}
+	out := make([]ConnInfo, 0, len(all))
+	fair.Walk(all, walkStretch, func(c *conn) { out = append(out, c.info()) })
 	return out
 }
 
