@@ -40,7 +40,7 @@ func (v *View) judge(r *Rollout, now time.Time) (f *failure, wake time.Time) {
 	}
 	switch {
 	case len(lost) > int(r.Plan.MaxLost):
-		return &failure{lost[0], fmt.Sprintf("%s: DOWN for more than %v after the change (max_lost is %d)", names(lost), r.Plan.ApplyWithin, r.Plan.MaxLost)}, time.Time{}
+		return &failure{lost[0], fmt.Sprintf("%s: DOWN for more than %v after the change (max_lost is %d)", Names(lost), r.Plan.ApplyWithin, r.Plan.MaxLost)}, time.Time{}
 	case unsupported > uint64(r.Plan.MaxUnsupported):
 		return &failure{"", fmt.Sprintf("the change is UNSUPPORTED on %d connections (max_unsupported is %d)", unsupported, r.Plan.MaxUnsupported)}, time.Time{}
 	}
@@ -55,8 +55,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// names writes the first of many names.
-func names(all []string) string {
+// Names writes the first of many names.
+func Names(all []string) string {
 	const most = 8
 	if len(all) <= most {
 		return strings.Join(all, ", ")

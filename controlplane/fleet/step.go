@@ -102,7 +102,7 @@ func (v *View) applying(r *Rollout, i int, now time.Time) (*Rollout, time.Time) 
 		next.Waves[i].State, next.Waves[i].Since = WaveBaking, now
 		return next, time.Time{}
 	case !now.Before(until):
-		return r.halt(&failure{waiting[0], fmt.Sprintf("not applied within %v: %s", r.Plan.ApplyWithin, names(waiting))}, now), time.Time{}
+		return r.halt(&failure{waiting[0], fmt.Sprintf("not applied within %v: %s", r.Plan.ApplyWithin, Names(waiting))}, now), time.Time{}
 	}
 	return nil, until
 }
@@ -159,7 +159,7 @@ func (v *View) returning(r *Rollout, now time.Time) *Rollout {
 		}
 		w.State, w.Since, changed = WaveTakenBack, now, true
 		if len(down) > 0 {
-			w.Reason = joined(w.Reason, "DOWN, takes it back when it returns: "+names(down))
+			w.Reason = joined(w.Reason, "DOWN, takes it back when it returns: "+Names(down))
 		}
 	}
 	if r.State == Halted && all {

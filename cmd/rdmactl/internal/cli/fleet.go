@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/fleet"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -73,7 +72,7 @@ func fleetTable(all []*rdmadv1.FleetNode) *output.Table {
 		t.Cells(output.Cell{Text: n.GetName()}, nodeState(n), yes(n.GetHealthy(), output.Plain, output.Yellow), yes(n.GetDrift(), output.Yellow, output.Plain),
 			output.Cell{Text: output.Count(n.GetAssignedRevision())}, output.Cell{Text: output.Count(n.GetAppliedRevision())},
 			output.Cell{Text: calls}, output.Cell{Text: errors}, output.Cell{Text: p99},
-			output.Cell{Text: n.GetVersion()}, output.Cell{Text: labelText(n.GetLabels())})
+			output.Cell{Text: n.GetVersion()}, output.Cell{Text: fleet.Labels(n.GetLabels()).String()})
 	}
 	return t
 }
@@ -103,14 +102,6 @@ func yes(on bool, yesColour, noColour output.Colour) output.Cell {
 	return output.Cell{Text: "no", Colour: noColour}
 }
 
-func labelText(labels map[string]string) string {
-	parts := make([]string, 0, len(labels))
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, name+"="+labels[name])
-	}
-	return strings.Join(parts, ",")
-}
-
 func newFleetShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NODE",
@@ -136,7 +127,7 @@ func nodeTable(n *rdmadv1.FleetNode) *output.Table {
 	t := output.Pairs()
 	t.Row("name", n.GetName())
 	t.Cells(output.Cell{Text: "state"}, nodeState(n))
-	t.Row("labels", labelText(n.GetLabels()))
+	t.Row("labels", fleet.Labels(n.GetLabels()).String())
 	t.Row("version", n.GetVersion())
 	t.Row("policies", orWords(n.GetPolicies(), "none"))
 	t.Row("assigned", output.Count(n.GetAssignedRevision()))

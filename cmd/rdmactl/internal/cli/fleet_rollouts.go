@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/fleet"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -133,18 +134,9 @@ func wavesTable(all []*rdmadv1.FleetWave) *output.Table {
 	t := &output.Table{Columns: []output.Column{{Name: "WAVE", Right: true}, {Name: "STATE"}, {Name: "SINCE"}, {Name: "NODES", Min: 20}, {Name: "REASON", Min: 20}}}
 	for i, w := range all {
 		t.Cells(output.Cell{Text: strconv.Itoa(i + 1)}, output.Cell{Text: w.GetState().String(), Colour: waveColours[w.GetState()]},
-			output.Cell{Text: clock(w.GetSince())}, output.Cell{Text: nodeNames(w.GetNodes())}, output.Cell{Text: w.GetReason()})
+			output.Cell{Text: clock(w.GetSince())}, output.Cell{Text: fleet.Names(w.GetNodes())}, output.Cell{Text: w.GetReason()})
 	}
 	return t
-}
-
-// nodeNames writes the first of many names.
-func nodeNames(all []string) string {
-	const most = 8
-	if len(all) <= most {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
 }
 
 func newRolloutShow(a *app) *cobra.Command {
@@ -194,7 +186,7 @@ func rolloutLine(r *rdmadv1.FleetRollout) []output.Cell {
 	for i, w := range r.GetWaves() {
 		if since := w.GetSince(); since != nil && !since.AsTime().Before(at) {
 			at = since.AsTime()
-			wave = fmt.Sprintf("wave %d/%d %s on %s", i+1, len(r.GetWaves()), w.GetState(), nodeNames(w.GetNodes()))
+			wave = fmt.Sprintf("wave %d/%d %s on %s", i+1, len(r.GetWaves()), w.GetState(), fleet.Names(w.GetNodes()))
 		}
 	}
 	if ended := r.GetEnded(); ended != nil && ended.AsTime().After(at) {
