@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
 
 // Info is what a handshake found out.
@@ -130,18 +132,10 @@ func unwrap(c net.Conn) net.Conn {
 // clientHost is what clients of one machine have in common: the IPv4 address,
 // the IPv6 /64, or the loopback as a whole.
 func clientHost(a net.Addr) string {
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return a.Network()
-	}
-	ip := at.Addr().Unmap().WithZone("")
-	switch {
-	case ip.IsLoopback():
+	if at, err := netip.ParseAddrPort(a.String()); err == nil && at.Addr().Unmap().IsLoopback() {
 		return loopbackHost
-	case ip.Is6():
-		return netip.PrefixFrom(ip, 64).Masked().String()
 	}
-	return ip.String()
+	return port.Key(a).String()
 }
 
 var errServerOnly = errors.New("credentials of a server")

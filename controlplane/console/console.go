@@ -83,7 +83,7 @@ func New(cfg Config) *Server {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(lines{cfg.Logger}, "", 0),
-		ConnState:         work,
+		ConnState:         port.ConnState,
 	}
 	return s
 }
@@ -126,21 +126,6 @@ func (s *Server) Address(token string) string {
 	return scheme + "://" + net.JoinHostPort(host, number) + "/#token=" + token
 }
 
-// work counts a request as work in flight on its connection. A connection of
-// HTTP/2 always counts; IdleTimeout ends it.
-func work(c net.Conn, state http.ConnState) {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	p := c.(*timedConn).Conn.(*port.Conn)
-	switch state {
-	case http.StateActive:
-		p.Begin()
-	case http.StateIdle:
-		p.End()
-	}
-}
-
 // timed bounds the time of each write on its connections: a browser that does
 // not read loses its connection.
 type timed struct {
@@ -161,6 +146,9 @@ type timedConn struct {
 	net.Conn
 	timeout time.Duration
 }
+
+// NetConn returns the connection that it bounds.
+func (c *timedConn) NetConn() net.Conn { return c.Conn }
 
 // Write implements net.Conn.
 func (c *timedConn) Write(p []byte) (int, error) {

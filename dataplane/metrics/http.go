@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"log"
 	"log/slog"
@@ -61,21 +60,8 @@ func NewServer(reg *prometheus.Registry, health Health, scrapers *connlimit.Tabl
 		IdleTimeout:       maxIdle, // the table closes idle connections sooner
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          errorLog(logger, slog.LevelDebug),
-		ConnState:         work,
+		ConnState:         port.ConnState,
 	}}
-}
-
-// work counts a request as work in flight on its connection, from its first byte on.
-func work(c net.Conn, state http.ConnState) {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	switch p := c.(*port.Conn); state {
-	case http.StateActive:
-		p.Begin()
-	case http.StateIdle:
-		p.End()
-	}
 }
 
 // errorLog logs the error texts of net/http and promhttp.

@@ -8,6 +8,7 @@ package port
 import (
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -100,6 +101,21 @@ func (c *Conn) Enter(t *connlimit.Table, key connlimit.Key, class connlimit.Clas
 	c.paces.leave(c.pace)
 	c.place, c.pace = place, c.paces.join(key)
 	return nil
+}
+
+// ConnState is an http.Server's: it counts a request as work in flight on its connection, from
+// its first byte on. A connection of HTTP/2 always counts; the server's IdleTimeout ends it.
+func ConnState(c net.Conn, state http.ConnState) {
+	p, ok := c.(*Conn)
+	for ; !ok; p, ok = c.(*Conn) {
+		c = c.(interface{ NetConn() net.Conn }).NetConn() // of TLS, or of the server
+	}
+	switch state {
+	case http.StateActive:
+		p.Begin()
+	case http.StateIdle:
+		p.End()
+	}
 }
 
 // Begin marks the start of work for the client. The connection keeps its place until the
