@@ -8,6 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
+	"github.com/rdmad/rdmad/dataplane"
 )
 
 // column of a table.
@@ -72,10 +73,7 @@ func namesOf[R any](columns []column[R]) (names []string) {
 
 var peerColumn = slices.Index(Columns, "peer")
 
-// byID compares ids, which are numbers, by their values.
-func byID(a, b *row) int {
-	return cmp.Or(cmp.Compare(len(a.id), len(b.id)), strings.Compare(a.id, b.id))
-}
+func byID(a, b *row) int { return dataplane.CompareID(a.id, b.id) }
 
 // leastSpark and mostSpark bound the sparklines' width.
 const (
