@@ -93,18 +93,12 @@ func Write(ctx context.Context, w io.Writer, name string, d time.Duration) error
 		if err := k.begin(out); err != nil {
 			return fmt.Errorf("profile %s: %w", name, err)
 		}
-		wait(ctx, d)
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
 	}
 	return errors.Join(k.end(out), out.err)
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // sink keeps the first error of a writer: the runtime ignores them.

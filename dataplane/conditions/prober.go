@@ -117,12 +117,10 @@ func (p *Prober) Close() {
 		one.end()
 	}
 	for _, one := range all {
-		timer := time.NewTimer(one.check.Timeout)
 		select {
 		case <-one.done:
-		case <-timer.C:
+		case <-time.After(one.check.Timeout):
 		}
-		timer.Stop()
 	}
 }
 
@@ -155,13 +153,10 @@ func (one *probe) run(ctx context.Context) {
 			pause = min(retry, pause)
 			retry = 2 * pause
 		}
-		timer := time.NewTimer(pause*3/4 + rand.N(pause/2+1))
 		select {
-		case <-timer.C:
+		case <-time.After(pause*3/4 + rand.N(pause/2+1)):
 		case <-one.now:
-			timer.Stop()
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 	}

@@ -101,13 +101,11 @@ func (c *Config) term(ctx context.Context) (led bool, err error) {
 // wait makes conditions of a candidate while others lead.
 func (c *Config) wait(ctx context.Context) {
 	defer c.Conditions.Remove(conditions.Fleet, keys)
-	look := time.NewTimer(store.Timeout)
-	defer look.Stop()
-	for {
+	for next := store.Timeout; ; next = 3 * c.TTL {
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-time.After(next):
 		}
 		c.Conditions.Remove(conditions.Fleet, name) // a refusal comes at once: it is over
 		if err := c.Store.Blocked(ctx); errors.As(err, new(*store.ValueError)) {
@@ -115,7 +113,6 @@ func (c *Config) wait(ctx context.Context) {
 		} else if err == nil {
 			c.Conditions.Remove(conditions.Fleet, keys)
 		}
-		look.Reset(3 * c.TTL)
 	}
 }
 

@@ -72,10 +72,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	c.mu.Unlock()
 	if wait > 0 {
 		b = b[:min(len(b), piece)]
-		t := time.NewTimer(wait)
-		defer t.Stop()
 		select {
-		case <-t.C:
+		case <-time.After(wait):
 		case <-c.done: // the read then fails
 		}
 	}

@@ -110,10 +110,8 @@ func (p *pinger) run(ctx context.Context, t *target.Target) error {
 
 // pause waits for d and says whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -64,12 +64,10 @@ func feedAll(ctx context.Context, conn *grpc.ClientConn, follow func(context.Con
 			return
 		}
 		send(offline{err, time.Now()})
-		retry := time.NewTimer(retryAfter)
 		select {
 		case <-ctx.Done():
-			retry.Stop()
 			return
-		case <-retry.C:
+		case <-time.After(retryAfter):
 		}
 		conn.ResetConnectBackoff()
 	}
