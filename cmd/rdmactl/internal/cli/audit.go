@@ -33,8 +33,7 @@ complete requests. You need the role admin.`,
 			}
 			req.Since = timestamppb.New(t)
 		}
-		return showList(cmd.Context(), a, rdmadv1.NewAuditServiceClient, rdmadv1.AuditServiceClient.ListAudit, req, *limit,
-			func(res *rdmadv1.ListAuditResponse) *output.Table { return auditTable(res.GetEntries()) })
+		return showList(cmd.Context(), a, rdmadv1.NewAuditServiceClient, rdmadv1.AuditServiceClient.ListAudit, req, *limit, auditTable)
 	}
 	return cmd
 }
@@ -52,8 +51,8 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, usagef("--since %q is not a time such as 2026-11-20T09:30:00Z, 2026-11-20 or 24h", s)
 }
 
-func auditTable(all []*rdmadv1.AuditEntry) *output.Table {
-	return output.Things(all, []output.Field[*rdmadv1.AuditEntry]{
+func auditTable(res *rdmadv1.ListAuditResponse) *output.Table {
+	return output.Things(res.GetEntries(), []output.Field[*rdmadv1.AuditEntry]{
 		{Name: "TIME", Text: auditTime},
 		{Name: "WHO", Min: 8, Text: (*rdmadv1.AuditEntry).GetActor},
 		{Name: "ROLE", Drop: 2, Text: func(e *rdmadv1.AuditEntry) string { return role(e.GetRole()) }},

@@ -22,14 +22,13 @@ listener/NAME. JSON and YAML also have access lists, limits, and why a connector
 failed.`,
 		Example: "  rdmactl connectors list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showList(cmd.Context(), a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0,
-				func(res *rdmadv1.ListConnectorsResponse) *output.Table { return connectorsTable(res.GetConnectors()) })
+			return showList(cmd.Context(), a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0, connectorsTable)
 		},
 	}
 }
 
-func connectorsTable(all []*rdmadv1.Connector) *output.Table {
-	return output.Things(all, []output.Field[*rdmadv1.Connector]{
+func connectorsTable(res *rdmadv1.ListConnectorsResponse) *output.Table {
+	return output.Things(res.GetConnectors(), []output.Field[*rdmadv1.Connector]{
 		{Name: "NAME", Min: 8, Text: (*rdmadv1.Connector).GetName},
 		{Name: "ADDRESS", Text: (*rdmadv1.Connector).GetAddress},
 		{Name: "TARGET", Text: (*rdmadv1.Connector).GetTarget},

@@ -27,14 +27,13 @@ that use each. JSON and YAML have the reason why this rdmad lacks one.`,
 	scope := a.scopeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return show(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.ListExtensions,
-			&rdmadv1.ListExtensionsRequest{Scope: *scope},
-			func(res *rdmadv1.ListExtensionsResponse) *output.Table { return extensionsTable(res.GetExtensions()) })
+			&rdmadv1.ListExtensionsRequest{Scope: *scope}, extensionsTable)
 	}
 	return cmd
 }
 
-func extensionsTable(all []*rdmadv1.Extension) *output.Table {
-	return output.Things(all, []output.Field[*rdmadv1.Extension]{
+func extensionsTable(res *rdmadv1.ListExtensionsResponse) *output.Table {
+	return output.Things(res.GetExtensions(), []output.Field[*rdmadv1.Extension]{
 		{Name: "NAME", Text: (*rdmadv1.Extension).GetName},
 		{Name: "STATE", Cell: extensionState},
 		{Name: "FROM", Min: 12, Text: (*rdmadv1.Extension).GetSource},

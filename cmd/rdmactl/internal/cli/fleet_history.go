@@ -19,14 +19,13 @@ refused them: rdmactl audit.`,
 	}
 	limit := limitFlag(cmd, "changes")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListHistory, &rdmadv1.ListHistoryRequest{PageSize: mostOfPage}, *limit,
-			func(res *rdmadv1.ListHistoryResponse) *output.Table { return fleetHistoryTable(res.GetEntries()) })
+		return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListHistory, &rdmadv1.ListHistoryRequest{PageSize: mostOfPage}, *limit, fleetHistoryTable)
 	}
 	return cmd
 }
 
-func fleetHistoryTable(all []*rdmadv1.AuditEntry) *output.Table {
-	return output.Things(all, []output.Field[*rdmadv1.AuditEntry]{
+func fleetHistoryTable(res *rdmadv1.ListHistoryResponse) *output.Table {
+	return output.Things(res.GetEntries(), []output.Field[*rdmadv1.AuditEntry]{
 		{Name: "TIME", Text: auditTime},
 		{Name: "WHO", Min: 8, Text: (*rdmadv1.AuditEntry).GetActor},
 		{Name: "FROM", Drop: 2, Text: (*rdmadv1.AuditEntry).GetOrigin},

@@ -26,8 +26,7 @@ the rollout of each. etcd keeps 100.`,
 			if len(args) == 1 {
 				return a.policyRevisions(cmd.Context(), args[0])
 			}
-			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicies, &rdmadv1.ListPoliciesRequest{}, 0,
-				func(res *rdmadv1.ListPoliciesResponse) *output.Table { return policyTable(res.GetPolicies()) })
+			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicies, &rdmadv1.ListPoliciesRequest{}, 0, policyTable)
 		},
 	}
 	cmd.AddCommand(newFleetPolicyRemove(a))
@@ -58,12 +57,12 @@ back.
 	return cmd
 }
 
-func policyTable(all []*rdmadv1.FleetPolicy) *output.Table {
+func policyTable(res *rdmadv1.ListPoliciesResponse) *output.Table {
 	t := &output.Table{Columns: []output.Column{
 		{Name: "NAME"}, {Name: "REVISION", Right: true}, {Name: "PRIORITY", Right: true}, {Name: "SELECTOR", Min: 10}, {Name: "SETTINGS", Min: 10},
 		{Name: "AUTHOR", Drop: 2}, {Name: "TIME", Drop: 1},
 	}}
-	for _, p := range all {
+	for _, p := range res.GetPolicies() {
 		t.Row(p.GetName(), number(p.GetRevision()), fmt.Sprint(p.GetPriority()), orWords(p.GetSelector(), "all nodes"), policySettings(p), p.GetAuthor(), clock(p.GetTime()))
 	}
 	return t

@@ -48,17 +48,16 @@ func newRolloutsList(a *app) *cobra.Command {
 		Long:    "Lists the rollouts, ordered by policy, of each the newest first. etcd keeps 20 of each policy.",
 		Example: "  rdmactl fleet rollouts list -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListRollouts, &rdmadv1.ListRolloutsRequest{}, 0,
-				func(res *rdmadv1.ListRolloutsResponse) *output.Table { return rolloutsTable(res.GetRollouts()) })
+			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListRollouts, &rdmadv1.ListRolloutsRequest{}, 0, rolloutsTable)
 		},
 	}
 }
 
-func rolloutsTable(all []*rdmadv1.FleetRollout) *output.Table {
+func rolloutsTable(res *rdmadv1.ListRolloutsResponse) *output.Table {
 	t := &output.Table{Columns: []output.Column{
 		{Name: "ID"}, {Name: "STATE"}, {Name: "WAVES"}, {Name: "BEGAN"}, {Name: "AUTHOR", Drop: 1}, {Name: "REASON", Min: 10},
 	}}
-	for _, r := range all {
+	for _, r := range res.GetRollouts() {
 		t.Cells(output.Cell{Text: r.GetId()}, rolloutState(r), output.Cell{Text: progress(r)}, output.Cell{Text: clock(r.GetBegan())},
 			output.Cell{Text: r.GetAuthor()}, output.Cell{Text: r.GetReason()})
 	}

@@ -30,8 +30,7 @@ func newLimitsShow(a *app) *cobra.Command {
 		Short:   "The limits in force",
 		Example: "  rdmactl limits show",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.GetLimits, &rdmadv1.GetLimitsRequest{},
-				func(res *rdmadv1.GetLimitsResponse) *output.Table { return limitsTable(res) })
+			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.GetLimits, &rdmadv1.GetLimitsRequest{}, limitsTable[*rdmadv1.GetLimitsResponse])
 		},
 	}
 }
@@ -42,7 +41,7 @@ type limited interface {
 	GetChanged() []string
 }
 
-func limitsTable(of limited) *output.Table {
+func limitsTable[R limited](of R) *output.Table {
 	l, t := of.GetLimits(), output.Pairs()
 	t.Row("max connections", orNoLimit(l.GetMaxConnections()))
 	t.Row("max connections per peer", orNoLimit(l.GetMaxConnectionsPerPeer()))
@@ -180,8 +179,7 @@ the defaults, are in force at once.`,
 		ValidArgsFunction: a.completeLimits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{}, Unset: unsetFields(args)}
-			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.SetLimits, req,
-				func(res *rdmadv1.SetLimitsResponse) *output.Table { return limitsTable(res) })
+			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.SetLimits, req, limitsTable[*rdmadv1.SetLimitsResponse])
 		},
 	}
 }

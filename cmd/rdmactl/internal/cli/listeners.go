@@ -23,14 +23,13 @@ func newListenersList(a *app) *cobra.Command {
 		Long:    "List all listeners. JSON and YAML also have access lists and limits.",
 		Example: "  rdmactl listeners list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showList(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListListeners, &rdmadv1.ListListenersRequest{}, 0,
-				func(res *rdmadv1.ListListenersResponse) *output.Table { return listenersTable(res.GetListeners()) })
+			return showList(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListListeners, &rdmadv1.ListListenersRequest{}, 0, listenersTable)
 		},
 	}
 }
 
-func listenersTable(all []*rdmadv1.Listener) *output.Table {
-	return output.Things(all, []output.Field[*rdmadv1.Listener]{
+func listenersTable(res *rdmadv1.ListListenersResponse) *output.Table {
+	return output.Things(res.GetListeners(), []output.Field[*rdmadv1.Listener]{
 		{Name: "NAME", Min: 8, Text: (*rdmadv1.Listener).GetName},
 		{Name: "PROVIDER", Drop: 3, Text: (*rdmadv1.Listener).GetProvider},
 		{Name: "ADDRESS", Text: (*rdmadv1.Listener).GetAddress},

@@ -53,8 +53,7 @@ func newSettingsHistory(a *app) *cobra.Command {
 	}
 	limit := limitFlag(cmd, "revisions")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return showList(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ListRevisions, &rdmadv1.ListRevisionsRequest{PageSize: mostOfPage}, *limit,
-			func(res *rdmadv1.ListRevisionsResponse) *output.Table { return historyTable(res.GetRevisions()) })
+		return showList(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ListRevisions, &rdmadv1.ListRevisionsRequest{PageSize: mostOfPage}, *limit, historyTable)
 	}
 	return cmd
 }
@@ -65,7 +64,7 @@ func limitFlag(cmd *cobra.Command, of string) *uint32 {
 	return limit
 }
 
-func historyTable(all []*rdmadv1.Revision) *output.Table {
+func historyTable(res *rdmadv1.ListRevisionsResponse) *output.Table {
 	t := &output.Table{Columns: []output.Column{
 		{Name: "REVISION", Right: true},
 		{Name: "TIME", Drop: 2},
@@ -76,7 +75,7 @@ func historyTable(all []*rdmadv1.Revision) *output.Table {
 		{Name: "CHANGES", Min: 20},
 		{Name: "COMMENT", Min: 8, Drop: 3},
 	}}
-	for _, r := range all {
+	for _, r := range res.GetRevisions() {
 		t.Cells(revisionCells(r, clock(r.GetTime()))...)
 	}
 	return t
