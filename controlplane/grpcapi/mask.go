@@ -13,14 +13,9 @@ import (
 // mask says which fields of a message are meant; nil is all.
 type mask map[protoreflect.Name]bool
 
-// newReadMask is the mask of an answer's fields.
+// newReadMask reads a mask of an answer's fields. The error names the first
+// path that the answer doesn't have.
 func newReadMask(m *fieldmaskpb.FieldMask, of proto.Message) (mask, error) {
-	return newMask("read_mask", m, of)
-}
-
-// newMask reads a mask of a message's fields. The error names the first path
-// that the message doesn't have.
-func newMask(name string, m *fieldmaskpb.FieldMask, of proto.Message) (mask, error) {
 	if len(m.GetPaths()) == 0 {
 		return nil, nil
 	}
@@ -31,7 +26,7 @@ func newMask(name string, m *fieldmaskpb.FieldMask, of proto.Message) (mask, err
 			return nil, nil
 		}
 		if fields.ByName(protoreflect.Name(path)) == nil {
-			return nil, invalidField(name, fmt.Sprintf("there is no field %q; there are %s", path, fieldNames(fields)))
+			return nil, invalidField("read_mask", fmt.Sprintf("there is no field %q; there are %s", path, fieldNames(fields)))
 		}
 		out[protoreflect.Name(path)] = true
 	}
