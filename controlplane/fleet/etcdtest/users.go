@@ -23,16 +23,10 @@ func ReadWrite(prefixes ...string) (all []Grant) {
 
 // Authenticate turns users on. From then on the cluster's client is root's.
 func (c *Cluster) Authenticate(ctx context.Context) error {
-	_, err := c.client.UserAddWithOptions(ctx, "root", "", &clientv3.UserAddOptions{NoPassword: true})
-	if err == nil {
-		_, err = c.client.RoleAdd(ctx, "root")
+	if err := c.AddUser(ctx, "root"); err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = c.client.UserGrantRole(ctx, "root", "root")
-	}
-	if err == nil {
-		_, err = c.client.AuthEnable(ctx)
-	}
+	_, err := c.client.AuthEnable(ctx)
 	return err
 }
 
