@@ -23,27 +23,16 @@ const (
 
 // InForce returns the settings of a dump as the file has them: what is in force at the global
 // scope, and what narrower scopes say.
-func InForce(d *settings.Dump) (c *Contents, err error) {
-	c = &Contents{Scopes: make(map[settings.Scope]live.Values)}
-	if c.Values, err = settings.ParseValues(d.Base); err != nil {
-		return nil, err
-	}
+func InForce(d *settings.Dump) *Contents {
+	c := &Contents{Values: d.Base, Scopes: make(map[settings.Scope]live.Values)}
 	for _, one := range d.Scopes {
-		scope, err := settings.ParseScope(one.Scope)
-		if err != nil {
-			return nil, err
-		}
-		v, err := settings.ParseValues(one.Values)
-		if err != nil {
-			return nil, err
-		}
-		if scope.Kind == settings.Global {
-			c.Values.Overlay(&v)
+		if one.Scope.Kind == settings.Global {
+			c.Values.Overlay(&one.Values)
 		} else {
-			c.Scopes[scope] = v
+			c.Scopes[one.Scope] = one.Values
 		}
 	}
-	return c, nil
+	return c
 }
 
 // Write writes live settings in a format, as a part of a configuration file, which Read

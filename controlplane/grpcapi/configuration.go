@@ -40,10 +40,7 @@ func (s *configurationService) ExportConfiguration(_ context.Context, req *rdmad
 			"rdmad serves nothing, and a configuration file without services, listeners and connectors stands for the default ones; ExportSettings has the settings")
 	}
 	d := s.store.Dump()
-	c, err := configfile.InForce(&d)
-	if err != nil {
-		return nil, err
-	}
+	c := configfile.InForce(&d)
 	left := append(all.LeftOut, withoutListener(c, &all.All)...)
 	text, err := c.WriteAll(fileFormats[req.GetFormat()], &all.All, &all.Limits)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
-	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/settingsproto"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -12,30 +11,20 @@ import (
 // ExportSettings implements rdmadv1.SettingsServiceServer.
 func (s *settingsService) ExportSettings(context.Context, *rdmadv1.ExportSettingsRequest) (*rdmadv1.ExportSettingsResponse, error) {
 	d := s.store.Dump()
-	base, err := settings.ParseValues(d.Base)
-	if err != nil {
-		return nil, err
-	}
-	res := &rdmadv1.ExportSettingsResponse{Revision: d.Revision, Base: settingsproto.Message(&base)}
-	for _, scope := range d.Scopes {
-		v, err := settings.ParseValues(scope.Values)
-		if err != nil {
-			return nil, err
-		}
-		res.Scopes = append(res.Scopes, &rdmadv1.ScopeSettings{Scope: scope.Scope, Settings: settingsproto.Message(&v)})
+	res := &rdmadv1.ExportSettingsResponse{Revision: d.Revision, Base: settingsproto.Message(&d.Base)}
+	for _, one := range d.Scopes {
+		res.Scopes = append(res.Scopes, &rdmadv1.ScopeSettings{Scope: one.Scope.String(), Settings: settingsproto.Message(&one.Values)})
 	}
 	return res, nil
 }
 
 // ImportSettings implements rdmadv1.SettingsServiceServer.
 func (s *settingsService) ImportSettings(ctx context.Context, req *rdmadv1.ImportSettingsRequest) (*rdmadv1.ImportSettingsResponse, error) {
-	base := settingsproto.Values(req.GetBase())
-	d := settings.Dump{Base: base.Text()}
-	for _, scope := range req.GetScopes() {
-		v := settingsproto.Values(scope.GetSettings())
-		d.Scopes = append(d.Scopes, settings.ScopeDump{Scope: scope.GetScope(), Values: v.Text()})
+	d, err := settingsproto.Dump(req)
+	if err != nil {
+		return nil, err
 	}
-	result, err := s.store.Load(&d, desired.Options{
+	result, err := s.store.Load(d, desired.Options{
 		DryRun: req.GetDryRun(), Expected: req.ExpectedRevision, Actor: actor(ctx), Comment: req.GetComment(),
 	})
 	if err != nil {

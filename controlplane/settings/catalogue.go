@@ -17,6 +17,3 @@ type (
 
 // ParseKey finds a key by its dotted name.
 func ParseKey(name string) (Key, bool) { return live.ParseKey(name) }
-
-// ParseValues reads dotted keys and their values. It doesn't look at ranges.
-func ParseValues(text map[string]string) (Values, error) { return live.ParseValues(text) }

@@ -7,13 +7,12 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Dump is all settings of all scopes but those of connections, as text that
-// anything can carry: key to value as the command line takes it.
+// Dump is all settings of all scopes but those of connections.
 type Dump struct {
 	Revision uint32 `json:"revision"`
 	// Base is what is in force below the scopes: defaults under the
 	// configuration file's values.
-	Base map[string]string `json:"base"`
+	Base Values `json:"base"`
 	// Scopes are in the order of scopes. The fleet's values, and the configuration file's
 	// at a narrower scope, are among their values.
 	Scopes []ScopeDump `json:"scopes"`
@@ -21,13 +20,13 @@ type Dump struct {
 
 // ScopeDump is what one scope says.
 type ScopeDump struct {
-	Scope  string            `json:"scope"`
-	Values map[string]string `json:"values"`
+	Scope  Scope  `json:"scope"`
+	Values Values `json:"values"`
 }
 
 // Dump writes a state down.
 func (s *State) Dump() Dump {
-	d := Dump{Revision: s.revision, Base: s.base.Text()}
+	d := Dump{Revision: s.revision, Base: s.base}
 	all := s.narrow()
 	if s.present(nil, Scope{}) != nil {
 		all[Scope{}] = struct{}{}
@@ -37,7 +36,7 @@ func (s *State) Dump() Dump {
 		for _, l := range s.present(nil, scope) {
 			v.Overlay(&l.Values)
 		}
-		d.Scopes = append(d.Scopes, ScopeDump{Scope: scope.String(), Values: v.Text()})
+		d.Scopes = append(d.Scopes, ScopeDump{Scope: scope, Values: v})
 	}
 	return d
 }
@@ -52,16 +51,15 @@ func (s *State) Load(d *Dump) (*State, error) {
 	if err := s.checkRevision(); err != nil {
 		return nil, err
 	}
-	wanted, err := d.parse()
-	if err != nil {
-		return nil, err
-	}
-	base, err := ParseValues(d.Base)
-	if err != nil {
-		return nil, err
+	wanted := make(map[Scope]Values)
+	for _, one := range d.Scopes {
+		if _, twice := wanted[one.Scope]; twice || one.Scope.Kind == Connection {
+			return nil, live.Invalid("scope", "%s: a dump has each global, listener and peer scope once and no connection's", one.Scope)
+		}
+		wanted[one.Scope] = one.Values
 	}
 	global := wanted[Scope{}]
-	missing := base.Only(base.Differ(&s.base) & base.Keys() &^ global.Keys())
+	missing := d.Base.Only(d.Base.Differ(&s.base) & d.Base.Keys() &^ global.Keys())
 	global.Overlay(&missing)
 	wanted[Scope{}] = global
 	next, err := s.become(wanted)
@@ -147,21 +145,4 @@ func (l Layer) became(v Values, revision uint32) Layer {
 		}
 	}
 	return out
-}
-
-func (d *Dump) parse() (map[Scope]Values, error) {
-	wanted := make(map[Scope]Values)
-	for _, sd := range d.Scopes {
-		scope, err := ParseScope(sd.Scope)
-		if err != nil {
-			return nil, err
-		}
-		if _, twice := wanted[scope]; twice || scope.Kind == Connection {
-			return nil, live.Invalid("scope", "%s: a dump has each global, listener and peer scope once and no connection's", scope)
-		}
-		if wanted[scope], err = ParseValues(sd.Values); err != nil {
-			return nil, err
-		}
-	}
-	return wanted, nil
 }

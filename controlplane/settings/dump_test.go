@@ -192,18 +192,22 @@ func TestUndoSkipsEndedConnections(t *testing.T) {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	for want, d := range map[string]Dump{
-		`scope: "x" is not one of global, listener/NAME, peer/CIDR and connection/ID`:                   {Scopes: []ScopeDump{{Scope: "x"}}},
-		"scope: connection/1: a dump has each global, listener and peer scope once and no connection's": {Scopes: []ScopeDump{{Scope: "connection/1"}}},
-		"scope: global: a dump has each global, listener and peer scope once and no connection's":       {Scopes: []ScopeDump{{Scope: "global"}, {}}},
-		"inline.max: there is no such setting":                                                          {Base: map[string]string{"inline.max": "1"}},
-		`credits.max: must be a whole number of calls, not "4k"`:                                        {Base: map[string]string{"credits.max": "4k"}},
-		`credits.policy: must be fixed or adaptive, not "on"`:                                           {Base: map[string]string{"credits.policy": "on"}},
-		`extensions.ccp: must be on or off, not "1"`:                                                    {Base: map[string]string{"extensions.ccp": "1"}},
-		"credits.max: must be between 1 and 1024 calls (is 0)":                                          {Scopes: []ScopeDump{{Scope: "global", Values: map[string]string{"credits.max": "0"}}}},
-		"credits.min: credits.min 65 (listener/a) would be above credits.max 64 (config)":               {Scopes: []ScopeDump{{Scope: "listener/a", Values: map[string]string{"credits.min": "65"}}}},
+	for want, text := range map[string]string{
+		`scope: "x" is not one of global, listener/NAME, peer/CIDR and connection/ID`:                   `{"scopes": [{"scope": "x"}]}`,
+		"scope: connection/1: a dump has each global, listener and peer scope once and no connection's": `{"scopes": [{"scope": "connection/1"}]}`,
+		"scope: global: a dump has each global, listener and peer scope once and no connection's":       `{"scopes": [{"scope": "global"}, {}]}`,
+		"inline.max: there is no such setting":                                                          `{"base": {"inline.max": "1"}}`,
+		`credits.max: must be a whole number of calls, not "4k"`:                                        `{"base": {"credits.max": "4k"}}`,
+		`credits.policy: must be fixed or adaptive, not "on"`:                                           `{"base": {"credits.policy": "on"}}`,
+		`extensions.ccp: must be on or off, not "1"`:                                                    `{"base": {"extensions.ccp": "1"}}`,
+		"credits.max: must be between 1 and 1024 calls (is 0)":                                          `{"scopes": [{"scope": "global", "values": {"credits.max": "0"}}]}`,
+		"credits.min: credits.min 65 (listener/a) would be above credits.max 64 (config)":               `{"scopes": [{"scope": "listener/a", "values": {"credits.min": "65"}}]}`,
 	} {
-		_, err := initial(t).Load(&d)
+		var d Dump
+		err := json.Unmarshal([]byte(text), &d)
+		if err == nil {
+			_, err = initial(t).Load(&d)
+		}
 		var invalid *InvalidError
 		if !errors.As(err, &invalid) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	model "github.com/rdmad/rdmad/controlplane/settings"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
@@ -73,6 +74,25 @@ func (p *place) value(group protoreflect.Message) uint32 {
 		return uint32(value.Enum()) - 1
 	}
 	return uint32(value.Uint())
+}
+
+// dumped is an export of settings, or a request to import one.
+type dumped interface {
+	GetBase() *rdmadv1.Settings
+	GetScopes() []*rdmadv1.ScopeSettings
+}
+
+// Dump takes the settings of all scopes out of a message.
+func Dump(m dumped) (*model.Dump, error) {
+	d := &model.Dump{Base: Values(m.GetBase())}
+	for _, one := range m.GetScopes() {
+		scope, err := model.ParseScope(one.GetScope())
+		if err != nil {
+			return nil, err
+		}
+		d.Scopes = append(d.Scopes, model.ScopeDump{Scope: scope, Values: Values(one.GetSettings())})
+	}
+	return d, nil
 }
 
 // Message puts the values of v into a message.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/controlplane/configfile"
-	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/settingsproto"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/spf13/cobra"
@@ -48,11 +47,11 @@ func newSettingsExport(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := contents(res)
+			d, err := settingsproto.Dump(res)
 			if err != nil {
 				return err
 			}
-			out, err := c.Write(exportFormat(a.format, name))
+			out, err := configfile.InForce(d).Write(exportFormat(a.format, name))
 			if err != nil {
 				return err
 			}
@@ -83,17 +82,6 @@ func exportFormat(asked, name string) string {
 		return configfile.TOML
 	}
 	return configfile.YAML
-}
-
-// contents are the settings of an export.
-func contents(res *rdmadv1.ExportSettingsResponse) (*configfile.Contents, error) {
-	base := settingsproto.Values(res.GetBase())
-	d := settings.Dump{Base: base.Text()}
-	for _, one := range res.GetScopes() {
-		v := settingsproto.Values(one.GetSettings())
-		d.Scopes = append(d.Scopes, settings.ScopeDump{Scope: one.GetScope(), Values: v.Text()})
-	}
-	return configfile.InForce(&d)
 }
 
 // replaceFile replaces a file by a new one, or leaves the old one as it is. It

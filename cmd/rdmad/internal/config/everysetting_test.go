@@ -89,24 +89,12 @@ func carried(t *testing.T, v *live.Values) live.Values {
 func contents(t *testing.T, d *daemon) *configfile.Contents {
 	t.Helper()
 	dump := d.Dump()
-	base, err := live.ParseValues(dump.Base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &configfile.Contents{Values: base, Scopes: make(map[model.Scope]live.Values)}
+	c := &configfile.Contents{Values: dump.Base, Scopes: make(map[model.Scope]live.Values)}
 	for _, one := range dump.Scopes {
-		scope, err := model.ParseScope(one.Scope)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := live.ParseValues(one.Values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v = carried(t, &v); scope == (model.Scope{}) {
+		if v := carried(t, &one.Values); one.Scope == (model.Scope{}) {
 			c.Values.Overlay(&v)
 		} else {
-			c.Scopes[scope] = v
+			c.Scopes[one.Scope] = v
 		}
 	}
 	return c

@@ -156,13 +156,12 @@ func (r *Report) fill(c *config.Config, state *settings.State) {
 		r.Settings = append(r.Settings, value(c, state, settings.Scope{}, k))
 	}
 	for _, d := range state.Dump().Scopes {
-		scope, err := settings.ParseScope(d.Scope)
-		if err != nil || scope == (settings.Scope{}) {
-			continue // scopes in a dump are written as scopes
+		if d.Scope == (settings.Scope{}) {
+			continue
 		}
-		for _, key := range slices.Sorted(maps.Keys(d.Values)) {
+		for _, key := range slices.Sorted(maps.Keys(d.Values.Text())) {
 			k, _ := settings.ParseKey(key)
-			r.Scopes = append(r.Scopes, Scoped{d.Scope, value(c, state, scope, k)})
+			r.Scopes = append(r.Scopes, Scoped{d.Scope.String(), value(c, state, d.Scope, k)})
 		}
 	}
 }
