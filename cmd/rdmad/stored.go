@@ -20,8 +20,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/statefile"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
-	"github.com/rdmad/rdmad/rpcrdma"
-	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // stored holds the settings in a state directory.
@@ -130,11 +128,7 @@ func storedWarnings(path string) []string {
 
 // suits returns why rdmad would not start with stored settings, or nil.
 func suits(c *statefile.Contents) error {
-	defaults := rpcrdma.DefaultSettings()
-	s, err := settings.NewState(live.Of(&defaults), 0)
-	if err == nil {
-		_, err = s.Restore(c.Revision, c.File, c.Fleet, c.Layers)
-	}
+	_, err := settings.Builtin().Restore(c.Revision, c.File, c.Fleet, c.Layers)
 	return err
 }
 

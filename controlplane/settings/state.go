@@ -63,6 +63,16 @@ func NewState(base Values, configured KeySet) (*State, error) {
 	return s, nil
 }
 
+// Builtin is revision 0 with the built-in defaults alone.
+func Builtin() *State {
+	defaults := live.Default()
+	s, err := NewState(live.Of(&defaults), 0)
+	if err != nil {
+		panic(err) // the defaults go together
+	}
+	return s
+}
+
 // Revision counts the changes since the start.
 func (s *State) Revision() uint32 { return s.revision }
 

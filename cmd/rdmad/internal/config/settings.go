@@ -40,11 +40,7 @@ func (c *Config) validateSettings(d document, o Options) {
 
 // validateTogether checks the live settings of all scopes against each other.
 func (c *Config) validateTogether(d document) {
-	defaults := live.Default()
-	state, err := model.NewState(live.Of(&defaults), 0)
-	if err == nil {
-		_, err = state.WithFile(c.Layer())
-	}
+	_, err := model.Builtin().WithFile(c.Layer())
 	for _, one := range c.blame(err) {
 		d.Fail(one.Key, "%s", one.Msg)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/statefile"
-	"github.com/rdmad/rdmad/rpcrdma"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
@@ -95,11 +94,7 @@ func Make(c *config.Config, stored string) (*Report, error) {
 	for _, v := range c.Values() {
 		r.Configuration = append(r.Configuration, Configured{v.Key, v.Value, v.From.String()})
 	}
-	defaults := rpcrdma.DefaultSettings()
-	state, err := settings.NewState(live.Of(&defaults), 0)
-	if err != nil {
-		return nil, err
-	}
+	state := settings.Builtin()
 	contents, err := statefile.Read(stored)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
