@@ -80,20 +80,8 @@ func tryOpening(ctx context.Context, c *config.Config, mistakes configfile.Error
 	return all
 }
 
-// mistaken reports whether a key, a section or list around it, or something within it is wrong
-// already.
-func (o *opening) mistaken(key string) bool {
-	within := func(key, around string) bool {
-		rest, ok := strings.CutPrefix(key, around)
-		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-	}
-	return slices.ContainsFunc(o.mistakes, func(e *config.Error) bool {
-		return e.Key != "" && (within(key, e.Key) || within(e.Key, key))
-	})
-}
-
 func (o *opening) note(key string, err error) {
-	if err != nil && !o.mistaken(key) {
+	if err != nil && !o.mistakes.Concern(key) {
 		o.errs = append(o.errs, &config.Error{Origin: o.c.Origins.Of(key), Key: key, Msg: config.OneLine(err)})
 	}
 }
@@ -120,7 +108,7 @@ func (o *opening) groups() {
 
 func (o *opening) exports() {
 	for _, one := range missingExports(o.c, &spec.Changes{}) {
-		if !o.mistaken(one.Key) {
+		if !o.mistakes.Concern(one.Key) {
 			o.errs = append(o.errs, one)
 		}
 	}
@@ -130,7 +118,7 @@ func (o *opening) exports() {
 func (o *opening) addresses(ctx context.Context) {
 	for _, one := range o.c.Addresses() {
 		list, _, _ := strings.Cut(one.Key, "]") // so that the provider counts, too
-		if o.c.Origins.Of(one.Key) == (config.Origin{}) || o.mistaken(one.Key) || one.Provider != "" && o.mistaken(list+"].provider") {
+		if o.c.Origins.Of(one.Key) == (config.Origin{}) || o.mistakes.Concern(one.Key) || one.Provider != "" && o.mistakes.Concern(list+"].provider") {
 			continue
 		}
 		err := o.bind(ctx, one)

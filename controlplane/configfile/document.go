@@ -81,9 +81,8 @@ func Unknown(known []string) string {
 // it. It does not if something is wrong with the key already, or if its section
 // has an unknown key, which may be this one, misspelt.
 func (d *Document) Fail(key, format string, args ...any) {
-	if slices.ContainsFunc(d.errs, func(e *Error) bool {
-		return within(key, e.Key) || within(e.Key, key) || d.misspelt[e.Key] && section(e.Key) == section(key)
-	}) {
+	misspelt := func(e *Error) bool { return d.misspelt[e.Key] && section(e.Key) == section(key) }
+	if d.errs.Concern(key) || slices.ContainsFunc(d.errs, misspelt) {
 		return
 	}
 	d.Wrong(key, d.Origins.Of(key), fmt.Sprintf(format, args...))

@@ -2,6 +2,7 @@ package configfile
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -103,6 +104,12 @@ func (e Errors) Error() string {
 		lines[i] = one.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Concern says whether a key, a section or list around it, or something within it is
+// wrong.
+func (e Errors) Concern(key string) bool {
+	return slices.ContainsFunc(e, func(one *Error) bool { return within(key, one.Key) || within(one.Key, key) })
 }
 
 // Unwrap makes errors.As find the first.
