@@ -30,19 +30,25 @@ func listen(ctx context.Context, address string, open bool, p *auth.Policy) (net
 	if path, ok := strings.CutPrefix(address, unixScheme); ok {
 		return listenUnix(ctx, path, p)
 	}
-	literal := address
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("control.listen %q is neither host:port nor unix:///path", address)
 	}
+	return listenTCP(ctx, "control.listen", address, open, "without TLS the control plane listens on the loopback or a Unix socket only")
+}
+
+// listenTCP binds the address of a key. Unless others may reach it, it must be on the
+// loopback, with a rule as the reason.
+func listenTCP(ctx context.Context, key, address string, open bool, rule string) (net.Listener, error) {
+	literal := address
 	if !open {
 		var err error
-		if literal, err = loopback(ctx, "control.listen", address, "without TLS the control plane listens on the loopback or a Unix socket only"); err != nil {
+		if literal, err = loopback(ctx, key, address, rule); err != nil {
 			return nil, err
 		}
 	}
 	l, err := tcpaddr.Listen(ctx, literal)
 	if err != nil {
-		return nil, fmt.Errorf("control.listen %s: %w", address, manager.BindReason(err))
+		return nil, fmt.Errorf("%s %s: %w", key, address, manager.BindReason(err))
 	}
 	return l, nil
 }

@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"net"
 
 	"google.golang.org/grpc"
 
@@ -11,8 +10,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/console"
 	"github.com/rdmad/rdmad/controlplane/console/session"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
-	"github.com/rdmad/rdmad/dataplane/manager"
-	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // Console is the address of the web console. The zero value leaves it off.
@@ -36,7 +33,7 @@ func (c *Controlplane) openConsole(ctx context.Context, cfg *Config, p *auth.Pol
 			return nil, fmt.Errorf("console.tls.%w", err)
 		}
 	}
-	l, err := listenConsole(ctx, &cfg.Console)
+	l, err := listenTCP(ctx, "console.listen", cfg.Console.Listen, cfg.Console.TLS != nil, "without console.tls the console listens on the loopback only")
 	if err != nil {
 		return nil, err
 	}
@@ -58,18 +55,3 @@ func (c *Controlplane) ConsoleAddr() string {
 // ServeConsole answers browsers until Shutdown, which makes it return nil. It is
 // for a console that is on.
 func (c *Controlplane) ServeConsole() error { return c.console.Serve() }
-
-func listenConsole(ctx context.Context, cfg *Console) (net.Listener, error) {
-	literal := cfg.Listen
-	if cfg.TLS == nil {
-		var err error
-		if literal, err = loopback(ctx, "console.listen", cfg.Listen, "without console.tls the console listens on the loopback only"); err != nil {
-			return nil, err
-		}
-	}
-	l, err := tcpaddr.Listen(ctx, literal)
-	if err != nil {
-		return nil, fmt.Errorf("console.listen %s: %w", cfg.Listen, manager.BindReason(err))
-	}
-	return l, nil
-}
