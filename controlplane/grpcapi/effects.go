@@ -24,6 +24,14 @@ var outcomes = [...]rdmadv1.Effect_Outcome{
 	live.Unsupported:      rdmadv1.Effect_UNSUPPORTED,
 }
 
+// ifTrue leaves a field absent that only says yes.
+func ifTrue(yes bool) *bool {
+	if !yes {
+		return nil
+	}
+	return &yes
+}
+
 // changes is what a step changed, value by value.
 func changes(step *settings.Step) (out []*rdmadv1.SettingChange) {
 	for _, d := range step.Differences() {

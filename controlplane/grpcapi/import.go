@@ -82,9 +82,7 @@ func (s *configurationService) ImportConfiguration(ctx context.Context, req *rdm
 	if len(done.Limits) > 0 {
 		res.Elements = append(res.Elements, &rdmadv1.ElementChange{Kind: "limits", Action: rdmadv1.ElementChange_CHANGED, Fields: fieldsOf(done.Limits)})
 	}
-	if unchanged := len(res.GetElements())+len(res.GetSettings()) == 0; unchanged {
-		res.Unchanged = &unchanged
-	}
+	res.Unchanged = ifTrue(len(res.GetElements())+len(res.GetSettings()) == 0)
 	if !req.GetDryRun() {
 		before, after := done.texts()
 		audit.Note(ctx, before, after, done.Settings.Revision)

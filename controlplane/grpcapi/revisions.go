@@ -44,13 +44,9 @@ func (s *settingsService) RollbackSettings(ctx context.Context, req *rdmadv1.Rol
 		return nil, err
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
-	res := &rdmadv1.RollbackSettingsResponse{
-		Revision: result.Revision, Effects: effects(result.Effects), Changes: changes(&result.Step),
-	}
-	if result.Unchanged {
-		res.Unchanged = &result.Unchanged
-	}
-	return res, nil
+	return &rdmadv1.RollbackSettingsResponse{
+		Revision: result.Revision, Effects: effects(result.Effects), Changes: changes(&result.Step), Unchanged: ifTrue(result.Unchanged),
+	}, nil
 }
 
 // WatchSettings implements rdmadv1.SettingsServiceServer.

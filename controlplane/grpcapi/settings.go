@@ -75,13 +75,9 @@ func (s *settingsService) SetSettings(ctx context.Context, req *rdmadv1.SetSetti
 		return nil, err
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
-	res := &rdmadv1.SetSettingsResponse{
-		Revision: result.Revision, Effects: effects(result.Effects), ConfirmDeadline: timestamp(result.ConfirmDeadline),
-	}
-	if result.Unchanged {
-		res.Unchanged = &result.Unchanged
-	}
-	return res, nil
+	return &rdmadv1.SetSettingsResponse{
+		Revision: result.Revision, Effects: effects(result.Effects), ConfirmDeadline: timestamp(result.ConfirmDeadline), Unchanged: ifTrue(result.Unchanged),
+	}, nil
 }
 
 // ExplainSetting implements rdmadv1.SettingsServiceServer.

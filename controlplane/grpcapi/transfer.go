@@ -31,11 +31,7 @@ func (s *settingsService) ImportSettings(ctx context.Context, req *rdmadv1.Impor
 		return nil, err
 	}
 	noteChanges(ctx, &result, req.GetDryRun())
-	res := &rdmadv1.ImportSettingsResponse{
-		Revision: result.Revision, Effects: effects(result.Effects), Changes: changes(&result.Step),
-	}
-	if result.Unchanged {
-		res.Unchanged = &result.Unchanged
-	}
-	return res, nil
+	return &rdmadv1.ImportSettingsResponse{
+		Revision: result.Revision, Effects: effects(result.Effects), Changes: changes(&result.Step), Unchanged: ifTrue(result.Unchanged),
+	}, nil
 }
