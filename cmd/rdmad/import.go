@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
@@ -102,9 +103,10 @@ func (f *imported) settings(o desired.Options) (desired.Result, error) {
 		v := f.c.Settings.Values()
 		values = &v
 	}
-	var scopes map[settings.Scope]live.Values
+	var scopes configfile.Scopes // nil without the section
 	if f.has(configfile.ScopesKey) {
-		scopes = f.c.Scopes.ByScope()
+		scopes = make(configfile.Scopes)
+		maps.Copy(scopes, f.c.Scopes)
 	}
 	return f.d.control.Import(values, scopes, o)
 }
@@ -156,8 +158,8 @@ func (f *imported) kept() (lines []string) {
 	if !f.has(configfile.ScopesKey) {
 		return nil
 	}
-	given, own := f.c.Scopes.ByScope(), f.d.config.Load()
-	for scope, v := range own.Scopes.ByScope() {
+	given, own := f.c.Scopes, f.d.config.Load()
+	for scope, v := range own.Scopes {
 		there := given[scope]
 		for _, k := range (v.Keys() &^ there.Keys()).Keys() {
 			if scope.Kind == settings.Listener && !f.c.Listens(scope.Name) {

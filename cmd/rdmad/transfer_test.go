@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -282,7 +283,7 @@ func TestExportServesTheSame(t *testing.T) {
 			exports[format] = again
 			c := parsed(t, "g."+format, again, filepath.Join(here, format))
 			got, _ := c.Settings.Initial()
-			if !reflect.DeepEqual(c.All, byName(all)) || c.Limits != limits || got != initial || !reflect.DeepEqual(c.Scopes.ByScope(), want.Scopes) {
+			if !reflect.DeepEqual(c.All, byName(all)) || c.Limits != limits || got != initial || !maps.Equal(c.Scopes, want.Scopes) {
 				t.Fatalf("%s: got %+v %+v, want %+v %+v\nof\n%s\nexported as\n%s", format, c.All, c.Limits, all, limits, text, again)
 			}
 		}
@@ -329,7 +330,7 @@ limits: {connections: 9, handshakes: 7}
 	if want := (spec.Limits{Limits: dataplane.Limits{Handshakes: 7}, TCPConnections: 8}); c.Limits != want {
 		t.Errorf("limits %+v, want %+v", c.Limits, want)
 	}
-	if len(c.Scopes) != 1 || c.Scopes[0].Name != "listener/second" {
+	if _, ok := c.Scopes[settings.Scope{Kind: settings.Listener, Name: "second"}]; !ok || len(c.Scopes) != 1 {
 		t.Errorf("scopes %+v", c.Scopes)
 	}
 }

@@ -61,7 +61,8 @@ func (d *Document) earlierValues(key string, n *yaml.Node) live.Values {
 			groups[i].Content = today(groups[i-1].Value, groups[i].Content)
 		}
 	}
-	return d.values(key, n)
+	v, _ := d.Values(key, n, d.FileSource)
+	return v
 }
 
 // today are the names and values of a group as the configuration file has them.

@@ -36,9 +36,9 @@ func Read(file string, text []byte) (*Contents, error) {
 		switch {
 		case one.Empty():
 		case one.Name == SettingsKey:
-			c.Values = d.values(one.Key, one.Value)
+			c.Values, _ = d.Values(one.Key, one.Value, d.FileSource)
 		case one.Name == ScopesKey && one.Value.Kind != yaml.SequenceNode:
-			d.scopes(c, one.Value)
+			c.Scopes, _ = d.Scopes(ScopesKey, one.Value, d.FileSource)
 		}
 	}
 	d.earlier(c, sections)
@@ -48,41 +48,15 @@ func Read(file string, text []byte) (*Contents, error) {
 	return c, d.Err()
 }
 
-func (d *Document) values(key string, n *yaml.Node) live.Values {
-	given, _ := d.Settings(key, n, d.FileSource)
-	return taken(given)
-}
-
-// taken are settings that were read.
-func taken(given map[string]any) (v live.Values) {
-	s := make(Settings)
-	for group, names := range given {
-		s[group] = make(map[string]Setting)
-		for name, text := range names.(map[string]any) {
-			s[group][name] = Setting(text.(string))
-		}
-	}
-	return s.Values()
-}
-
 // ReadSettings reads a section "settings" or "scopes": values by scope, those that are given.
 func (d *Document) ReadSettings(e *Entry) map[settings.Scope]live.Values {
-	c := &Contents{Scopes: make(map[settings.Scope]live.Values)}
+	var all Scopes
 	if e.Name == ScopesKey {
-		d.scopes(c, e.Value)
+		all, _ = d.Scopes(ScopesKey, e.Value, d.FileSource)
 	} else {
-		c.Scopes[settings.Scope{}] = d.values(e.Key, e.Value)
+		v, _ := d.Values(e.Key, e.Value, d.FileSource)
+		all = Scopes{{}: v}
 	}
-	maps.DeleteFunc(c.Scopes, func(_ settings.Scope, v live.Values) bool { return v.Keys() == 0 })
-	return c.Scopes
-}
-
-func (d *Document) scopes(c *Contents, n *yaml.Node) {
-	all, _ := d.Scopes(ScopesKey, n, d.FileSource)
-	for _, one := range all {
-		given := one.(map[string]any)
-		if scope, err := settings.FileScope(given["scope"].(string)); err == nil {
-			c.Scopes[scope] = taken(given["settings"].(map[string]any))
-		}
-	}
+	maps.DeleteFunc(all, func(_ settings.Scope, v live.Values) bool { return v.Keys() == 0 })
+	return all
 }

@@ -25,14 +25,9 @@ type Settings map[string]map[string]Setting
 // Setting is the text of a value, which its row of the catalogue parses.
 type Setting string
 
-// Scope are those of a listener or peer.
-type Scope struct {
-	Name     string   `mapstructure:"scope"` // in its one spelling
-	Settings Settings `mapstructure:"settings"`
-}
-
-// Scopes are a list in memory, because viper folds the case of the keys of a mapping.
-type Scopes []Scope
+// Scopes are the live settings that a text gives for listeners and peers. They are one value
+// to viper, which folds the case of keys that are texts.
+type Scopes map[settings.Scope]live.Values
 
 // Values are the settings that are given. They were checked.
 func (s Settings) Values() (v live.Values) {
@@ -57,17 +52,6 @@ func (s Settings) Initial() (all live.Settings, given []string) {
 		given = append(given, k.String())
 	}
 	return *in.Settings(), given
-}
-
-// ByScope are the values by scope. They were checked.
-func (s Scopes) ByScope() map[settings.Scope]live.Values {
-	all := make(map[settings.Scope]live.Values, len(s))
-	for _, one := range s {
-		if scope, err := settings.FileScope(one.Name); err == nil {
-			all[scope] = one.Settings.Values()
-		}
-	}
-	return all
 }
 
 // namesIn are the names of the catalogue's groups, or the names within one.
@@ -95,40 +79,55 @@ func oneOf(known []string) func(string) string {
 	}
 }
 
-// Settings reads groups of live settings, as viper takes them: each value as its row
-// writes it. Wrong ones are noted and left out, as are those without a value.
-func (d *Document) Settings(key string, n *yaml.Node, from Source) (map[string]any, bool) {
+// Values reads groups of live settings. Wrong ones are noted and left out, as are those
+// without a value.
+func (d *Document) Values(key string, n *yaml.Node, from Source) (v live.Values, ok bool) {
 	all, ok := d.Entries(key, n, from, oneOf(namesIn("")))
-	out := make(map[string]any)
 	for _, group := range all {
 		if group.Empty() {
 			continue
 		}
-		names, ok := d.Entries(group.Key, group.Value, from, oneOf(namesIn(group.Name)))
-		if !ok {
-			continue
-		}
-		values := make(map[string]any)
+		names, _ := d.Entries(group.Key, group.Value, from, oneOf(namesIn(group.Name)))
 		for _, one := range names {
 			if one.Empty() {
 				continue
 			}
-			if text, ok := d.Setting(one.Key, group.Name+"."+one.Name, one.Value, from); ok {
-				values[one.Name] = text
+			k, _ := live.ParseKey(group.Name + "." + one.Name)
+			if value, ok := d.setting(one.Key, k, one.Value, from); ok {
+				v.Set(k, value)
 			}
 		}
-		out[group.Name] = values
+	}
+	return v, ok
+}
+
+// Settings is Values as viper takes them: each value as its row writes it, by group and name.
+func (d *Document) Settings(key string, n *yaml.Node, from Source) (map[string]any, bool) {
+	v, ok := d.Values(key, n, from)
+	out := make(map[string]any)
+	for _, k := range v.Keys().Keys() {
+		group, name, _ := strings.Cut(k.String(), ".")
+		if out[group] == nil {
+			out[group] = make(map[string]any)
+		}
+		out[group].(map[string]any)[name] = v.Format(k)
 	}
 	return out, ok
 }
 
-// Setting holds a value against the row of a setting, whatever YAML takes it for.
+// Setting reads one setting as viper takes it.
 func (d *Document) Setting(key, name string, n *yaml.Node, from Source) (text string, ok bool) {
+	k, _ := live.ParseKey(name)
+	value, ok := d.setting(key, k, n, from)
+	return k.Row().Format(value), ok
+}
+
+// setting holds a value against the row of a setting, whatever YAML takes it for.
+func (d *Document) setting(key string, k live.Key, n *yaml.Node, from Source) (value uint32, ok bool) {
 	if n.Kind != yaml.ScalarNode {
 		d.Wrong(key, from(n), "must be one value, not a list or a mapping")
-		return "", false
+		return 0, false
 	}
-	k, _ := live.ParseKey(name)
 	row, text := k.Row(), n.Value
 	var number int64
 	if n.Tag == "!!int" && n.Decode(&number) == nil {
@@ -141,16 +140,15 @@ func (d *Document) Setting(key, name string, n *yaml.Node, from Source) (text st
 	}
 	if wrong != "" {
 		d.Wrong(key, from(n), wrong)
-		return "", false
+		return 0, false
 	}
-	return row.Format(value), true
+	return value, true
 }
 
-// Scopes reads the settings of listeners and peers, by scope, as the list that viper
-// takes.
-func (d *Document) Scopes(key string, n *yaml.Node, from Source) ([]any, bool) {
+// Scopes reads the settings of listeners and peers.
+func (d *Document) Scopes(key string, n *yaml.Node, from Source) (Scopes, bool) {
 	all, ok := d.Entries(key, n, from, func(string) string { return "" })
-	out, seen := []any{}, make(map[settings.Scope]Origin)
+	out, seen := make(Scopes), make(map[settings.Scope]Origin)
 	for _, one := range all {
 		scope, err := settings.FileScope(one.Name)
 		if err != nil {
@@ -167,8 +165,8 @@ func (d *Document) Scopes(key string, n *yaml.Node, from Source) ([]any, bool) {
 		if one.Empty() {
 			continue
 		}
-		if values, ok := d.Settings(at, one.Value, from); ok {
-			out = append(out, map[string]any{"scope": scope.String(), "settings": values})
+		if v, ok := d.Values(at, one.Value, from); ok {
+			out[scope] = v
 		}
 	}
 	if len(out) > settings.MaxScopes {

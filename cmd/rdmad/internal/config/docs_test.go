@@ -76,7 +76,7 @@ const alwaysRefused = "limits.metrics.reserved"
 func keys(t reflect.Type) iter.Seq[key] {
 	return func(yield func(key) bool) {
 		for f := range spec.Fields(t) {
-			if f.Section() || f.Items() && f.Doc() == "" || f.Path == configfile.SettingsKey || f.Path == alwaysRefused {
+			if f.Section() || f.Items() && f.Doc() == "" || f.Path == configfile.SettingsKey || f.Path == configfile.ScopesKey || f.Path == alwaysRefused {
 				continue
 			}
 			if !yield(key{f.Path, valueText(&f), cmp.Or(f.Default(), planeDefault(t, f.Path)), f.Doc()}) {

@@ -43,10 +43,10 @@ func (d document) environment(v *viper.Viper, env func(string) (string, bool)) {
 // before.
 func (d document) fromText(from, to reflect.Type, value any) (any, error) {
 	text, ok := value.(string)
-	if from.Kind() != reflect.String || !ok || to.Kind() == reflect.String || to.Kind() == reflect.Map || to.Kind() == reflect.Interface {
+	if from.Kind() != reflect.String || !ok || to.Kind() == reflect.String || to.Kind() == reflect.Interface {
 		return value, nil
 	}
-	if to.Kind() == reflect.Slice {
+	if isYAML(to) {
 		n, err := configfile.ParseYAML("", []byte(text))
 		if err != nil {
 			return nil, err

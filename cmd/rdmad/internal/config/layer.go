@@ -12,7 +12,7 @@ import (
 func (c *Config) Layer() model.FileLayer {
 	f := model.FileLayer{Name: c.File, Values: c.Settings.Values()}
 	f.Lines = c.lines(configfile.SettingsKey, &f.Values)
-	for scope, v := range c.Scopes.ByScope() {
+	for scope, v := range c.Scopes {
 		if v.Keys() == 0 {
 			continue
 		}

@@ -152,9 +152,9 @@ func find(key string) (found spec.Field, ok bool) {
 // outside parses a value that does not come from the file. A list is written in YAML or JSON.
 func (d document) outside(f spec.Field, text string, at Origin) (any, bool) {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
-	if tags := spec.Expected(f.Type).Tags; f.Type.Kind() != reflect.Slice && tags != nil {
+	if tags := spec.Expected(f.Type).Tags; !isYAML(f.Type) && tags != nil {
 		n.Tag = tags[0]
-	} else if f.Type.Kind() == reflect.Slice {
+	} else if isYAML(f.Type) {
 		var err error
 		if n, err = configfile.ParseYAML("", []byte(text)); err != nil || n == nil {
 			d.Wrong(f.Path, at, "is not a list in YAML or JSON")
@@ -164,6 +164,10 @@ func (d document) outside(f spec.Field, text string, at Origin) (any, bool) {
 	d.Origins.Replace(f.Path, at)
 	return d.read(f.Path, n, f, func(*yaml.Node) Origin { return at })
 }
+
+// isYAML reports whether values of a type are written in YAML or JSON outside of the file: lists
+// and scopes.
+func isYAML(t reflect.Type) bool { return t.Kind() == reflect.Slice || t.Kind() == reflect.Map }
 
 // decode converts viper's values into a Config.
 func (d document) decode(v *viper.Viper) (*Config, error) {

@@ -49,7 +49,7 @@ func (c *Config) validateTogether(d document) {
 // validateScopes checks scopes against the existing listeners.
 func (c *Config) validateScopes(d document, o Options) {
 	var others []string
-	for scope := range c.Scopes.ByScope() {
+	for scope := range c.Scopes {
 		if scope.Kind != model.Listener || c.Listens(scope.Name) {
 			continue
 		}
