@@ -13,8 +13,8 @@ import (
 )
 
 // Parse gives the mapping at the top of a file, with the lines of all keys;
-// nil when the file holds nothing. The name's end says the format: .toml,
-// .json, and YAML for all others.
+// an empty one when the file holds nothing. The name's end says the format:
+// .toml, .json, and YAML for all others.
 func Parse(file string, text []byte) (*yaml.Node, error) {
 	switch strings.ToLower(filepath.Ext(file)) {
 	case ".toml":
@@ -24,7 +24,11 @@ func Parse(file string, text []byte) (*yaml.Node, error) {
 			return nil, err
 		}
 	}
-	return ParseYAML(file, text)
+	root, err := ParseYAML(file, text)
+	if root == nil && err == nil {
+		root = &yaml.Node{Kind: yaml.MappingNode}
+	}
+	return root, err
 }
 
 // checkJSON refuses what is YAML but not JSON.

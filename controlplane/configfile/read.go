@@ -26,9 +26,6 @@ func Read(file string, text []byte) (*Contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	if root == nil {
-		root = &yaml.Node{Kind: yaml.MappingNode}
-	}
 	d := NewDocument(file)
 	c := &Contents{Origins: d.Origins, Scopes: make(map[settings.Scope]live.Values)}
 	sections, _ := d.Entries("", root, d.FileSource, func(string) string { return "" })

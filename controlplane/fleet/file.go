@@ -22,9 +22,6 @@ func ReadPolicy(file string, text []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if root == nil {
-		root = &yaml.Node{Kind: yaml.MappingNode}
-	}
 	d := reader{configfile.NewDocument(file)}
 	p := &Policy{Settings: make(map[settings.Scope]settings.Values)}
 	sections, _ := d.Entries("", root, d.FileSource, func(name string) string {

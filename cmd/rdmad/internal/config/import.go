@@ -66,7 +66,7 @@ func Import(file string, text []byte, o Options, now *InForce) (c *Config, has f
 
 // sections returns the names of the sections that have a value.
 func sections(root *yaml.Node) (names []string) {
-	if root == nil || root.Kind != yaml.MappingNode {
+	if root.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {

@@ -110,7 +110,7 @@ func (d document) defaults(v *viper.Viper) {
 
 // readFile gives the values of the file to viper.
 func (d document) readFile(v *viper.Viper, root *yaml.Node) error {
-	if root == nil || root.Tag == "!!null" {
+	if root.Tag == "!!null" {
 		return nil
 	}
 	values, ok := d.readMapping("", root, reflect.TypeFor[Config](), d.FileSource)
