@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // Connect implements rdmacm.ID.
@@ -80,7 +81,7 @@ func (id *connID) handshake(conn *net.TCPConn, c *rdmacm.ConnParam) (link, error
 		return link{}, sayWhy(conn, reply.CRC || req.CRC, err)
 	}
 	l.conn = conn
-	id.SetAddrs(addrPort(conn.LocalAddr()), id.RemoteAddr())
+	id.SetAddrs(tcpaddr.Of(conn.LocalAddr()), id.RemoteAddr())
 	id.SetPeer(peerParam(&reply))
 	id.SetNegotiated(l.ird, l.ord)
 	return l, announce(conn, &l, rtr)

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // connID is a connection identifier.
@@ -30,7 +31,7 @@ func newID(p *Provider, local, remote netip.AddrPort) *connID {
 }
 
 func newRequestID(p *Provider, conn *net.TCPConn, request mpa.Frame) *connID {
-	id := newID(p, addrPort(conn.LocalAddr()), addrPort(conn.RemoteAddr()))
+	id := newID(p, tcpaddr.Of(conn.LocalAddr()), tcpaddr.Of(conn.RemoteAddr()))
 	request.PrivateData = bytes.Clone(request.PrivateData) // the original is a slice of a much larger buffer
 	id.conn, id.request = conn, request
 	id.Requested(peerParam(&request))

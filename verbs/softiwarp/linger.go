@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/verbs/peers"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 const (
@@ -38,7 +39,7 @@ func (l *lingers) add(conn *net.TCPConn, last []byte, peerClosed bool) {
 	_ = conn.SetDeadline(time.Now().Add(lingerTimeout))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, lost := l.conns.Add(addrPort(conn.RemoteAddr()).Addr(), conn)
+	at, lost := l.conns.Add(tcpaddr.Of(conn.RemoteAddr()).Addr(), conn)
 	if lost != nil {
 		_ = lost.Value.SetDeadline(longAgo) // its goroutine closes it
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/peers"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // listener accepts TCP connections and reads their MPA requests, each in a goroutine of
@@ -42,7 +43,7 @@ func newListener(p *Provider, tcp *net.TCPListener) *listener {
 	return l
 }
 
-func (l *listener) Addr() netip.AddrPort { return addrPort(l.tcp.Addr()) }
+func (l *listener) Addr() netip.AddrPort { return tcpaddr.Of(l.tcp.Addr()) }
 
 // Socket implements rdmacm.OnTCP.
 func (l *listener) Socket() net.Listener { return l.tcp }
@@ -109,7 +110,7 @@ func (l *listener) begin(conn *net.TCPConn) *peers.Item[*net.TCPConn] {
 		_ = conn.Close()
 		return nil
 	}
-	half, lost := l.halfDone.Add(addrPort(conn.RemoteAddr()).Addr(), conn)
+	half, lost := l.halfDone.Add(tcpaddr.Of(conn.RemoteAddr()).Addr(), conn)
 	if lost != nil {
 		_ = lost.Value.Close() // its goroutine's read then fails
 	}
@@ -174,13 +175,4 @@ func (l *listener) turnAway(id rdmacm.ID) {
 	l.note(net.TCPAddrFromAddrPort(id.RemoteAddr()), errCrowded)
 	_ = id.Reject(context.Background(), []byte(errCrowded.Error()))
 	_ = id.Close()
-}
-
-func addrPort(a net.Addr) netip.AddrPort {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	ap := tcp.AddrPort()
-	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
 }
