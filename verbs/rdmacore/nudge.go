@@ -5,26 +5,10 @@ package rdmacore
 // #include "shim.h"
 import "C"
 
-import (
-	"time"
+import "github.com/rdmad/rdmad/verbs"
 
-	"github.com/rdmad/rdmad/verbs"
-)
-
-// On iWARP an active side sends an empty RDMA Write after its first message while the peer
-// is silent. The reason is a passive side that starts to watch its socket only after it has
-// accepted: Linux's siw_accept sends the MPA reply before siw_qp_socket_assoc. Such a peer
-// notices input that arrived in between only when more arrives, and with one credit nothing
-// more arrives. The Write places nothing. RFC 6581 uses the same message as a
-// ready-to-receive indication. Provider softiwarp does the same.
-const (
-	firstNudge = 50 * time.Millisecond // after the connection is established
-	// mostNudges is the largest number of nudges. The intervals double, and the last nudge
-	// goes out 1.55 s after the connection is established.
-	mostNudges = 5
-)
-
-// awaitPeer sends nudges from an active side while its peer stays silent.
+// awaitPeer sends nudges from an active side while its peer stays silent (see
+// driver.MostNudges).
 func (q *queuePair) awaitPeer() {
 	if !q.dev.iwarp() {
 		return
@@ -34,21 +18,13 @@ func (q *queuePair) awaitPeer() {
 	if q.StateLocked() != verbs.QPRTS {
 		return
 	}
-	interval, left := firstNudge, mostNudges
-	q.nudgeTimer = time.AfterFunc(interval, func() {
-		q.Lock()
-		defer q.Unlock()
-		if left--; q.nudgeLocked() && left > 0 {
-			interval *= 2
-			q.nudgeTimer.Reset(interval)
-		}
-	})
+	q.nudgeTimer = q.NudgesLocked(q.nudgeLocked)
 }
 
 // nudgeLocked posts an empty RDMA Write if something was sent before. It reports whether
 // the peer may need another one.
 func (q *queuePair) nudgeLocked() bool {
-	if q.StateLocked() != verbs.QPRTS || q.heard() {
+	if q.heard() {
 		return false
 	}
 	q.sq.posting.Lock()

@@ -19,7 +19,7 @@ const (
 	positionMask = recvBit - 1
 	// spareSends is the number of slots of the device's send queue beyond the consumer's:
 	// for awaitPeer, for a probe, and for the marker of an orderly end.
-	spareSends = mostNudges + 2
+	spareSends = driver.MostNudges + 2
 )
 
 func numOf(wrID uint64) uint32 { return uint32(wrID >> 32) }

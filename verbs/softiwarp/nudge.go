@@ -1,37 +1,19 @@
 package softiwarp
 
 import (
-	"time"
-
-	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
-// An active side sends an empty RDMA Write after its first message while the peer is
-// silent. The reason is a passive side that starts to watch its socket only after it has
-// accepted: Linux's siw_accept sends the MPA reply before siw_qp_socket_assoc. Such a peer
-// notices input that arrived in between only when more arrives, and with one credit nothing
-// more arrives. The Write places nothing. RFC 6581 uses the same message as a
-// ready-to-receive indication.
-const (
-	firstNudge = 50 * time.Millisecond // after the connection is established
-	lastNudge  = time.Second           // the intervals double up to this
-)
-
-// awaitPeerLocked sends nudges while the peer stays silent.
+// awaitPeerLocked sends nudges while the peer stays silent (see driver.MostNudges).
 func (q *queuePair) awaitPeerLocked() {
-	interval := firstNudge
-	q.nudgeTimer = time.AfterFunc(interval, func() {
-		q.Lock()
-		defer q.Unlock()
-		if q.StateLocked() != verbs.QPRTS || q.answered.Load() || interval >= lastNudge {
-			return
+	q.nudgeTimer = q.NudgesLocked(func() bool {
+		if q.answered.Load() {
+			return false
 		}
 		q.nudgeLocked()
-		interval *= 2
-		q.nudgeTimer.Reset(interval)
+		return true
 	})
 }
 
