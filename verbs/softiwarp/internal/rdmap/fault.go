@@ -23,82 +23,54 @@ type Fault struct {
 	Layer, Type, Code uint8
 }
 
+// reasons is used only when a connection fails, never on the data path.
+var reasons = make(map[Fault]string)
+
+func fault(layer, kind, code uint8, reason string) Fault {
+	f := Fault{layer, kind, code}
+	reasons[f] = reason
+	return f
+}
+
 // All reasons of RFC 5040, 5041, 5044 and 6581.
 var (
-	LocalCatastrophic = Fault{LayerRDMAP, TypeRDMAPLocal, 0x00}
+	LocalCatastrophic = fault(LayerRDMAP, TypeRDMAPLocal, 0x00, "local catastrophic error")
 
-	InvalidSTag           = Fault{LayerRDMAP, TypeRDMAPProtection, 0x00}
-	BaseOrBounds          = Fault{LayerRDMAP, TypeRDMAPProtection, 0x01}
-	AccessRights          = Fault{LayerRDMAP, TypeRDMAPProtection, 0x02}
-	STagNotAssociated     = Fault{LayerRDMAP, TypeRDMAPProtection, 0x03}
-	TOWrap                = Fault{LayerRDMAP, TypeRDMAPProtection, 0x04}
-	STagNotInvalidatable  = Fault{LayerRDMAP, TypeRDMAPProtection, 0x09}
-	ProtectionUnspecified = Fault{LayerRDMAP, TypeRDMAPProtection, 0xff}
+	InvalidSTag           = fault(LayerRDMAP, TypeRDMAPProtection, 0x00, "invalid STag")
+	BaseOrBounds          = fault(LayerRDMAP, TypeRDMAPProtection, 0x01, "base or bounds violation")
+	AccessRights          = fault(LayerRDMAP, TypeRDMAPProtection, 0x02, "access rights violation")
+	STagNotAssociated     = fault(LayerRDMAP, TypeRDMAPProtection, 0x03, "STag not associated with the stream")
+	TOWrap                = fault(LayerRDMAP, TypeRDMAPProtection, 0x04, "tagged offset wrap")
+	STagNotInvalidatable  = fault(LayerRDMAP, TypeRDMAPProtection, 0x09, "STag cannot be invalidated")
+	ProtectionUnspecified = fault(LayerRDMAP, TypeRDMAPProtection, 0xff, "unspecified protection error")
 
-	InvalidRDMAPVersion    = Fault{LayerRDMAP, TypeRDMAPOperation, 0x05}
-	UnexpectedOpcode       = Fault{LayerRDMAP, TypeRDMAPOperation, 0x06}
-	CatastrophicStream     = Fault{LayerRDMAP, TypeRDMAPOperation, 0x07}
-	CatastrophicGlobal     = Fault{LayerRDMAP, TypeRDMAPOperation, 0x08}
-	CannotInvalidate       = Fault{LayerRDMAP, TypeRDMAPOperation, 0x09}
-	OperationUnspecified   = Fault{LayerRDMAP, TypeRDMAPOperation, 0xff}
-	DDPLocalCatastrophic   = Fault{LayerDDP, TypeDDPLocal, 0x00}
-	TaggedInvalidSTag      = Fault{LayerDDP, TypeDDPTagged, 0x00}
-	TaggedBaseOrBounds     = Fault{LayerDDP, TypeDDPTagged, 0x01}
-	TaggedNotAssociated    = Fault{LayerDDP, TypeDDPTagged, 0x02}
-	TaggedTOWrap           = Fault{LayerDDP, TypeDDPTagged, 0x03}
-	TaggedInvalidVersion   = Fault{LayerDDP, TypeDDPTagged, 0x04}
-	UntaggedInvalidQN      = Fault{LayerDDP, TypeDDPUntagged, 0x01}
-	UntaggedNoBuffer       = Fault{LayerDDP, TypeDDPUntagged, 0x02}
-	UntaggedMSNRange       = Fault{LayerDDP, TypeDDPUntagged, 0x03}
-	UntaggedInvalidMO      = Fault{LayerDDP, TypeDDPUntagged, 0x04}
-	UntaggedTooLong        = Fault{LayerDDP, TypeDDPUntagged, 0x05}
-	UntaggedInvalidVersion = Fault{LayerDDP, TypeDDPUntagged, 0x06}
+	InvalidRDMAPVersion    = fault(LayerRDMAP, TypeRDMAPOperation, 0x05, "invalid RDMAP version")
+	UnexpectedOpcode       = fault(LayerRDMAP, TypeRDMAPOperation, 0x06, "unexpected opcode")
+	CatastrophicStream     = fault(LayerRDMAP, TypeRDMAPOperation, 0x07, "catastrophic error of the stream")
+	CatastrophicGlobal     = fault(LayerRDMAP, TypeRDMAPOperation, 0x08, "global catastrophic error")
+	CannotInvalidate       = fault(LayerRDMAP, TypeRDMAPOperation, 0x09, "STag cannot be invalidated")
+	OperationUnspecified   = fault(LayerRDMAP, TypeRDMAPOperation, 0xff, "unspecified operation error")
+	DDPLocalCatastrophic   = fault(LayerDDP, TypeDDPLocal, 0x00, "DDP local catastrophic error")
+	TaggedInvalidSTag      = fault(LayerDDP, TypeDDPTagged, 0x00, "invalid STag")
+	TaggedBaseOrBounds     = fault(LayerDDP, TypeDDPTagged, 0x01, "base or bounds violation")
+	TaggedNotAssociated    = fault(LayerDDP, TypeDDPTagged, 0x02, "STag not associated with the stream")
+	TaggedTOWrap           = fault(LayerDDP, TypeDDPTagged, 0x03, "tagged offset wrap")
+	TaggedInvalidVersion   = fault(LayerDDP, TypeDDPTagged, 0x04, "invalid DDP version")
+	UntaggedInvalidQN      = fault(LayerDDP, TypeDDPUntagged, 0x01, "invalid queue number")
+	UntaggedNoBuffer       = fault(LayerDDP, TypeDDPUntagged, 0x02, "no buffer available for the message")
+	UntaggedMSNRange       = fault(LayerDDP, TypeDDPUntagged, 0x03, "message sequence number out of range")
+	UntaggedInvalidMO      = fault(LayerDDP, TypeDDPUntagged, 0x04, "invalid message offset")
+	UntaggedTooLong        = fault(LayerDDP, TypeDDPUntagged, 0x05, "message too long for the buffer")
+	UntaggedInvalidVersion = fault(LayerDDP, TypeDDPUntagged, 0x06, "invalid DDP version")
 
-	MPAClosed            = Fault{LayerMPA, TypeMPA, 0x01}
-	MPACRC               = Fault{LayerMPA, TypeMPA, 0x02}
-	MPALength            = Fault{LayerMPA, TypeMPA, 0x03}
-	MPAInvalidFrame      = Fault{LayerMPA, TypeMPA, 0x04}
-	MPALocalCatastrophic = Fault{LayerMPA, TypeMPA, 0x05}
-	MPAInsufficientIRD   = Fault{LayerMPA, TypeMPA, 0x06}
-	MPANoMatchingRTR     = Fault{LayerMPA, TypeMPA, 0x07}
+	MPAClosed            = fault(LayerMPA, TypeMPA, 0x01, "TCP connection closed or lost")
+	MPACRC               = fault(LayerMPA, TypeMPA, 0x02, "CRC mismatch")
+	MPALength            = fault(LayerMPA, TypeMPA, 0x03, "ULPDU length does not fit the FPDU")
+	MPAInvalidFrame      = fault(LayerMPA, TypeMPA, 0x04, "invalid MPA frame")
+	MPALocalCatastrophic = fault(LayerMPA, TypeMPA, 0x05, "MPA local catastrophic error")
+	MPAInsufficientIRD   = fault(LayerMPA, TypeMPA, 0x06, "insufficient IRD")
+	MPANoMatchingRTR     = fault(LayerMPA, TypeMPA, 0x07, "no matching RTR option")
 )
-
-// reasons is used only when a connection fails, never on the data path.
-var reasons = map[Fault]string{
-	LocalCatastrophic:      "local catastrophic error",
-	InvalidSTag:            "invalid STag",
-	BaseOrBounds:           "base or bounds violation",
-	AccessRights:           "access rights violation",
-	STagNotAssociated:      "STag not associated with the stream",
-	TOWrap:                 "tagged offset wrap",
-	STagNotInvalidatable:   "STag cannot be invalidated",
-	ProtectionUnspecified:  "unspecified protection error",
-	InvalidRDMAPVersion:    "invalid RDMAP version",
-	UnexpectedOpcode:       "unexpected opcode",
-	CatastrophicStream:     "catastrophic error of the stream",
-	CatastrophicGlobal:     "global catastrophic error",
-	CannotInvalidate:       "STag cannot be invalidated",
-	OperationUnspecified:   "unspecified operation error",
-	DDPLocalCatastrophic:   "DDP local catastrophic error",
-	TaggedInvalidSTag:      "invalid STag",
-	TaggedBaseOrBounds:     "base or bounds violation",
-	TaggedNotAssociated:    "STag not associated with the stream",
-	TaggedTOWrap:           "tagged offset wrap",
-	TaggedInvalidVersion:   "invalid DDP version",
-	UntaggedInvalidQN:      "invalid queue number",
-	UntaggedNoBuffer:       "no buffer available for the message",
-	UntaggedMSNRange:       "message sequence number out of range",
-	UntaggedInvalidMO:      "invalid message offset",
-	UntaggedTooLong:        "message too long for the buffer",
-	UntaggedInvalidVersion: "invalid DDP version",
-	MPAClosed:              "TCP connection closed or lost",
-	MPACRC:                 "CRC mismatch",
-	MPALength:              "ULPDU length does not fit the FPDU",
-	MPAInvalidFrame:        "invalid MPA frame",
-	MPALocalCatastrophic:   "MPA local catastrophic error",
-	MPAInsufficientIRD:     "insufficient IRD",
-	MPANoMatchingRTR:       "no matching RTR option",
-}
 
 // Known reports whether a specification defines the fault.
 func (f Fault) Known() bool {
