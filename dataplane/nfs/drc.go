@@ -66,7 +66,7 @@ func (c *replyCache) serve(r *request) error {
 	start := len(r.reply.Stream)
 	e.err = errFailed
 	defer close(e.done) // also after a panic, with errFailed
-	err := procedures[r.call.Procedure](r)
+	err := procedures[r.call.Procedure].run(r)
 	if err == nil {
 		e.reply = append([]byte(nil), r.reply.Stream[start:]...)
 	}

@@ -33,37 +33,44 @@ type request struct {
 	name, other posix.Name
 }
 
-// procedure decodes its arguments, does its work and appends its results. An error answers
-// the call instead of results. It concerns the call itself.
-type procedure func(r *request) error
+// procedure is a procedure of NFS version 3.
+type procedure struct {
+	// run decodes the arguments, does the work and appends the results. An error answers the
+	// call instead of results. It concerns the call itself.
+	run func(r *request) error
+	// once means that it must not be executed twice: a repeated call gets the first reply.
+	once bool
+	// absent is the number of words after the status of a failed call: attributes that are
+	// not there.
+	absent uint8
+}
 
 // procedureCount is the number of procedures of NFS version 3.
 const procedureCount = 22
 
-// procedures of NFS version 3, by number (RFC 1813 §3).
+// procedures of NFS version 3, by number (RFC 1813 §3). Procedure 0 does nothing.
 var procedures = [procedureCount]procedure{
-	0:  func(*request) error { return nil },
-	1:  (*request).getattr,
-	2:  (*request).setattr,
-	3:  (*request).lookup,
-	4:  (*request).access,
-	5:  (*request).readlink,
-	6:  (*request).read,
-	7:  (*request).write,
-	8:  (*request).create,
-	9:  (*request).mkdir,
-	10: (*request).symlink,
-	11: (*request).mknod,
-	12: (*request).remove,
-	13: (*request).rmdir,
-	14: (*request).rename,
-	15: (*request).link,
-	16: (*request).readdir,
-	17: (*request).readdirplus,
-	18: (*request).fsstat,
-	19: (*request).fsinfo,
-	20: (*request).pathconf,
-	21: (*request).commit,
+	1:  {(*request).getattr, false, 0},
+	2:  {(*request).setattr, true, 2},
+	3:  {(*request).lookup, false, 1},
+	4:  {(*request).access, false, 1},
+	5:  {(*request).readlink, false, 1},
+	6:  {(*request).read, false, 1},
+	7:  {(*request).write, false, 2},
+	8:  {(*request).create, true, 2},
+	9:  {(*request).mkdir, true, 2},
+	10: {(*request).symlink, true, 2},
+	11: {(*request).mknod, true, 2},
+	12: {(*request).remove, true, 2},
+	13: {(*request).rmdir, true, 2},
+	14: {(*request).rename, true, 4},
+	15: {(*request).link, true, 3},
+	16: {(*request).readdir, false, 1},
+	17: {(*request).readdirplus, false, 1},
+	18: {(*request).fsstat, false, 1},
+	19: {(*request).fsinfo, false, 1},
+	20: {(*request).pathconf, false, 1},
+	21: {(*request).commit, false, 2},
 }
 
 // procedureNames for the log.
@@ -71,10 +78,6 @@ var procedureNames = [procedureCount]string{
 	"NULL", "GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "READ", "WRITE", "CREATE", "MKDIR", "SYMLINK",
 	"MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "PATHCONF", "COMMIT",
 }
-
-// once marks the procedures that must not be executed twice: a repeated call gets the first
-// reply.
-var once = [procedureCount]bool{2: true, 8: true, 9: true, 10: true, 11: true, 12: true, 13: true, 14: true, 15: true}
 
 // Errors of calls as such, made once.
 var (
@@ -150,17 +153,11 @@ func (s *Server) enter(call *oncrpc.Call) (tree *subtree, options *Options, abse
 	return nil, nil, absent
 }
 
-// failureWords are the words after the status of a failed call: attributes that are not
-// there.
-var failureWords = [procedureCount]uint8{
-	2: 2, 3: 1, 4: 1, 5: 1, 6: 1, 7: 2, 8: 2, 9: 2, 10: 2, 11: 2, 12: 2, 13: 2, 14: 4, 15: 3, 16: 1, 17: 1, 18: 1, 19: 1, 20: 1, 21: 2,
-}
-
 // refuse answers a call without looking at its arguments.
 func refuse(call *oncrpc.Call, reply *oncrpc.Reply, status statusError) {
 	call.Args.Claim()
 	reply.Stream = xdr.AppendUint32(reply.Stream, uint32(status))
-	for range failureWords[call.Procedure] {
+	for range procedures[call.Procedure].absent {
 		reply.Stream = xdr.AppendBool(reply.Stream, false)
 	}
 }
@@ -169,8 +166,8 @@ func (r *request) serve() error {
 	if err := r.setCred(); err != nil {
 		return err
 	}
-	if !once[r.call.Procedure] {
-		return procedures[r.call.Procedure](r)
+	if p := &procedures[r.call.Procedure]; !p.once {
+		return p.run(r)
 	}
 	return r.srv.replies.serve(r)
 }
