@@ -115,8 +115,12 @@ func (r *request) change(o *object) change {
 	return c
 }
 
-// gone returns the error for an object for which change found no links.
-func (r *request) gone(o *object) error {
+// changeable returns why o can't be changed: the export is read-only, or change found no
+// links of o.
+func (r *request) changeable(o *object) error {
+	if err := r.writable(); err != nil || r.pre.Nlink > 0 {
+		return err
+	}
 	if err := o.stat(&r.st); err != nil {
 		return err
 	}

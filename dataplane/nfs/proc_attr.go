@@ -56,11 +56,8 @@ func (r *request) setattr() error {
 
 // guardedSetattr sets attributes of o. r.pre holds its recent attributes.
 func (r *request) guardedSetattr(o *object, attr *sattr, guarded bool, guard nfsv3.Nfstime3) error {
-	if err := r.writable(); err != nil {
+	if err := r.changeable(o); err != nil {
 		return err
-	}
-	if r.pre.Nlink == 0 {
-		return r.gone(o)
 	}
 	if guarded && (uint32(r.pre.Ctim.Sec) != guard.Seconds || uint32(r.pre.Ctim.Nsec) != guard.Nseconds) {
 		return errNotSync

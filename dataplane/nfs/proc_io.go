@@ -195,11 +195,8 @@ func shorten(data [][]byte, n int) [][]byte {
 // writeData writes data and returns how much it wrote. If an error comes after a part was
 // written, the answer reports that part. The client's next WRITE then gets the error.
 func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.StableHow) (int, error) {
-	if err := r.writable(); err != nil {
+	if err := r.changeable(o); err != nil {
 		return 0, err
-	}
-	if r.pre.Nlink == 0 {
-		return 0, r.gone(o)
 	}
 	if offset > r.srv.maxFile || uint64(length(data)) > r.srv.maxFile-offset {
 		return 0, errFBig
@@ -258,11 +255,8 @@ func (r *request) commit() error {
 }
 
 func (r *request) commitData(o *object) error {
-	if err := r.writable(); err != nil {
+	if err := r.changeable(o); err != nil {
 		return err
-	}
-	if r.pre.Nlink == 0 {
-		return r.gone(o)
 	}
 	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
 		return err
