@@ -6,6 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // placeItems plans all large items of a call for target segments of the peer's receives.
@@ -29,7 +30,7 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 		return false
 	}
 	for _, i := range x.layout.Sources {
-		it := transmission.Extend(&x.req.Items)
+		it := xdr.Extend(&x.req.Items)
 		*it = rpcrdma2.Item{
 			Disp: uint32(chunk.Position(o.Items, int(i))), Length: uint32(o.Items[i].Len), Place: rpcrdma2.TargetBuffer,
 			Segments: it.Segments[:0], Targets: it.Targets[:0],

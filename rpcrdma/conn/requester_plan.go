@@ -6,6 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Sizes of the parts of a header, in bytes (RFC 8166 §4.3).
@@ -275,11 +276,11 @@ func (o *Outgoing) Build() {
 			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: uint32(pos), Segment: w.segment()})
 		case WriteResult:
 			if w.Off == 0 {
-				h.Writes = appendChunk(h.Writes, w.segment())
-			} else {
-				last := len(h.Writes) - 1
-				h.Writes[last] = append(h.Writes[last], w.segment())
+				c := xdr.Extend(&h.Writes)
+				*c = (*c)[:0]
 			}
+			last := &h.Writes[len(h.Writes)-1]
+			*last = append(*last, w.segment())
 		case WriteReply:
 			h.Reply, h.HasReply = append(h.Reply, w.segment()), true
 		}
@@ -288,16 +289,4 @@ func (o *Outgoing) Build() {
 
 func (w *Window) segment() rpcrdma1.Segment {
 	return rpcrdma1.Segment{Handle: w.RKey, Length: uint32(w.Length), Offset: w.Addr}
-}
-
-// appendChunk appends a chunk of one segment. It reuses the storage of the chunk that was
-// there before.
-func appendChunk(list []rpcrdma1.WriteChunk, seg rpcrdma1.Segment) []rpcrdma1.WriteChunk {
-	if len(list) < cap(list) {
-		list = list[:len(list)+1]
-		last := &list[len(list)-1]
-		*last = append((*last)[:0], seg)
-		return list
-	}
-	return append(list, rpcrdma1.WriteChunk{seg})
 }

@@ -34,10 +34,10 @@ func (x *outgoingGroup) direct(o *Outgoing, i int, place rpcrdma2.Placement) *rp
 		asked = o.Asked[i]
 	}
 	if n := len(x.req.Results); n == 0 || x.req.Results[n-1].Begin != uint32(asked.Begin) {
-		set := transmission.Extend(&x.req.Results)
+		set := xdr.Extend(&x.req.Results)
 		*set = rpcrdma2.ResultSet{Begin: uint32(asked.Begin), End: uint32(asked.End), Items: set.Items[:0]}
 	}
-	it := transmission.Extend(&x.req.Results[len(x.req.Results)-1].Items)
+	it := xdr.Extend(&x.req.Results[len(x.req.Results)-1].Items)
 	*it = rpcrdma2.ResultItem{MinLength: 1, Place: place, Segments: it.Segments[:0]}
 	return it
 }

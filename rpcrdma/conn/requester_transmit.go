@@ -8,6 +8,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // outgoingGroup is a call of ours that goes out in transmissions.
@@ -151,7 +152,7 @@ func (r *Requester) planItems(o *Outgoing) {
 		o.Items[largest].Chunked = true
 		n := o.Items[largest].Len
 		segments := 1 + r.offer(o, ReadItem, largest, n)
-		it := transmission.Extend(&o.xmit.req.Items)
+		it := xdr.Extend(&o.xmit.req.Items)
 		*it = rpcrdma2.Item{
 			Disp: uint32(chunk.Position(o.Items, largest)), Length: uint32(n), Place: rpcrdma2.ExplicitRDMA,
 			Segments: slices.Grow(it.Segments[:0], segments)[:segments], Targets: it.Targets[:0],

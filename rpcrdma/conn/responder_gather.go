@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Errors in an XMTREQ.
@@ -191,7 +192,7 @@ func (x *callGroup) unfold(h *Header) error {
 
 // appendSegments appends a chunk and reuses the storage of the one that was there before.
 func appendSegments(list []rpcrdma1.WriteChunk, segs []rpcrdma1.Segment) []rpcrdma1.WriteChunk {
-	c := transmission.Extend(&list)
+	c := xdr.Extend(&list)
 	*c = append((*c)[:0], segs...)
 	return list
 }

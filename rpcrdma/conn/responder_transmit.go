@@ -5,6 +5,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // shapeGroup sends the reply to a call in transmissions in transmissions as well: as many
@@ -57,7 +58,7 @@ func (x *callGroup) directItems(h *Header, items []chunk.Item, may sending) {
 	x.resp.Items = x.resp.Items[:0]
 	x.layout.Forget()
 	for range h.Writes { // one for each direction
-		it := transmission.Extend(&x.resp.Items)
+		it := xdr.Extend(&x.resp.Items)
 		*it = rpcrdma2.Item{Place: rpcrdma2.NoItem, Segments: it.Segments[:0], Targets: it.Targets[:0]}
 	}
 	for k := range items {

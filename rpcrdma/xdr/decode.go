@@ -136,3 +136,15 @@ func (d *Decoder) Opaque(limit int) []byte {
 func (d *Decoder) String(limit int) string {
 	return string(d.Opaque(limit))
 }
+
+// Extend lengthens a list by one element and returns it. The element has the storage of the
+// one that was there before.
+func Extend[T any](list *[]T) *T {
+	if n := len(*list); n < cap(*list) {
+		*list = (*list)[:n+1]
+	} else {
+		var zero T
+		*list = append(*list, zero)
+	}
+	return &(*list)[len(*list)-1]
+}

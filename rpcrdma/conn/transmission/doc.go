@@ -18,14 +18,3 @@ package transmission
 // Limit is how many transmissions one group may have with extensions.continuation on: those
 // of a request that we accept and those of a response that we make.
 const Limit = 8
-
-// Extend lengthens a list by one element and keeps the storage of an old element there.
-func Extend[T any](list *[]T) *T {
-	if n := len(*list); n < cap(*list) {
-		*list = (*list)[:n+1]
-	} else {
-		var zero T
-		*list = append(*list, zero)
-	}
-	return &(*list)[len(*list)-1]
-}

@@ -4,6 +4,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Transmission is one Send of a group after the first.
@@ -61,7 +62,7 @@ func (g *Group) Split(pieces []chunk.Piece, payload, first, limit int) (begin in
 	inline, pieces = g.cut(g.source, begin)
 	for left := payload - begin; left > 0; left -= each {
 		n := min(left, each)
-		t := Extend(&g.More)
+		t := xdr.Extend(&g.More)
 		t.Length, t.payload = n, n
 		t.Inline, pieces = g.cut(pieces, n)
 	}

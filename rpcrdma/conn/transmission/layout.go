@@ -3,6 +3,7 @@ package transmission
 import (
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // MaxZeros is the largest piece of Zeros, in bytes.
@@ -69,7 +70,7 @@ func (g *Group) Place(l *Layout, pieces []chunk.Piece) (begin int, inline []chun
 			begin, inline = t.Payload, all
 			continue
 		}
-		m := Extend(&g.More)
+		m := xdr.Extend(&g.More)
 		m.Inline, m.Length, m.payload = all, t.Length-t.Header, t.Payload
 	}
 	return begin, inline

@@ -134,23 +134,11 @@ func (h *Header) decodeWrites(d *xdr.Decoder) error {
 		if len(h.Writes) == MaxWriteChunks {
 			return errWriteChunks
 		}
-		if err := h.nextWrite().decode(d); err != nil {
+		if err := xdr.Extend(&h.Writes).decode(d); err != nil {
 			return err
 		}
 	}
 	return reason(d.Err())
-}
-
-// nextWrite lengthens the write list by one chunk, with the storage of the chunk that was
-// there before.
-func (h *Header) nextWrite() *WriteChunk {
-	n := len(h.Writes)
-	if n < cap(h.Writes) {
-		h.Writes = h.Writes[:n+1]
-	} else {
-		h.Writes = append(h.Writes, nil)
-	}
-	return &h.Writes[n]
 }
 
 // decode replaces the chunk's segments. It checks the count against the limit and the

@@ -77,9 +77,7 @@ func (s *ResultSet) decode(d *xdr.Decoder) {
 	s.Begin, s.End = d.Uint32(), d.Uint32()
 	s.Items = s.Items[:0]
 	for range d.Count(MaxItems, minResultItem) {
-		var it *ResultItem
-		s.Items, it = grow(s.Items)
-		it.decode(d)
+		xdr.Extend(&s.Items).decode(d)
 	}
 }
 

@@ -39,17 +39,6 @@ func finish(d *xdr.Decoder) error {
 	return reason(d.Err())
 }
 
-// grow lengthens s by one element, with the storage of the element that was there before.
-func grow[T any](s []T) ([]T, *T) {
-	if n := len(s); n < cap(s) {
-		s = s[:n+1]
-	} else {
-		var zero T
-		s = append(s, zero)
-	}
-	return s, &s[len(s)-1]
-}
-
 // decodeWords replaces words by an array of at most limit.
 func decodeWords(d *xdr.Decoder, words []uint32, limit int) []uint32 {
 	words = words[:0]

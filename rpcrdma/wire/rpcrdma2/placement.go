@@ -87,9 +87,7 @@ func appendItems(dst []byte, items []Item) []byte {
 func decodeItems(d *xdr.Decoder, items []Item) []Item {
 	items = items[:0]
 	for range d.Count(MaxItems, minItem) {
-		var it *Item
-		items, it = grow(items)
-		it.decode(d)
+		xdr.Extend(&items).decode(d)
 	}
 	return items
 }

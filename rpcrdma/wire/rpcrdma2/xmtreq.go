@@ -54,9 +54,7 @@ func (o *XmtReq) Decode(b []byte) error {
 	o.Items = decodeItems(&d, o.Items)
 	o.Results = o.Results[:0]
 	for range d.Count(MaxRanges, minResultSet) {
-		var s *ResultSet
-		o.Results, s = grow(o.Results)
-		s.decode(&d)
+		xdr.Extend(&o.Results).decode(&d)
 	}
 	o.Count, o.ReceiveBuffers = d.Uint32(), d.Uint32()
 	o.Reply = o.Reply[:0]
