@@ -44,20 +44,20 @@ func (h *Header) Decode(b []byte) (n int, err error) {
 	if !ok {
 		return 0, ErrShort
 	}
-	h.reset(p)
+	h.Reset(p)
 	if p.Version != Version {
 		return 0, ErrVersion
 	}
 	d := xdr.NewDecoder(b[PrefixSize:])
 	if err := h.decodeBody(&d); err != nil {
-		h.reset(p)
+		h.Reset(p)
 		return 0, err
 	}
 	return PrefixSize + d.Offset(), nil
 }
 
-// reset clears h except for prefix p, and keeps the storage of its lists.
-func (h *Header) reset(p Prefix) {
+// Reset clears h except for prefix p, and keeps the storage of its lists.
+func (h *Header) Reset(p Prefix) {
 	*h = Header{
 		XID:     p.XID,
 		Version: p.Version,
@@ -110,11 +110,8 @@ func (h *Header) DecodeLists(d *xdr.Decoder) error {
 	if err := h.decodeWrites(d); err != nil {
 		return err
 	}
-	h.HasReply = d.Bool()
-	if h.HasReply {
-		if err := h.Reply.decode(d); err != nil {
-			return err
-		}
+	if h.HasReply = d.Bool(); h.HasReply {
+		h.Reply = DecodeSegments(d, h.Reply)
 	}
 	return reason(d.Err())
 }
@@ -134,22 +131,20 @@ func (h *Header) decodeWrites(d *xdr.Decoder) error {
 		if len(h.Writes) == MaxWriteChunks {
 			return errWriteChunks
 		}
-		if err := xdr.Extend(&h.Writes).decode(d); err != nil {
-			return err
-		}
+		c := xdr.Extend(&h.Writes)
+		*c = DecodeSegments(d, *c)
 	}
 	return reason(d.Err())
 }
 
-// decode replaces the chunk's segments. It checks the count against the limit and the
-// available bytes before the chunk grows.
-func (c *WriteChunk) decode(d *xdr.Decoder) error {
-	*c = (*c)[:0]
-	n := d.Count(MaxSegments, segmentSize)
-	for range n {
-		*c = append(*c, decodeSegment(d))
+// DecodeSegments replaces list by an array of segments. It checks the count against the
+// limit and the available bytes before the list grows.
+func DecodeSegments(d *xdr.Decoder, list []Segment) []Segment {
+	list = list[:0]
+	for range d.Count(MaxSegments, segmentSize) {
+		list = append(list, decodeSegment(d))
 	}
-	return reason(d.Err())
+	return list
 }
 
 func decodeSegment(d *xdr.Decoder) Segment {

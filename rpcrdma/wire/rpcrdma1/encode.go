@@ -8,15 +8,20 @@ func (h *Header) Size() int {
 	case Done:
 		return PrefixSize
 	case Error:
-		if h.Err == ErrVers {
-			return PrefixSize + 3*wordSize
-		}
-		return PrefixSize + wordSize
+		return PrefixSize + h.ErrorSize()
 	case MsgP:
 		return PrefixSize + 2*wordSize + h.ListsSize()
 	default:
 		return PrefixSize + h.ListsSize()
 	}
+}
+
+// ErrorSize returns the number of bytes that AppendError appends.
+func (h *Header) ErrorSize() int {
+	if h.Err == ErrVers {
+		return 3 * wordSize
+	}
+	return wordSize
 }
 
 // ListsSize returns the encoded size of the read list, the write list and the
@@ -42,15 +47,12 @@ func (c WriteChunk) size() int {
 // Append appends the encoded header, with the Version in h. Fields that the header type
 // does not have are omitted. It allocates only when dst is too small.
 func (h *Header) Append(dst []byte) []byte {
-	dst = xdr.AppendUint32(dst, h.XID)
-	dst = xdr.AppendUint32(dst, h.Version)
-	dst = xdr.AppendUint32(dst, h.Credits)
-	dst = xdr.AppendUint32(dst, uint32(h.Proc))
+	dst = h.AppendPrefix(dst)
 	switch h.Proc {
 	case Done:
 		return dst
 	case Error:
-		return h.appendError(dst)
+		return h.AppendError(dst)
 	case MsgP:
 		dst = xdr.AppendUint32(dst, h.Align)
 		dst = xdr.AppendUint32(dst, h.Thresh)
@@ -58,7 +60,16 @@ func (h *Header) Append(dst []byte) []byte {
 	return h.AppendLists(dst)
 }
 
-func (h *Header) appendError(dst []byte) []byte {
+// AppendPrefix appends the prefix, which is the same in version 2.
+func (h *Header) AppendPrefix(dst []byte) []byte {
+	dst = xdr.AppendUint32(dst, h.XID)
+	dst = xdr.AppendUint32(dst, h.Version)
+	dst = xdr.AppendUint32(dst, h.Credits)
+	return xdr.AppendUint32(dst, uint32(h.Proc))
+}
+
+// AppendError appends what follows the prefix of an Error header, in version 2 as well.
+func (h *Header) AppendError(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, uint32(h.Err))
 	if h.Err == ErrVers {
 		dst = xdr.AppendUint32(dst, h.Low)
@@ -79,20 +90,21 @@ func (h *Header) AppendLists(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, 0)
 	for _, c := range h.Writes {
 		dst = xdr.AppendUint32(dst, 1)
-		dst = c.append(dst)
+		dst = AppendSegments(dst, c)
 	}
 	dst = xdr.AppendUint32(dst, 0)
 	dst = xdr.AppendBool(dst, h.HasReply)
 	if h.HasReply {
-		dst = h.Reply.append(dst)
+		dst = AppendSegments(dst, h.Reply)
 	}
 	return dst
 }
 
-func (c WriteChunk) append(dst []byte) []byte {
-	dst = xdr.AppendUint32(dst, uint32(len(c)))
-	for i := range c {
-		dst = c[i].append(dst)
+// AppendSegments appends an array of segments.
+func AppendSegments(dst []byte, list []Segment) []byte {
+	dst = xdr.AppendUint32(dst, uint32(len(list)))
+	for i := range list {
+		dst = list[i].append(dst)
 	}
 	return dst
 }

@@ -53,15 +53,8 @@ func (h *Header) Decode(b []byte) (n int, err error) {
 // reset makes h a header of prefix p without anything else, and keeps the
 // storage of its lists.
 func (h *Header) reset(p rpcrdma1.Prefix) {
-	*h = Header{Header: rpcrdma1.Header{
-		XID:     p.XID,
-		Version: p.Version,
-		Credits: p.Credits,
-		Proc:    p.Proc,
-		Reads:   h.Reads[:0],
-		Writes:  h.Writes[:0],
-		Reply:   h.Reply[:0],
-	}}
+	h.Header.Reset(p)
+	h.Direction, h.Option, h.Info = 0, 0, nil
 }
 
 func (h *Header) decodeBody(d *xdr.Decoder) error {

@@ -1,6 +1,9 @@
 package rpcrdma2
 
-import "github.com/rdmad/rdmad/rpcrdma/xdr"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
 
 // ResultItem directs where one item of the response is to go (xmddp_rsditem).
 type ResultItem struct {
@@ -27,9 +30,9 @@ func (it *ResultItem) append(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, uint32(it.Place))
 	switch it.Place {
 	case ExplicitRDMA, Choice:
-		dst = appendSegments(dst, it.Segments)
+		dst = rpcrdma1.AppendSegments(dst, it.Segments)
 	case BySize:
-		dst = appendSegments(xdr.AppendUint32(dst, it.Threshold), it.Segments)
+		dst = rpcrdma1.AppendSegments(xdr.AppendUint32(dst, it.Threshold), it.Segments)
 	}
 	return dst
 }
@@ -38,10 +41,10 @@ func (it *ResultItem) decode(d *xdr.Decoder) {
 	*it = ResultItem{MinLength: d.Uint32(), Place: Placement(d.Uint32()), Segments: it.Segments[:0]}
 	switch it.Place {
 	case ExplicitRDMA, Choice:
-		it.Segments = decodeSegments(d, it.Segments)
+		it.Segments = rpcrdma1.DecodeSegments(d, it.Segments)
 	case BySize:
 		it.Threshold = d.Uint32()
-		it.Segments = decodeSegments(d, it.Segments)
+		it.Segments = rpcrdma1.DecodeSegments(d, it.Segments)
 	case TargetBuffer:
 	default: // TooShort and NoItem are outcomes
 		d.Fail(errLocation)

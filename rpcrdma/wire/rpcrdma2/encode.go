@@ -9,10 +9,7 @@ import (
 func (h *Header) Size() int {
 	switch h.Proc {
 	case Error:
-		if h.Err == ErrVers {
-			return rpcrdma1.PrefixSize + 3*wordSize
-		}
-		return rpcrdma1.PrefixSize + wordSize
+		return rpcrdma1.PrefixSize + h.ErrorSize()
 	case Optional:
 		return OptionalSize(len(h.Info))
 	default:
@@ -27,15 +24,10 @@ func OptionalSize(n int) int { return rpcrdma1.PrefixSize + 2*wordSize + xdr.Opa
 // the header type does not have are left out. It allocates only when dst is
 // too small.
 func (h *Header) Append(dst []byte) []byte {
-	dst = h.appendPrefix(dst)
+	dst = h.AppendPrefix(dst)
 	switch h.Proc {
 	case Error:
-		dst = xdr.AppendUint32(dst, uint32(h.Err))
-		if h.Err == ErrVers {
-			dst = xdr.AppendUint32(dst, h.Low)
-			dst = xdr.AppendUint32(dst, h.High)
-		}
-		return dst
+		return h.AppendError(dst)
 	case Optional:
 		dst = xdr.AppendUint32(dst, uint32(h.Direction))
 		dst = xdr.AppendUint32(dst, uint32(h.Option))
@@ -44,11 +36,4 @@ func (h *Header) Append(dst []byte) []byte {
 		dst = xdr.AppendUint32(dst, uint32(h.Direction))
 		return h.AppendLists(dst)
 	}
-}
-
-func (h *Header) appendPrefix(dst []byte) []byte {
-	dst = xdr.AppendUint32(dst, h.XID)
-	dst = xdr.AppendUint32(dst, h.Version)
-	dst = xdr.AppendUint32(dst, h.Credits)
-	return xdr.AppendUint32(dst, uint32(h.Proc))
 }

@@ -55,22 +55,3 @@ func appendWords(dst []byte, words []uint32) []byte {
 	}
 	return dst
 }
-
-// decodeSegments replaces s by an array of segments.
-func decodeSegments(d *xdr.Decoder, s []Segment) []Segment {
-	s = s[:0]
-	for range d.Count(MaxSegments, segmentSize) {
-		s = append(s, Segment{Handle: d.Uint32(), Length: d.Uint32(), Offset: d.Uint64()})
-	}
-	return s
-}
-
-func appendSegments(dst []byte, s []Segment) []byte {
-	dst = xdr.AppendUint32(dst, uint32(len(s)))
-	for i := range s {
-		dst = xdr.AppendUint32(dst, s[i].Handle)
-		dst = xdr.AppendUint32(dst, s[i].Length)
-		dst = xdr.AppendUint64(dst, s[i].Offset)
-	}
-	return dst
-}

@@ -1,6 +1,9 @@
 package rpcrdma2
 
-import "github.com/rdmad/rdmad/rpcrdma/xdr"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
 
 // Placement is how an item is sent separately from the payload stream (xmddp_type).
 type Placement uint32
@@ -46,7 +49,7 @@ func (it *Item) append(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, uint32(it.Place))
 	switch it.Place {
 	case ExplicitRDMA:
-		dst = appendSegments(dst, it.Segments)
+		dst = rpcrdma1.AppendSegments(dst, it.Segments)
 	case TargetBuffer:
 		dst = appendWords(xdr.AppendUint32(dst, it.Offset), it.Targets)
 	}
@@ -57,7 +60,7 @@ func (it *Item) decode(d *xdr.Decoder) {
 	*it = Item{Disp: d.Uint32(), Length: d.Uint32(), Place: Placement(d.Uint32()), Segments: it.Segments[:0], Targets: it.Targets[:0]}
 	switch it.Place {
 	case ExplicitRDMA:
-		it.Segments = decodeSegments(d, it.Segments)
+		it.Segments = rpcrdma1.DecodeSegments(d, it.Segments)
 	case TargetBuffer:
 		it.Offset = d.Uint32()
 		it.Targets = decodeWords(d, it.Targets, MaxTargets)

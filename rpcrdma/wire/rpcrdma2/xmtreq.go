@@ -1,6 +1,9 @@
 package rpcrdma2
 
-import "github.com/rdmad/rdmad/rpcrdma/xdr"
+import (
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
 
 // XmtReq is the first transmission of a request (opttype 5, optxmt_req).
 // PayloadLength bytes of the payload stream follow the header.
@@ -43,7 +46,7 @@ func (o *XmtReq) Append(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, o.ReceiveBuffers)
 	dst = xdr.AppendBool(dst, o.HasReply)
 	if o.HasReply {
-		dst = appendSegments(dst, o.Reply)
+		dst = rpcrdma1.AppendSegments(dst, o.Reply)
 	}
 	return xdr.AppendUint32(dst, o.PayloadLength)
 }
@@ -59,7 +62,7 @@ func (o *XmtReq) Decode(b []byte) error {
 	o.Count, o.ReceiveBuffers = d.Uint32(), d.Uint32()
 	o.Reply = o.Reply[:0]
 	if o.HasReply = d.Bool(); o.HasReply {
-		o.Reply = decodeSegments(&d, o.Reply)
+		o.Reply = rpcrdma1.DecodeSegments(&d, o.Reply)
 	}
 	o.PayloadLength = d.Uint32()
 	return finish(&d)
