@@ -24,12 +24,3 @@ var (
 	ErrTooSmall     = errors.New("chunk: message longer than the chunk offered for it")
 	ErrReturned     = errors.New("chunk: returned chunk is not the one offered")
 )
-
-// unit is XDR's unit of alignment in bytes (RFC 4506 §3).
-const unit = 4
-
-// roundup returns n with XDR roundup padding.
-func roundup(n int) int { return (n + unit - 1) &^ (unit - 1) }
-
-// Pad returns the number of roundup bytes after n bytes of opaque data.
-func Pad(n int) int { return roundup(n) - n }

@@ -37,11 +37,7 @@ func CheckWrite(c rpcrdma1.WriteChunk) error {
 // written into each (RFC 8166 §3.4.6.1). If c is too small, it returns ErrTooSmall and
 // leaves c unchanged.
 func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) ([]Write, error) {
-	var total uint64
-	for i := range pieces {
-		total += uint64(pieces[i].Len)
-	}
-	if total > Capacity(c) {
+	if uint64(Length(pieces)) > Capacity(c) {
 		return dst, ErrTooSmall
 	}
 	seg, used := 0, uint32(0)

@@ -52,7 +52,7 @@ func AppendPieces(dst []Piece, streamLen int, items []Item) []Piece {
 			off = it.Pos
 		}
 		dst = append(dst, Piece{From: Source(i), Len: it.Len})
-		if p := Pad(it.Len); p > 0 {
+		if p := xdr.Pad(it.Len); p > 0 {
 			dst = append(dst, Piece{From: Zeros, Len: p})
 		}
 	}
@@ -62,12 +62,20 @@ func AppendPieces(dst []Piece, streamLen int, items []Item) []Piece {
 	return dst
 }
 
+// Length returns the length of pieces, in bytes.
+func Length(pieces []Piece) (n int) {
+	for i := range pieces {
+		n += pieces[i].Len
+	}
+	return n
+}
+
 // PiecesLength returns the length of the pieces that AppendPieces appends, in bytes.
 func PiecesLength(streamLen int, items []Item) int {
 	n := streamLen
 	for i := range items {
 		if !items[i].Chunked {
-			n += roundup(items[i].Len)
+			n += xdr.Padded(items[i].Len)
 		}
 	}
 	return n
@@ -78,7 +86,7 @@ func PiecesLength(streamLen int, items []Item) int {
 func Position(items []Item, k int) int {
 	pos := items[k].Pos
 	for i := range items[:k] {
-		pos += roundup(items[i].Len)
+		pos += xdr.Padded(items[i].Len)
 	}
 	return pos
 }

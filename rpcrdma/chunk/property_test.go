@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // message is a random XDR message with opaque items in it.
@@ -30,7 +31,7 @@ func genMessage(t *rapid.T) message {
 		d := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "data")
 		m.items = append(m.items, Item{Pos: len(m.stream), Len: len(d)})
 		m.data = append(m.data, d)
-		m.whole = append(append(m.whole, d...), make([]byte, Pad(len(d)))...)
+		m.whole = append(append(m.whole, d...), make([]byte, xdr.Pad(len(d)))...)
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "words") {
 		add(word.Draw(t, "word"))
@@ -127,7 +128,7 @@ func insert(stream []byte, items []ReadChunk, memory [][]byte) (out []byte) {
 	for i := range items {
 		out = append(out, stream[off:items[i].At]...)
 		off = items[i].At
-		out = append(append(out, memory[i]...), make([]byte, Pad(len(memory[i])))...)
+		out = append(append(out, memory[i]...), make([]byte, xdr.Pad(len(memory[i])))...)
 	}
 	return append(out, stream[off:]...)
 }

@@ -1,6 +1,12 @@
 package chunk
 
-import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
 
 // Limits bounds what the read list of one call may contain.
 type Limits struct {
@@ -38,14 +44,14 @@ func (l *ReadList) Parse(reads []rpcrdma1.ReadSegment, lim Limits) error {
 	if len(reads) > lim.MaxSegments {
 		return l.fail(ErrSegmentCount)
 	}
-	sortByPosition(reads)
+	slices.SortStableFunc(reads, func(a, b rpcrdma1.ReadSegment) int { return cmp.Compare(a.Position, b.Position) })
 	var total uint64
 	for i := range reads {
 		s := &reads[i]
 		if err := checkSegment(&s.Segment); err != nil {
 			return l.fail(err)
 		}
-		if s.Position%unit != 0 {
+		if s.Position%xdr.Unit != 0 {
 			return l.fail(ErrPosition)
 		}
 		if total += uint64(s.Length); total > lim.MaxLength {
@@ -67,16 +73,6 @@ func (l *ReadList) Parse(reads []rpcrdma1.ReadSegment, lim Limits) error {
 func (l *ReadList) fail(err error) error {
 	l.Chunks = l.Chunks[:0]
 	return err
-}
-
-// sortByPosition is a stable insertion sort. Lists are short, and those of correct peers
-// are sorted already.
-func sortByPosition(s []rpcrdma1.ReadSegment) {
-	for i := 1; i < len(s); i++ {
-		for j := i; j > 0 && s[j].Position < s[j-1].Position; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
-		}
-	}
 }
 
 // checkSegment refuses a segment that exceeds the address space.
@@ -113,7 +109,7 @@ func (l *ReadList) Place(streamLen int) error {
 		}
 		items[i].At = int(at)
 		last = at
-		missing += int64(roundup(items[i].Length))
+		missing += int64(xdr.Padded(items[i].Length))
 	}
 	return nil
 }

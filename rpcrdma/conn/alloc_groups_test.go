@@ -115,7 +115,7 @@ func (l *groupLoop) once() {
 	}
 	a := &l.call.Answer
 	msg = oncrpc.AppendAcceptedReply(a.Header.Append(l.reply[0][:0]), l.o.XID)
-	l.answer(msg[:a.Header.Size()+piecesLength(a.Inline)])
+	l.answer(msg[:a.Header.Size()+chunk.Length(a.Inline)])
 	for i := range a.More {
 		b := a.More[i].Header.Append(l.reply[i+1][:0])
 		l.answer(b[:len(b)+a.More[i].Length])

@@ -117,7 +117,7 @@ func (p *padding) plan(pieces []chunk.Piece, header, limit int) (pad oncrpc.Padd
 	for hasItem(pieces, pad.Thresh) {
 		pad.Thresh++
 	}
-	n := piecesLength(pieces)
+	n := chunk.Length(pieces)
 	if paddedLength(pieces, pad) == n {
 		return pad, false
 	}
@@ -160,13 +160,6 @@ func appendPadded(dst, pieces []chunk.Piece, pad oncrpc.Padding) []chunk.Piece {
 		off += pc.Len
 	}
 	return dst
-}
-
-func piecesLength(pieces []chunk.Piece) (n int) {
-	for i := range pieces {
-		n += pieces[i].Len
-	}
-	return n
 }
 
 // Padding describes the use of RDMA_MSGP on a connection.

@@ -183,7 +183,7 @@ func sendsOf(o *Outgoing) [][]byte {
 	}
 	body := o.message()
 	if len(o.More) == 0 { // padding comes before items
-		return [][]byte{append(append(msg, body...), make([]byte, piecesLength(o.Inline)-len(body))...)}
+		return [][]byte{append(append(msg, body...), make([]byte, chunk.Length(o.Inline)-len(body))...)}
 	}
 	whole := o.First
 	for i := range o.More {
@@ -347,7 +347,7 @@ func answerOf(c *Call) (all []arrival) {
 	a := &c.Answer
 	reply := oncrpc.AppendAcceptedReply(nil, c.XID)
 	part := func(h *Header, pieces []chunk.Piece) {
-		b := make([]byte, piecesLength(pieces))
+		b := make([]byte, chunk.Length(pieces))
 		reply = reply[copy(b, reply):]
 		all = append(all, arrival{msg: append(h.Append(nil), b...)})
 	}

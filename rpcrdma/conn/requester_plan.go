@@ -97,7 +97,7 @@ func (r *Requester) planReply(o *Outgoing) (size int) {
 	room := int(r.ReplyLimit()) - r.negotiation.way.empty()
 	inline := o.MaxReply
 	for _, n := range o.Results {
-		inline += n + chunk.Pad(n)
+		inline += xdr.Padded(n)
 	}
 	fits := inline <= room
 	chunks := 0
@@ -111,11 +111,11 @@ func (r *Requester) planReply(o *Outgoing) (size int) {
 	// gets a chunk, too.
 	for i, n := range o.Results[:chunks] {
 		// Roundup padding may be written too (RFC 5666 §3.7).
-		more := r.offer(o, WriteResult, i, max(n+chunk.Pad(n), 4))
+		more := r.offer(o, WriteResult, i, max(xdr.Padded(n), 4))
 		size += writeEntrySize + more*segmentSize
 	}
 	if !fits && size+o.MaxReply > room {
-		more := r.offer(o, WriteReply, 0, o.MaxReply+chunk.Pad(o.MaxReply))
+		more := r.offer(o, WriteReply, 0, xdr.Padded(o.MaxReply))
 		size += replyEntrySize + more*segmentSize
 	}
 	return size
@@ -144,7 +144,7 @@ func (r *Requester) planCall(o *Outgoing, size int) {
 		it := &o.Items[i]
 		whole, entries := chunk.PiecesLength(o.StreamLen, o.Items), r.segments(it.Len)*readEntrySize
 		large := it.Len >= int(r.settings.DDPMinChunk) && !r.peer.unreadable()
-		fits := whole-it.Len-chunk.Pad(it.Len)+entries <= room
+		fits := whole-xdr.Padded(it.Len)+entries <= room
 		if (large || whole > room) && (fits || !linux) {
 			it.Chunked = true
 			r.offer(o, ReadItem, i, it.Len)
@@ -238,7 +238,7 @@ func (o *Outgoing) size() int {
 
 // MessageLength returns the length of the call message as it goes out, in bytes, padding
 // included.
-func (o *Outgoing) MessageLength() int { return piecesLength(o.pieces) }
+func (o *Outgoing) MessageLength() int { return chunk.Length(o.pieces) }
 
 // reads reports whether the peer is to read our memory.
 func (o *Outgoing) reads() bool {

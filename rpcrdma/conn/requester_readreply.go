@@ -7,6 +7,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Reading is a reply whose read chunks are being read (RFC 5666 §3.8). The caller owns it
@@ -119,7 +120,7 @@ func (rd *Reading) assign(o *Outgoing) bool {
 		rd.Results = nil
 	}
 	for k, i := range rd.Results {
-		if n := o.Results[i]; items[k].Length > n+chunk.Pad(n) {
+		if n := o.Results[i]; items[k].Length > xdr.Padded(n) {
 			return false
 		}
 	}

@@ -3,7 +3,6 @@ package conn
 import (
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -46,7 +45,7 @@ func (x *outgoingGroup) direct(o *Outgoing, i int, place rpcrdma2.Placement) *rp
 // direction. It returns how many bytes the reply's item for it adds to its header.
 func (r *Requester) offerResult(o *Outgoing, i int, d *rpcrdma2.ResultItem) (header int) {
 	n := o.Results[i]
-	segments := 1 + r.offer(o, WriteResult, i, max(n+chunk.Pad(n), 4))
+	segments := 1 + r.offer(o, WriteResult, i, max(xdr.Padded(n), 4))
 	d.Segments = slices.Grow(d.Segments, segments)[:segments]
 	return writtenItemSize + segmentSize*segments
 }
@@ -75,7 +74,7 @@ func (o *Outgoing) largeResults(least int) (n int) {
 func (o *Outgoing) inStream(n int) int {
 	rest := o.MaxReply
 	for _, size := range o.Results[n:] {
-		rest += size + chunk.Pad(size)
+		rest += xdr.Padded(size)
 	}
 	return rest
 }
@@ -96,7 +95,7 @@ func (r *Requester) planLongReply(o *Outgoing) {
 			return
 		}
 	}
-	segments := 1 + r.offer(o, WriteReply, 0, o.MaxReply+chunk.Pad(o.MaxReply))
+	segments := 1 + r.offer(o, WriteReply, 0, xdr.Padded(o.MaxReply))
 	x.req.Reply = slices.Grow(x.req.Reply[:0], segments)[:segments]
 	x.req.HasReply, x.spare = true, 0
 }

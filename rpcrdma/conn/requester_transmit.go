@@ -165,7 +165,7 @@ func (r *Requester) planItems(o *Outgoing) {
 func (o *Outgoing) virtualLength() int {
 	n := o.StreamLen
 	for i := range o.Items {
-		n += o.Items[i].Len + chunk.Pad(o.Items[i].Len)
+		n += xdr.Padded(o.Items[i].Len)
 	}
 	return n
 }

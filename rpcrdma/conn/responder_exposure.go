@@ -7,6 +7,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Limits of what a responder exposes on one connection.
@@ -160,7 +161,7 @@ func (r *Responder) exposeItems(e *Exposure, streamLen int, items []chunk.Item, 
 			if n++; chunk.Position(items, i)%4 != 0 {
 				return false
 			}
-			rest -= it.Len + chunk.Pad(it.Len)
+			rest -= xdr.Padded(it.Len)
 		}
 	}
 	if n == 0 || n > maxReadChunks || rest+n*readEntrySize > room {

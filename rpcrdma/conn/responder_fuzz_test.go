@@ -162,7 +162,7 @@ func (m *responderModel) checkAnswer(c *Call) {
 		}
 	}
 	for i := range a.More {
-		if t := &a.More[i]; t.Header.Size()+t.Length > int(m.r.PeerReceive()) || piecesLength(t.Inline) != t.Length {
+		if t := &a.More[i]; t.Header.Size()+t.Length > int(m.r.PeerReceive()) || chunk.Length(t.Inline) != t.Length {
 			m.t.Fatalf("transmission %d of %d bytes", i+1, t.Length)
 		}
 	}

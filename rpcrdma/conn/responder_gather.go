@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -160,7 +159,7 @@ func (x *callGroup) unfold(h *Header) error {
 	for i := range x.req.Items {
 		it := &x.req.Items[i]
 		if it.Place == rpcrdma2.TargetBuffer {
-			placed += it.Length + uint32(chunk.Pad(int(it.Length)))
+			placed += uint32(xdr.Padded(int(it.Length)))
 			continue
 		}
 		if it.Place != rpcrdma2.ExplicitRDMA || it.Disp == placed {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Statistics of a requester: calls of the forward direction and their replies. link.mu
@@ -31,7 +32,7 @@ func (r *Requester) countCall(p *pending) {
 			s.ReadChunks++
 			size += w.Length
 			if w.Off == 0 {
-				size += chunk.Pad(p.out.Items[w.Index].Len)
+				size += xdr.Pad(p.out.Items[w.Index].Len)
 			}
 		case conn.WriteResult:
 			s.WriteChunks++
@@ -75,7 +76,7 @@ func (r *Requester) countReply(p *pending) {
 			size += part
 		}
 		if w.Off == 0 {
-			size += chunk.Pad(n)
+			size += xdr.Pad(n)
 		}
 	}
 	s.RoundTrips++

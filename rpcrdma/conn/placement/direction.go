@@ -5,6 +5,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // ErrAnswer means that a response places a result where its direction does not allow it.
@@ -51,7 +52,7 @@ func CheckAnswer(d *rpcrdma2.ResultItem, it *rpcrdma2.Item) error {
 			(d.Place == rpcrdma2.BySize && it.Length >= d.Threshold)
 		n, err := chunk.Returned(d.Segments, it.Segments)
 		length := int(it.Length)
-		allowed = allowed && err == nil && (n == length || n == length+chunk.Pad(length)) // RFC 5666 §3.7
+		allowed = allowed && err == nil && (n == length || n == xdr.Padded(length)) // RFC 5666 §3.7
 	case rpcrdma2.TargetBuffer:
 		allowed = d.Place == rpcrdma2.TargetBuffer || d.Place == rpcrdma2.Choice ||
 			(d.Place == rpcrdma2.BySize && it.Length < d.Threshold)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -92,7 +91,7 @@ func (p *Items) Locate(t *placement.Targets, g *Gathering, items []rpcrdma2.Item
 			return ErrItem
 		}
 		at := int(it.Disp) - apart
-		apart += int(it.Length) + chunk.Pad(int(it.Length))
+		apart += xdr.Padded(int(it.Length))
 		if it.Place != rpcrdma2.TargetBuffer {
 			continue
 		}
