@@ -3,6 +3,7 @@ package conn
 import (
 	"errors"
 	"math/bits"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -71,25 +72,16 @@ func (p *padding) use() uint32 {
 	return PadAlign
 }
 
-// checkPadding checks a padded message's header.
-func checkPadding(h *Header) error {
-	switch {
-	case bits.OnesCount32(h.Align) != 1 || h.Align > MaxPadAlign:
-		return ErrPadding
-	case len(h.Reads) > 0:
-		return ErrPaddedChunk
-	}
-	return nil
-}
-
 // check returns the padding of a message with header h, or an error if the padding is
 // invalid or padded messages are not accepted. The message follows h on the wire.
 func (p *padding) check(h *Header) (oncrpc.Padding, error) {
-	if !p.takes {
+	switch {
+	case !p.takes:
 		return oncrpc.Padding{}, ErrDisabled
-	}
-	if err := checkPadding(h); err != nil {
-		return oncrpc.Padding{}, err
+	case bits.OnesCount32(h.Align) != 1 || h.Align > MaxPadAlign:
+		return oncrpc.Padding{}, ErrPadding
+	case len(h.Reads) > 0:
+		return oncrpc.Padding{}, ErrPaddedChunk
 	}
 	p.received++
 	return oncrpc.Padding{Align: h.Align, Thresh: h.Thresh, Base: uint32(h.Size())}, nil
@@ -127,12 +119,7 @@ func (p *padding) plan(pieces []chunk.Piece, header, limit int) (pad oncrpc.Padd
 
 // hasItem reports whether pieces contains an item of n bytes.
 func hasItem(pieces []chunk.Piece, n uint32) bool {
-	for i := range pieces {
-		if pieces[i].From >= 0 && uint32(pieces[i].Len) == n {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pieces, func(p chunk.Piece) bool { return p.From >= 0 && uint32(p.Len) == n })
 }
 
 // paddedLength returns the length of pieces with their padding, in bytes.
