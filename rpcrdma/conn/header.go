@@ -1,9 +1,6 @@
 package conn
 
-import (
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
-	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
-)
+import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
 // Header is a transport header of any version. In memory it always has the fields of
 // version 2, which include those of version 1. Its Version selects the encoding.
@@ -16,8 +13,3 @@ func (h *Header) Size() int { return versionOf(h.Version).size(h) }
 
 // Append appends the encoded header to dst. It allocates only when dst is too small.
 func (h *Header) Append(dst []byte) []byte { return versionOf(h.Version).append(h, dst) }
-
-// clear resets the header and keeps the storage of its lists.
-func (h *Header) clear() {
-	h.Header = rpcrdma2.Header{Header: rpcrdma1.Header{Reads: h.Reads[:0], Writes: h.Writes[:0], Reply: h.Reply[:0]}}
-}

@@ -142,7 +142,7 @@ func (o *Outgoing) reset() {
 	clear(o.Parts)
 	o.Parts = o.Parts[:0]
 	o.transmitted, o.uses, o.spare = false, 1, 0
-	o.Header.clear()
+	o.Header.Reset(rpcrdma1.Prefix{})
 }
 
 // ChunkLength returns the length, in bytes, of the chunk whose first segment is window i.

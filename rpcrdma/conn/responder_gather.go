@@ -69,7 +69,7 @@ func (r *Responder) transmission(c *Call, payload []byte, acts []Action) (_ []Ac
 		if err := x.Decode(c.header.Info); err != nil {
 			return r.refuse(c, rpcrdma2.ErrBadHeader, err, acts), true
 		}
-		return r.refuseGroup(c, &rpcrdma2.XmtError{
+		return r.refuseGroup(c, rpcrdma2.XmtError{
 			Bad:  rpcrdma2.Transmission{XID: c.XID, Number: x.Number},
 			Code: rpcrdma2.BadContinuation,
 		}, acts), true
@@ -123,7 +123,7 @@ func (r *Responder) requested(acts []Action) []Action {
 	case g.Bad:
 		e := g.Wrong
 		g.End()
-		return r.refuseGroup(c, &e, acts)
+		return r.refuseGroup(c, e, acts)
 	case r.live(c.XID):
 		g.End()
 		return r.keepCopy(c, acts)
@@ -136,7 +136,7 @@ func (r *Responder) requested(acts []Action) []Action {
 	err := x.items.Locate(&r.chars.Targets, g, x.req.Items)
 	if e, is := transmission.Fault(err, g); is {
 		g.End()
-		return r.refuseGroup(c, &e, acts)
+		return r.refuseGroup(c, e, acts)
 	}
 	g.End()
 	if err == nil {

@@ -15,11 +15,11 @@ func (r *Responder) operate(c *Call, payload []byte, acts []Action) []Action {
 	return r.refuse(c, rpcrdma2.ErrInvalOption, ErrOption, acts)
 }
 
-// answerOperation answers an operation with another operation.
+// answerOperation answers a message with an operation.
 func (r *Responder) answerOperation(c *Call, answer rpcrdma2.Body, acts []Action) []Action {
 	h := &c.header
 	c.info = answer.Append(c.info[:0])
-	h.Direction, h.Option, h.Info = rpcrdma2.Reply, answer.Type(), c.info
+	h.Proc, h.Direction, h.Option, h.Info = rpcrdma2.Optional, rpcrdma2.Reply, answer.Type(), c.info
 	c.Answer = Answer{Header: h, Failed: true}
 	return r.answer(c, acts)
 }

@@ -15,13 +15,10 @@ func (r *Responder) complained(h *Header) error {
 	return &transmission.Error{XmtError: e, Told: true}
 }
 
-// refuseGroup answers a call with an invalid group, or an XMTCONT that continues nothing.
-func (r *Responder) refuseGroup(c *Call, e *rpcrdma2.XmtError, acts []Action) []Action {
+// refuseGroup answers a call with an invalid group, or an XMTCONT that continues nothing. e is a
+// value so that other calls need no memory for it.
+func (r *Responder) refuseGroup(c *Call, e rpcrdma2.XmtError, acts []Action) []Action {
 	r.Counters.Errors++
 	r.Counters.GroupsRefused++
-	h := &c.header
-	c.info = e.Append(c.info[:0])
-	h.Proc, h.Direction, h.Option, h.Info = rpcrdma2.Optional, rpcrdma2.Reply, rpcrdma2.OptXmtError, c.info
-	c.Answer = Answer{Header: h, Failed: true}
-	return r.answer(c, append(acts, Report{Err: &transmission.Error{XmtError: *e}}))
+	return r.answerOperation(c, &e, append(acts, Report{Err: &transmission.Error{XmtError: e}}))
 }

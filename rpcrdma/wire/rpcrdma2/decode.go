@@ -38,21 +38,21 @@ func (h *Header) Decode(b []byte) (n int, err error) {
 	if !ok {
 		return 0, rpcrdma1.ErrShort
 	}
-	h.reset(p)
+	h.Reset(p)
 	if p.Version != Version {
 		return 0, rpcrdma1.ErrVersion
 	}
 	d := xdr.NewDecoder(b[rpcrdma1.PrefixSize:]) //nolint:gosec // DecodePrefix has checked the length
 	if err := h.decodeBody(&d); err != nil {
-		h.reset(p)
+		h.Reset(p)
 		return 0, err
 	}
 	return rpcrdma1.PrefixSize + d.Offset(), nil
 }
 
-// reset makes h a header of prefix p without anything else, and keeps the
+// Reset makes h a header of prefix p without anything else, and keeps the
 // storage of its lists.
-func (h *Header) reset(p rpcrdma1.Prefix) {
+func (h *Header) Reset(p rpcrdma1.Prefix) {
 	h.Header.Reset(p)
 	h.Direction, h.Option, h.Info = 0, 0, nil
 }
