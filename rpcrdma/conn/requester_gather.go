@@ -49,12 +49,6 @@ func (r *Requester) more(recv uint32, inv Invalidation, payload []byte, acts []A
 	return r.gathered(nil, acts)
 }
 
-// interrupt ends the reply that was arriving, because another message came first.
-func (r *Requester) interrupt(a *Arrival, acts []Action) []Action {
-	a.interrupt(&r.gather)
-	return r.gathered(nil, acts)
-}
-
 // gathered takes the reply once all transmissions have arrived. The call fails if bad is
 // set or the group was refused. It was executed, so it is not made again.
 func (r *Requester) gathered(bad error, acts []Action) []Action {

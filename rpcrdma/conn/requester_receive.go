@@ -23,7 +23,7 @@ func (r *Requester) Arrived(a *Arrival, acts []Action) []Action {
 		return acts
 	}
 	if r.gather.Open && !a.continues(rpcrdma2.Reply) {
-		acts = r.interrupt(a, acts)
+		acts = r.Interrupted(a, acts)
 	}
 	r.header, a.header = a.header, r.header
 	h, err, recv, inv := &r.header, a.err, a.Recv, a.Invalidation
@@ -90,13 +90,14 @@ func (r *Requester) replied(o *Outgoing, a *Arrival, acts []Action) []Action {
 	return r.wake(r.finish(o, acts))
 }
 
-// Interrupted is the event that a message for the other role came between the transmissions
-// of a reply. The sender may send nothing between them (rtrext §4.2).
+// Interrupted is the event that another message came between the transmissions of a reply,
+// and ends the reply. The sender may send nothing between them (rtrext §4.2).
 func (r *Requester) Interrupted(a *Arrival, acts []Action) []Action {
 	if r.lost != nil {
 		return acts
 	}
-	return r.interrupt(a, acts)
+	a.interrupt(&r.gather)
+	return r.gathered(nil, acts)
 }
 
 // ignore drops a message. If the message revoked our memory without answering one of our

@@ -104,12 +104,6 @@ func (r *Responder) continued(h *Header, recv uint32, payload []byte, acts []Act
 	return r.requested(acts)
 }
 
-// interrupted ends the call that was arriving, because another message came first.
-func (r *Responder) interrupted(a *Arrival, acts []Action) []Action {
-	a.interrupt(&r.xmit.gather)
-	return r.requested(acts)
-}
-
 // requested begins the call once all its transmissions have arrived.
 func (r *Responder) requested(acts []Action) []Action {
 	g, c := &r.xmit.gather, r.xmit.call

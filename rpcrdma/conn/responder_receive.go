@@ -71,13 +71,14 @@ func (r *Responder) Arrived(a *Arrival, acts []Action) []Action {
 	return r.begin(c, a.body, acts)
 }
 
-// Interrupted is the event that another message came between the transmissions of a call.
-// The sender may send nothing between them (rtrext §4.2).
+// Interrupted is the event that another message came between the transmissions of a call,
+// and ends the call. The sender may send nothing between them (rtrext §4.2).
 func (r *Responder) Interrupted(a *Arrival, acts []Action) []Action {
 	if r.dead {
 		return acts
 	}
-	return r.interrupted(a, acts)
+	a.interrupt(&r.xmit.gather)
+	return r.requested(acts)
 }
 
 // ignorable returns why a message is not a call and gets no answer, or nil if it is a call.
