@@ -1,8 +1,6 @@
 package conn
 
 import (
-	"encoding/binary"
-
 	"github.com/rdmad/rdmad/rpcrdma/conn/placement"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -150,7 +148,13 @@ func replies(parts [][]byte, xid uint32) bool {
 	for _, p := range parts {
 		n += copy(b[n:], p)
 	}
-	return n == len(b) && binary.BigEndian.Uint32(b[:]) == xid && binary.BigEndian.Uint32(b[4:]) == uint32(oncrpc.MsgReply)
+	return isReply(b[:n], xid)
+}
+
+// isReply reports whether an RPC message is a reply with this XID.
+func isReply(msg []byte, xid uint32) bool {
+	x, mtype, ok := oncrpc.MessageType(msg)
+	return ok && x == xid && mtype == oncrpc.MsgReply
 }
 
 // PlacedResult is a run of bytes of a result that came in Sends.

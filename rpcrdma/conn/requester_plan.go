@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -95,21 +96,12 @@ func (r *Requester) planExplicit(o *Outgoing) (size int) {
 // that the upper layer allows.
 func (r *Requester) planReply(o *Outgoing) (size int) {
 	room := int(r.ReplyLimit()) - r.negotiation.way.empty()
-	inline := o.MaxReply
-	for _, n := range o.Results {
-		inline += xdr.Padded(n)
+	fits, least := o.inStream(0) <= room, 1
+	if fits {
+		least = max(int(r.settings.DDPMinChunk), 1)
 	}
-	fits := inline <= room
-	chunks := 0
-	for i, n := range o.Results {
-		o.Written = append(o.Written, 0)
-		if n > 0 && (!fits || n >= int(r.settings.DDPMinChunk)) {
-			chunks = i + 1
-		}
-	}
-	// Chunks match results in order, so each result before the last one that needs a chunk
-	// gets a chunk, too.
-	for i, n := range o.Results[:chunks] {
+	o.unwritten()
+	for i, n := range o.Results[:o.largeResults(least)] {
 		// Roundup padding may be written too (RFC 5666 §3.7).
 		more := r.offer(o, WriteResult, i, max(xdr.Padded(n), 4))
 		size += writeEntrySize + more*segmentSize
@@ -242,12 +234,7 @@ func (o *Outgoing) MessageLength() int { return chunk.Length(o.pieces) }
 
 // reads reports whether the peer is to read our memory.
 func (o *Outgoing) reads() bool {
-	for i := range o.Windows {
-		if !o.Windows[i].Use.Writes() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Windows, func(w Window) bool { return !w.Use.Writes() })
 }
 
 // Build fills Header and Inline from the keys and addresses of the windows.

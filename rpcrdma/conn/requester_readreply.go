@@ -86,7 +86,7 @@ func (r *Requester) sound(rd *Reading, o *Outgoing, body []byte) bool {
 	case long && h.Proc == rpcrdma1.NoMsg:
 		size = rd.Reads.Chunks[0].Length
 	case !long && h.Proc == rpcrdma1.Msg:
-		if x, mtype, ok := oncrpc.MessageType(body); !ok || x != o.XID || mtype != oncrpc.MsgReply {
+		if !isReply(body, o.XID) {
 			return false
 		}
 		rd.Stream = append(rd.Stream, body...)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -156,9 +155,8 @@ func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
 		if o.Err = r.takePadding(o); o.Err != nil {
 			return acts
 		}
-		x, mtype, ok := oncrpc.MessageType(body)
 		written, err := r.returned(o)
-		if !ok || x != o.XID || mtype != oncrpc.MsgReply || err != nil || written != 0 {
+		if !isReply(body, o.XID) || err != nil || written != 0 {
 			o.Err = ErrBadReply
 			return acts
 		}

@@ -58,8 +58,8 @@ const (
 	responseSize    = 3 * 4 // of an XMTRESP without items
 )
 
-// largeResults returns how many results get directions: all up to the last one of at least
-// least bytes, because directions match results in order.
+// largeResults returns how many results get write chunks or directions: all up to the last
+// one of at least least bytes, because both match results in order.
 func (o *Outgoing) largeResults(least int) (n int) {
 	for i, size := range o.Results {
 		if size >= least {

@@ -73,13 +73,7 @@ func (c *Call) Offered() (reads, writes, reply int, bytes uint64) {
 	reads = len(c.header.Reads)
 	for _, w := range c.header.Writes {
 		writes += len(w)
-		for i := range w {
-			bytes += uint64(w[i].Length)
-		}
+		bytes += chunk.Capacity(w)
 	}
-	reply = len(c.header.Reply)
-	for i := range c.header.Reply {
-		bytes += uint64(c.header.Reply[i].Length)
-	}
-	return reads, writes, reply, bytes
+	return reads, writes, len(c.header.Reply), bytes + chunk.Capacity(c.header.Reply)
 }
