@@ -15,35 +15,23 @@ import (
 // were short. A leader that takes longer loses the lead: the server's watch starts another
 // goroutine that continues to read. So a service may wait for anything, and so may the
 // sending of its reply.
-const (
-	// brisk is the longest time of a call after which leaders continue to serve calls.
-	brisk = 2 * time.Millisecond
-	// bearable is the longest time that a call may wait for a call served by a leader.
-	bearable = 200 * time.Microsecond
-	// large is the size of a call with its reply, in bytes, beyond which another call should
-	// not wait for it. Even if that one was the answer to the reply, a hand-over costs little
-	// beside it.
-	large = 64 << 10
-	// leastRest is how many calls go to workers after a leader's call took longer. mostRest
-	// is the maximum after several such calls.
-	leastRest = 16
-	mostRest  = 4096
-)
+
+// large is the size of a call with its reply, in bytes, beyond which another call should
+// not wait for it. Even if that one was the answer to the reply, a hand-over costs little
+// beside it.
+const large = 64 << 10
 
 // lead is a connection's leader state. Only the leader uses it, except the lease.
 type lead struct {
-	lease.Lease // the leader is away while it serves a call
-
+	lease.Lead
 	// unread reports whether the connection has bytes that were not read.
-	unread  func() bool
-	rest    int // how many of the next calls go to workers
-	penalty int // the last value set in rest
+	unread func() bool
 }
 
 // mayServe reports whether the leader serves a call that it has read itself.
 func (c *serverConn) mayServe() bool {
-	if c.lead.rest > 0 {
-		c.lead.rest--
+	if c.lead.Rest > 0 {
+		c.lead.Rest--
 		return false
 	}
 	return c.inFlight.Load() == 1 && c.intake.Buffered() == 0
@@ -56,7 +44,7 @@ func (c *serverConn) lend(cl *call) bool {
 	c.server.watch.Add((*leader)(c))
 	took, size := cl.run(), len(cl.msg)+cl.size()
 	// The reply is not sent yet, so a call that is here now did not wait for it.
-	waited := took > bearable && c.lead.unread()
+	waited := took > lease.Bearable && c.lead.unread()
 	cl.send()
 	if !c.lead.Return(turn) {
 		return false
@@ -68,19 +56,7 @@ func (c *serverConn) lend(cl *call) bool {
 
 // judge decides whether leaders continue to serve calls after one that took so long.
 // waited means that another call had to wait for it.
-func (d *lead) judge(took time.Duration, waited bool) {
-	if took > brisk || waited {
-		d.tire()
-	} else {
-		d.penalty = 0
-	}
-}
-
-// tire makes the next calls go to workers, for longer each time.
-func (d *lead) tire() {
-	d.penalty = min(max(2*d.penalty, leastRest), mostRest)
-	d.rest = d.penalty
-}
+func (d *lead) judge(took time.Duration, waited bool) { d.Judge(took <= lease.Brisk && !waited) }
 
 // arrived reports whether a connection has bytes that were not read.
 func arrived(nc net.Conn) bool {
@@ -104,6 +80,6 @@ func (c *leader) Lease() *lease.Lease { return &c.lead.Lease }
 // Expired implements lease.Holder. The leader has served a call for too long. It becomes a
 // worker.
 func (c *leader) Expired() {
-	c.lead.tire()
+	c.lead.Tire()
 	go (*serverConn)(c).serve()
 }

@@ -141,14 +141,14 @@ func TestLongCall(t *testing.T) {
 			t.Errorf("XIDs with the sum %d", sum)
 		}
 		l.wantWorkers(1)
-		for left := leastRest - 2; left >= 0; left-- { // call 2 was the first
+		for left := lease.LeastRest - 2; left >= 0; left-- { // call 2 was the first
 			l.call(100)
-			if l.conn.lead.rest != left {
-				t.Fatalf("%d calls left for workers, not %d", l.conn.lead.rest, left)
+			if l.conn.lead.Rest != left {
+				t.Fatalf("%d calls left for workers, not %d", l.conn.lead.Rest, left)
 			}
 		}
 		l.call(101)
-		if l.conn.lead.penalty != 0 {
+		if l.conn.lead.Penalty != 0 {
 			t.Error("the leader did not serve the call after these")
 		}
 	})
@@ -220,15 +220,15 @@ func shutdownSoon(s *Server) error {
 func TestLargeCall(t *testing.T) {
 	testLead(t, newEcho, func(l *leadTest) {
 		l.conn.lead.unread = func() bool { return true }
-		for _, x := range []struct{ size, rest int }{{100, 0}, {large, 0}, {large + 1, leastRest}} {
+		for _, x := range []struct{ size, rest int }{{100, 0}, {large, 0}, {large + 1, lease.LeastRest}} {
 			call := record(1, echo.ProcEcho, opaque(x.size/2-50))
 			if x.size > large {
 				call = record(1, echo.ProcRead, xdr.AppendUint32(nil, large))
 			}
 			go func() { _, _ = l.client.Write(call) }()
 			l.next(t)
-			if synctest.Wait(); l.conn.lead.rest != x.rest {
-				t.Errorf("after %d bytes: %d calls for workers, not %d", x.size, l.conn.lead.rest, x.rest)
+			if synctest.Wait(); l.conn.lead.Rest != x.rest {
+				t.Errorf("after %d bytes: %d calls for workers, not %d", x.size, l.conn.lead.Rest, x.rest)
 			}
 		}
 	})
@@ -242,23 +242,23 @@ func TestJudge(t *testing.T) {
 		waited bool
 		rest   int
 	}{
-		{brisk, false, 0},
-		{brisk + 1, false, leastRest},
-		{0, true, 2 * leastRest},
-		{time.Second, true, 4 * leastRest},
-		{bearable, false, 0},
-		{time.Second, false, leastRest},
+		{lease.Brisk, false, 0},
+		{lease.Brisk + 1, false, lease.LeastRest},
+		{0, true, 2 * lease.LeastRest},
+		{time.Second, true, 4 * lease.LeastRest},
+		{lease.Bearable, false, 0},
+		{time.Second, false, lease.LeastRest},
 	} {
-		d.rest = 0
-		if d.judge(x.took, x.waited); d.rest != x.rest {
-			t.Errorf("after %v, another call waited: %v: %d calls for workers, not %d", x.took, x.waited, d.rest, x.rest)
+		d.Rest = 0
+		if d.judge(x.took, x.waited); d.Rest != x.rest {
+			t.Errorf("after %v, another call waited: %v: %d calls for workers, not %d", x.took, x.waited, d.Rest, x.rest)
 		}
 	}
 	for range 20 {
-		d.tire()
+		d.Tire()
 	}
-	if d.rest != mostRest {
-		t.Errorf("after many long calls: %d calls for workers", d.rest)
+	if d.Rest != lease.MostRest {
+		t.Errorf("after many long calls: %d calls for workers", d.Rest)
 	}
 }
 

@@ -116,7 +116,7 @@ type Memory interface {
 	Alloc(ctx context.Context, n int) (Buffer, error)
 }
 
-// NoWait is a context for Alloc that allows no waiting.
+// NoWait is a context that has ended: for Alloc it allows no waiting.
 var NoWait = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -1,10 +1,10 @@
 package transport
 
 import (
-	"context"
 	"slices"
 	"time"
 
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/lease"
 )
@@ -20,24 +20,16 @@ import (
 // and takes over what the leader had left to do. So a service may wait for anything, even
 // for completions of its own connection.
 const (
-	// brisk is the longest time of a call after which leaders continue to serve calls.
-	brisk = 2 * time.Millisecond
-	// bearable is the longest time that a call may wait for a call served by a leader.
-	bearable = 200 * time.Microsecond
 	// together is how long a leader serves calls that came together before it posts their
 	// replies, and gives the rest to workers. quick is the longest mean time of such calls
 	// after which leaders continue to serve several.
 	together = 50 * time.Microsecond
 	quick    = 10 * time.Microsecond
-	// leastRest is how many calls go to workers after a leader's call took longer. mostRest
-	// is the maximum after several such calls.
-	leastRest = 16
-	mostRest  = 4096
 )
 
 // lead is a link's leader state. Only the leader uses it, except the lease.
 type lead struct {
-	lease.Lease // the leader is away while it serves a call
+	lease.Lead
 
 	polling bool     // drainCQ handles completions; under link.mu
 	handed  []*call  // calls delivered while polling
@@ -54,8 +46,6 @@ type lead struct {
 	goes     bool // the last call was made with Go, whose callers do not poll; under link.mu
 	caller   bool // the leader is a caller that waits for its reply; under link.mu
 	rests    bool // the leader is away because no call waits, and calls come often
-	rest     int  // how many of the next calls go to workers
-	penalty  int  // the last value set in rest
 }
 
 // hand gives a call to the leader or to a worker. The caller holds link.mu.
@@ -72,8 +62,8 @@ func (l *link) hand(c *call) {
 func (l *link) mayServe() int {
 	d, n := &l.lead, len(l.lead.handed)
 	switch {
-	case d.rest > 0:
-		d.rest -= min(d.rest, n)
+	case d.Rest > 0:
+		d.Rest -= min(d.Rest, n)
 		return 0
 	case n == 0 || l.dead || l.ending || !l.later && !l.sq.idle() || !l.role.alone(n):
 		return 0
@@ -115,15 +105,15 @@ func (l *link) serve(c *call) bool {
 	}
 	took := time.Since(began)
 	if !answered {
-		d.judge(took <= brisk)
+		d.Judge(took <= lease.Brisk)
 		return true
 	}
 	// The reply is not sent yet, so completions that are here now did not wait for it.
-	if took > bearable {
-		_ = l.cq.Wait(noWait) // nobody may have read the connection
+	if took > lease.Bearable {
+		_ = l.cq.Wait(oncrpc.NoWait) // nobody may have read the connection
 	}
 	d.seen = l.cq.Poll(l.wc)
-	d.judge(took <= bearable || took <= brisk && !slices.ContainsFunc(l.wc[:d.seen], isReceive))
+	d.Judge(took <= lease.Bearable || took <= lease.Brisk && !slices.ContainsFunc(l.wc[:d.seen], isReceive))
 	c.finish()
 	return true
 }
@@ -153,7 +143,7 @@ func (l *link) serveTogether() bool {
 		}
 		took = time.Since(began)
 	}
-	d.judge(took <= quick*time.Duration(d.served) || d.replies == 0 && took <= brisk)
+	d.Judge(took <= quick*time.Duration(d.served) || d.replies == 0 && took <= lease.Brisk)
 	l.clearHanded(d.served)
 	return true
 }
@@ -162,7 +152,7 @@ func (l *link) serveTogether() bool {
 // that waits, it is as long as a call may take.
 func (d *lead) patience() time.Duration {
 	if d.replies == 0 {
-		return brisk
+		return lease.Brisk
 	}
 	return together
 }
@@ -208,29 +198,7 @@ func (l *link) takeOver() {
 	l.lead.over.takeOver(&l.host.workers)
 }
 
-// noWait is a context that has ended. Wait with it only processes input that has arrived.
-var noWait = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 func isReceive(wc verbs.WC) bool { return wc.Op == verbs.WCRecv }
-
-// judge decides who serves the next calls: again the leader if the last ones were short.
-func (d *lead) judge(short bool) {
-	if short {
-		d.penalty = 0
-	} else {
-		d.tire()
-	}
-}
-
-// tire makes the next calls go to workers, for longer each time.
-func (d *lead) tire() {
-	d.penalty = min(max(2*d.penalty, leastRest), mostRest)
-	d.rest = d.penalty
-}
 
 // leader is a link in its role as lease.Holder.
 type leader link
@@ -244,7 +212,7 @@ func (l *leader) Lease() *lease.Lease { return &l.lead.Lease }
 // has polled.
 func (l *leader) Expired() {
 	if !l.lead.rests {
-		l.lead.tire()
+		l.lead.Tire()
 	} else if l.lead.rests = false; (*link)(l).doze() {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
 // Calls whose caller does not wait. The goroutine that polls the connection reports their
@@ -36,7 +37,7 @@ func (r *Requester) Go(c *RPC, done Done) bool {
 	c.again = false
 	for err = conn.ErrReplan; errors.Is(err, conn.ErrReplan); {
 		p.freeMemory()
-		if err = r.prepare(noWait, p, c); errors.Is(err, context.Canceled) {
+		if err = r.prepare(oncrpc.NoWait, p, c); errors.Is(err, context.Canceled) {
 			r.release(p)
 			r.busy.Done()
 			return false
