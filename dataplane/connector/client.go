@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc/programs"
 )
 
 // leaseTime is how long a silent NFSv4 client may still have a lease. Until then the server
@@ -74,7 +75,7 @@ func (s *session) renew(c *oncrpc.Call, now time.Time) {
 	}
 }
 
-const nfsProgram = 100003
+const nfsProgram = programs.NFS
 
 // busy reports whether the client needs its connection. It does if calls are in flight,
 // including those of the target, and the client reads its replies. It also does if it may

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc/programs"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -22,9 +23,9 @@ var (
 )
 
 const (
+	nfsProgram   = programs.NFS
 	headerLength = 512 // usually enough for a call's header, in bytes
-	nfsProgram   = 100003
-	compoundProc = 1 // NFSPROC4_COMPOUND
+	compoundProc = 1   // NFSPROC4_COMPOUND
 )
 
 // call is a call in flight. It is reused.

@@ -8,9 +8,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// The program that a probe asks for, and the most bytes of an answer.
+// The version of NFS in a probe's call, and the most bytes of an answer.
 const (
-	probeProgram  = 100003 // NFS
 	probeVersion  = 3
 	maxProbeReply = 4 << 10
 )
@@ -25,7 +24,7 @@ func (f *Forwarder) Probe(ctx context.Context) (connected bool, err error) {
 	}
 	c := rpctcp.NewClient(nc, rpctcp.ClientConfig{MaxCalls: 1, MaxRecord: maxProbeReply, RecordTimeout: f.cfg.DialTimeout, WriteTimeout: f.cfg.DialTimeout})
 	defer c.Close()
-	_, err = c.Call(ctx, probeProgram, probeVersion, 0, nil, nil)
+	_, err = c.Call(ctx, nfsProgram, probeVersion, 0, nil, nil)
 	if oncrpc.Answered(err) {
 		return true, nil
 	}

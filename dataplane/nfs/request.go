@@ -10,6 +10,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc/programs"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -74,10 +75,7 @@ var procedures = [procedureCount]procedure{
 }
 
 // procedureNames for the log.
-var procedureNames = [procedureCount]string{
-	"NULL", "GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "READ", "WRITE", "CREATE", "MKDIR", "SYMLINK",
-	"MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "PATHCONF", "COMMIT",
-}
+var procedureNames = programs.All[programs.Find(Program, Version)].Procedures
 
 // Errors of calls as such, made once.
 var (

@@ -13,14 +13,15 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/fh"
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc/programs"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // Programs and versions served.
 const (
-	Program      = 100003 // NFS
+	Program      = programs.NFS
 	Version      = 3
-	MountProgram = 100005 // MOUNT
+	MountProgram = programs.Mount
 )
 
 // Server serves the exports of a Config. It is an oncrpc.Handler for both programs.
