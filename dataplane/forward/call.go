@@ -112,7 +112,7 @@ func (c *call) opens() bool {
 	if in := c.in; c.plan.Protected() {
 		return in.Program == nfsProgram && in.Version == 4 && in.Procedure == compoundProc
 	}
-	o := c.plan.Back.Opened
+	o := c.plan.Opened
 	return c.reduces && (o == ulb.OpenedSession || o == ulb.OpenedBind)
 }
 

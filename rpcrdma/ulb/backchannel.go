@@ -17,8 +17,3 @@ const (
 	connBackChan = 0x2 // CREATE_SESSION4_FLAG_CONN_BACK_CHAN
 	dirBack      = 0x2 // CDFS4_BACK, a bit of channel_dir_from_server4
 )
-
-// BackChannel is what a Plan knows about callbacks after the reply.
-type BackChannel struct {
-	Opened Opened
-}

@@ -23,35 +23,35 @@ func TestBackChannel(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask, answer []byte
 		status      int
-		want        ulb.BackChannel
+		want        ulb.Opened
 	}{
-		"session, granted":        {createSession(3, program), didCreateSession(2), 0, ulb.BackChannel{Opened: ulb.OpenedSession}},
-		"session, refused":        {createSession(2, program), didCreateSession(1), 0, ulb.BackChannel{}},
-		"session, not asked for":  {createSession(1, program), didCreateSession(2), 0, ulb.BackChannel{}},
-		"session, failed":         {createSession(2, program), enc(43, 10022), 10022, ulb.BackChannel{}},
-		"bound both ways":         {bindDir(7), didBind(3), 0, ulb.BackChannel{Opened: ulb.OpenedBind}},
-		"bound as back channel":   {bindDir(2), didBind(2), 0, ulb.BackChannel{Opened: ulb.OpenedBind}},
-		"bound forward":           {bindDir(3), didBind(1), 0, ulb.BackChannel{}},
-		"bind failed":             {bindDir(2), enc(41, 10052), 10052, ulb.BackChannel{}},
-		"client identified":       {setClientID, enc(35, 0, 0, 5, 0, 6), 0, ulb.BackChannel{}},
-		"client in use":           {setClientID, enc(35, 10017, "tcp", "192.0.2.9.8.1"), 10017, ulb.BackChannel{}},
-		"another program":         {enc(40, program, 1, 1, 0, "host", 0, 0, 1, 0), enc(40, 0), 0, ulb.BackChannel{}},
-		"another program refused": {enc(40, program, 0), enc(40, 22), 22, ulb.BackChannel{}},
-		"nothing of the kind":     {read(4), didRead("abcd"), 0, ulb.BackChannel{}},
+		"session, granted":        {createSession(3, program), didCreateSession(2), 0, ulb.OpenedSession},
+		"session, refused":        {createSession(2, program), didCreateSession(1), 0, ulb.NotOpened},
+		"session, not asked for":  {createSession(1, program), didCreateSession(2), 0, ulb.NotOpened},
+		"session, failed":         {createSession(2, program), enc(43, 10022), 10022, ulb.NotOpened},
+		"bound both ways":         {bindDir(7), didBind(3), 0, ulb.OpenedBind},
+		"bound as back channel":   {bindDir(2), didBind(2), 0, ulb.OpenedBind},
+		"bound forward":           {bindDir(3), didBind(1), 0, ulb.NotOpened},
+		"bind failed":             {bindDir(2), enc(41, 10052), 10052, ulb.NotOpened},
+		"client identified":       {setClientID, enc(35, 0, 0, 5, 0, 6), 0, ulb.NotOpened},
+		"client in use":           {setClientID, enc(35, 10017, "tcp", "192.0.2.9.8.1"), 10017, ulb.NotOpened},
+		"another program":         {enc(40, program, 1, 1, 0, "host", 0, 0, 1, 0), enc(40, 0), 0, ulb.NotOpened},
+		"another program refused": {enc(40, program, 0), enc(40, 22), 22, ulb.NotOpened},
+		"nothing of the kind":     {read(4), didRead("abcd"), 0, ulb.NotOpened},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := ulb.Plan{Back: ulb.BackChannel{Opened: ulb.OpenedBind}}
+			p := ulb.Plan{Opened: ulb.OpenedBind}
 			if err := p.Call(registry, compound(1, c.ask)); err != nil {
 				t.Fatal(err)
 			}
-			if p.Back != (ulb.BackChannel{}) {
-				t.Errorf("before the reply: %+v", p.Back)
+			if p.Opened != ulb.NotOpened {
+				t.Errorf("before the reply: %v", p.Opened)
 			}
 			if err := p.Reply(&oncrpc.Payload{Stream: results(c.status, 1, c.answer)}); err != nil {
 				t.Fatal(err)
 			}
-			if p.Back != c.want {
-				t.Errorf("got %+v, want %+v", p.Back, c.want)
+			if p.Opened != c.want {
+				t.Errorf("got %v, want %v", p.Opened, c.want)
 			}
 		})
 	}

@@ -83,8 +83,8 @@ type Plan struct {
 	// MaxReply is the largest possible size of the results without the bytes of Results, in
 	// bytes, or Unknown. It includes room for the verifier of RPCSEC_GSS.
 	MaxReply int
-	// Back is what the reply has opened for callbacks.
-	Back BackChannel
+	// Opened is what the call and its reply have opened for callbacks.
+	Opened Opened
 	// Limits limits values in the call and the reply. nil means no limits. The caller may
 	// set it at any time.
 	Limits *Limits
@@ -112,7 +112,7 @@ type Plan struct {
 func (p *Plan) StartCall(r *Registry, c *oncrpc.Call, total int) {
 	p.Binding = r.Lookup(c.Program, c.Version)
 	p.proc = p.Binding.proc(c.Procedure)
-	p.Items, p.Results, p.Back = p.Items[:0], p.Results[:0], BackChannel{}
+	p.Items, p.Results, p.Opened = p.Items[:0], p.Results[:0], NotOpened
 	p.guarded = protectionOf(&c.Cred)
 	p.asked, p.told, p.reply, p.whole, p.err = 0, false, false, false, nil
 	p.began, p.before, p.absent = -1, 0, 0
@@ -136,7 +136,7 @@ func (p *Plan) StartCall(r *Registry, c *oncrpc.Call, total int) {
 // StartReply continues with the results of a successful reply, of total bytes; negative
 // means unknown. Other replies have no results.
 func (p *Plan) StartReply(total int) {
-	p.reply, p.whole, p.index, p.err, p.Back = true, false, 0, nil, BackChannel{}
+	p.reply, p.whole, p.index, p.err, p.Opened = true, false, 0, nil, NotOpened
 	for i := range p.Results {
 		p.Results[i].Pos, p.Results[i].Len = -1, 0
 	}

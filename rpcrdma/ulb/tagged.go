@@ -55,11 +55,11 @@ func (p *Plan) inResults(ev walk.Event) {
 		p.index++
 	case Session:
 		if ev.Value&p.asked&connBackChan != 0 {
-			p.Back.Opened = OpenedSession
+			p.Opened = OpenedSession
 		}
 	case Bind:
 		if ev.Value&dirBack != 0 {
-			p.Back.Opened = OpenedBind
+			p.Opened = OpenedBind
 		}
 	}
 }
