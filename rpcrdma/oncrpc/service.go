@@ -182,6 +182,20 @@ type ReplyItem struct {
 	Absent bool
 }
 
+// Misplaced returns the index of the first of items that is out of order, beyond a stream of
+// n bytes, or longer than its buffer. It returns -1 if there is none.
+func Misplaced(items []ReplyItem, n int) int {
+	last := 0
+	for i := range items {
+		it := &items[i]
+		if it.Pos < last || it.Pos > n || it.Len < 0 || it.Len > len(it.Buf.Bytes()) {
+			return i
+		}
+		last = it.Pos
+	}
+	return -1
+}
+
 // AppendItem puts the first n bytes of buf at the current end of the stream. The reply then
 // owns buf. The caller has appended the length word. The roundup padding is implied.
 func (r *Reply) AppendItem(buf Buffer, n int) {

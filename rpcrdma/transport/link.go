@@ -491,3 +491,16 @@ func (l *link) buffer(n int) *regmem.Buffer {
 	}
 	return b
 }
+
+// message returns an op with one Send of n bytes, and their memory. Without memory it ends
+// the connection and returns no op.
+func (l *link) message(kind opKind, n int) (*op, []byte) {
+	b := l.buffer(n)
+	if b == nil {
+		return nil, nil
+	}
+	o := l.sq.newOp(kind, 0)
+	o.hold(b)
+	l.addSend(o, o.sgl(b.SGE(0, n)))
+	return o, b.Bytes()[:n]
+}

@@ -57,16 +57,10 @@ func (x *reading) unfetched(err error) { x.r.dieLocked(err) }
 
 // sendNotice sends a header that gets no answer.
 func (r *Requester) sendNotice(h conn.Header) {
-	n := h.Size()
-	b := r.buffer(n)
-	if b == nil {
-		return
+	if o, msg := r.message(opNotice, h.Size()); o != nil {
+		h.Append(msg[:0])
+		r.submit(o)
 	}
-	h.Append(b.Bytes()[:0])
-	o := r.sq.newOp(opNotice, 0)
-	o.hold(b)
-	r.addSend(o, o.sgl(b.SGE(0, n)))
-	r.submit(o)
 }
 
 // freeReadings frees the memory of replies that were being read. The queue pair is

@@ -172,13 +172,8 @@ const callHeaderSize = 40
 
 // check validates the items and results.
 func (c *RPC) check() error {
-	last := 0
-	for i := range c.Items {
-		it := &c.Items[i]
-		if it.Pos < last || it.Pos > len(c.Args) || it.Len < 0 || it.Len > len(it.Buf.Bytes()) {
-			return fmt.Errorf("%w: item %d", ErrInvalidCall, i)
-		}
-		last = it.Pos
+	if i := oncrpc.Misplaced(c.Items, len(c.Args)); i >= 0 {
+		return fmt.Errorf("%w: item %d", ErrInvalidCall, i)
 	}
 	for i := range c.Results {
 		if res := &c.Results[i]; res.Max < 0 || res.Max > len(res.Buf.Bytes()) {

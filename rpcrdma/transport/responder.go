@@ -528,9 +528,7 @@ func (r *Responder) answerLocked(c *call) (then func()) {
 
 // release frees what the call holds.
 func (c *call) release() {
-	c.reply.Release()
-	c.reply.Stream = nil
-	c.r.releaseFetch(&c.fetch)
+	c.r.releaseReply(c)
 	if c.buf != nil {
 		c.buf.Release()
 		c.buf = nil

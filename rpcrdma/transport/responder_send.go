@@ -11,7 +11,7 @@ import (
 
 // replied gives a service's reply to the core. The arguments are no longer needed.
 func (r *Responder) replied(c *call) {
-	if !c.wellFormed() {
+	if oncrpc.Misplaced(c.reply.Items, len(c.reply.Stream)) >= 0 {
 		c.reply.Release()
 		c.reply.Stream = oncrpc.AppendError(c.reply.Stream[:0], c.call.XID, &oncrpc.AcceptError{Stat: oncrpc.SystemErr})
 		r.host.log.Error("service made an impossible reply", "peer", r.peer, "program", c.call.RPC.Program, "procedure", c.call.RPC.Procedure)
@@ -25,20 +25,6 @@ func (r *Responder) replied(c *call) {
 	r.core.Aim(int(r.aim.Load()))
 	r.acts = r.core.Reply(c.call, len(c.reply.Stream), c.plan, r.acts)
 	r.releaseFetch(&c.fetch)
-}
-
-// wellFormed checks the service's items: they must be in order, within the stream, and
-// within their buffers.
-func (c *call) wellFormed() bool {
-	last := 0
-	for i := range c.reply.Items {
-		it := &c.reply.Items[i]
-		if it.Pos < last || it.Pos > len(c.reply.Stream) || it.Len < 0 || it.Len > len(it.Buf.Bytes()) {
-			return false
-		}
-		last = it.Pos
-	}
-	return true
 }
 
 // send posts a call's answer: its RDMA Writes, then its Sends.
@@ -265,10 +251,7 @@ func (r *Responder) maxSend() int { return min(maxSGE, r.host.attr.MaxSGE) }
 
 // gather copies pieces into one buffer.
 func (r *Responder) gather(o *op, c *call, pieces []chunk.Piece) (whole verbs.SGE, ok bool) {
-	n := 0
-	for _, p := range pieces {
-		n += p.Len
-	}
+	n := chunk.Length(pieces)
 	b := r.buffer(n)
 	if b == nil {
 		return verbs.SGE{}, false

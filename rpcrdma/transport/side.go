@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
-	"github.com/rdmad/rdmad/verbs"
 )
 
 // side carries out the actions of a role's core. A link has one for each direction. link.mu
@@ -93,18 +92,11 @@ func (s *side) carry(a conn.Action) {
 
 // tell implements the Tell action: the message goes out after everything submitted before.
 func (s *side) tell(msg []byte) {
-	b := s.buffer(len(msg))
-	if b == nil {
-		return
+	if o, b := s.message(opTell, len(msg)); o != nil {
+		copy(b, msg)
+		o.signal = true
+		s.submit(o)
 	}
-	copy(b.Bytes(), msg)
-	o := s.sq.newOp(opTell, 0)
-	o.signal = true
-	o.hold(b)
-	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, SGL: o.sgl(b.SGE(0, len(msg)))})
-	s.stats.Sends++
-	s.stats.BytesSent += uint64(len(msg))
-	s.submit(o)
 }
 
 // Abandon frees a role that was not started.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
@@ -169,11 +170,8 @@ func (p *Pool) wake() {
 
 func (p *Pool) leave(w *waiter, use Use) {
 	q := p.waiters[use]
-	for i, x := range q {
-		if x == w {
-			p.waiters[use] = append(q[:i], q[i+1:]...)
-			return
-		}
+	if i := slices.Index(q, w); i >= 0 {
+		p.waiters[use] = slices.Delete(q, i, i+1)
 	}
 }
 
