@@ -318,13 +318,13 @@ func (s *session) readItem(cl *call, r *reading, off int) error {
 	cl.stream = append(cl.stream[:off], cl.stream[off+have:]...)
 	if copied < n {
 		if err := r.ReadParts(buf.Bytes()[copied:n]); err != nil {
-			return unexpected(err)
+			return oncrpc.Unexpected(err)
 		}
 	}
 	if rest := xdr.Padded(n) - max(have, n); rest > 0 {
 		var pad [xdr.Unit]byte
 		if err := r.ReadParts(pad[:rest]); err != nil {
-			return unexpected(err)
+			return oncrpc.Unexpected(err)
 		}
 	}
 	cl.plan.Took(cl.plan.Pending())
@@ -351,12 +351,4 @@ func (s *session) itemMemory(r *reading, n int) (oncrpc.Buffer, error) {
 		}
 	}
 	return buf, err
-}
-
-// unexpected converts an EOF within an item, which means that the record is too short.
-func unexpected(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -200,7 +200,7 @@ func (s *session) readCalls() error {
 		if handed, err := s.readCall(cl); err != nil {
 			cl.end()
 			s.unanswered.Store(true)
-			return unexpected(err)
+			return oncrpc.Unexpected(err)
 		} else if !handed {
 			cl.end()
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -172,11 +171,8 @@ func (c *Client) readReply() error {
 		return oncrpc.ErrMalformed
 	}
 	start, err := c.in.Peek(messageStart)
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
 	if err != nil {
-		return err
+		return oncrpc.Unexpected(err)
 	}
 	xid, mtype, ok := oncrpc.MessageType(start)
 	if !ok || mtype != oncrpc.MsgReply {

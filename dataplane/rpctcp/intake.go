@@ -3,10 +3,11 @@ package rpctcp
 import (
 	"bufio"
 	"errors"
-	"io"
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
 // ErrStopped means that the connection accepts no more calls.
@@ -129,10 +130,6 @@ func (i *Intake) Arrive(n int) error {
 	if err := i.Expect(n); err != nil {
 		return err
 	}
-	if _, err := i.Peek(n); errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	} else if err != nil {
-		return err
-	}
-	return nil
+	_, err := i.Peek(n)
+	return oncrpc.Unexpected(err)
 }

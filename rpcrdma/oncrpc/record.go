@@ -87,7 +87,7 @@ func (r *RecordReader) Read(dst []byte) ([]byte, error) {
 			return dst, nil
 		}
 		if err = r.nextFragment(); err != nil {
-			return dst, unexpected(err)
+			return dst, Unexpected(err)
 		}
 	}
 }
@@ -124,14 +124,14 @@ func (r *RecordReader) readFragment(dst []byte) ([]byte, error) {
 		n, err := io.ReadFull(r.r, dst[at:])
 		r.left -= n
 		if err != nil {
-			return dst[:at+n], unexpected(err)
+			return dst[:at+n], Unexpected(err)
 		}
 	}
 	return dst, nil
 }
 
-// unexpected converts io.EOF inside a record.
-func unexpected(err error) error {
+// Unexpected converts io.EOF inside a record, which is then too short.
+func Unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

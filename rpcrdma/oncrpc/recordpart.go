@@ -10,7 +10,7 @@ import "io"
 func (r *RecordReader) Fragment() (int, error) {
 	for r.left == 0 && !r.last {
 		if err := r.nextFragment(); err != nil {
-			return 0, unexpected(err)
+			return 0, Unexpected(err)
 		}
 	}
 	return r.left, nil
@@ -29,7 +29,7 @@ func (r *RecordReader) ReadPart(b []byte) (int, error) {
 	n, err := r.r.Read(b[:min(len(b), left)])
 	r.left -= n
 	if err != nil && n == 0 {
-		return 0, unexpected(err)
+		return 0, Unexpected(err)
 	}
 	return n, nil
 }
