@@ -14,10 +14,9 @@ type direction struct {
 	calls    map[uint32]*call
 	exposed  map[uint32]*exposure // replies with a read list, by XID
 	credits  credits
-	answered []uint32 // XIDs answered last, a ring
-	repeated []uint32 // XIDs reused while in flight; each may have two answers
-	next     int
-	missed   bool // calls may have been missed
+	answered ring[uint32] // XIDs answered last
+	repeated []uint32     // XIDs reused while in flight; each may have two answers
+	missed   bool         // calls may have been missed
 }
 
 func newDirection(s Side) *direction {
@@ -117,12 +116,7 @@ func (r *Referee) close(d *direction, c *call) {
 	}
 	r.drop(d, c)
 	r.unanswered(d, c)
-	if len(d.answered) < maxAnswered {
-		d.answered = append(d.answered, c.xid)
-	} else {
-		d.answered[d.next] = c.xid
-		d.next = (d.next + 1) % maxAnswered
-	}
+	d.answered.add(c.xid, maxAnswered)
 }
 
 // drop forgets a call and its memory.
@@ -333,7 +327,7 @@ func (r *Referee) unknownAnswer(d *direction, m *message, what string) {
 	switch {
 	case d.missed:
 	case d.again(m.xid):
-	case slices.Contains(d.answered, m.xid):
+	case slices.Contains(d.answered.list, m.xid):
 		r.report("reply.twice", m.from, "%s to XID %#x, which was answered before", what, m.xid)
 	default:
 		r.report("reply.unknown", m.from, "%s to XID %#x, which the %v has not called", what, m.xid, d.caller)

@@ -83,8 +83,7 @@ func (p *pendingRead) shared() bool {
 type memory struct {
 	windows [2]map[uint32][]*window // by owner and STag
 	count   int
-	gone    []gone
-	next    int // place in gone, once it is full
+	gone    ring[gone]
 	reads   [2][]pendingRead
 	seen    [2]bool // an RDMA Write or Read of the side was seen
 	kept    int     // bytes in assemblies
@@ -144,7 +143,7 @@ func (m *memory) withdraw(list []*window, frame uint64) {
 		if i == 0 || w.stag != list[i-1].stag {
 			m.sweep(w.owner, w.stag)
 		}
-		m.remember(gone{owner: w.owner, stag: w.stag, xid: w.xid, frame: frame, replaced: w.replaced})
+		m.gone.add(gone{owner: w.owner, stag: w.stag, xid: w.xid, frame: frame, replaced: w.replaced}, maxGone)
 		if w.body != nil {
 			m.kept -= cap(w.body.buf)
 			w.body.buf, w.body.lost = nil, true
@@ -164,19 +163,11 @@ func (m *memory) sweep(owner Side, stag uint32) {
 	}
 }
 
-func (m *memory) remember(g gone) {
-	if len(m.gone) < maxGone {
-		m.gone = append(m.gone, g)
-		return
-	}
-	m.gone[m.next] = g
-	m.next = (m.next + 1) % maxGone
-}
-
 // lately finds the newest window with the STag that was withdrawn.
 func (m *memory) lately(owner Side, stag uint32) (gone, bool) {
-	for i := range m.gone { // from the newest
-		g := m.gone[(m.next-1-i+2*len(m.gone))%len(m.gone)]
+	list := m.gone.list
+	for i := range list { // from the newest
+		g := list[(m.gone.next-1-i+2*len(list))%len(list)]
 		if g.owner == owner && g.stag == stag {
 			return g, true
 		}
@@ -187,7 +178,7 @@ func (m *memory) lately(owner Side, stag uint32) (gone, bool) {
 // replaced reports whether the STag belonged to a call that another call with
 // its XID replaced.
 func (m *memory) replaced(owner Side, stag uint32) bool {
-	return slices.ContainsFunc(m.gone, func(g gone) bool { return g.replaced && g.owner == owner && g.stag == stag })
+	return slices.ContainsFunc(m.gone.list, func(g gone) bool { return g.replaced && g.owner == owner && g.stag == stag })
 }
 
 // find returns the windows that an access of length bytes may be for: several
@@ -301,7 +292,7 @@ func (r *Referee) readDone(e *Event) {
 		return
 	}
 	p := reads[0]
-	r.memory.reads[e.From] = append(reads[:0], reads[1:]...)
+	r.memory.reads[e.From] = slices.Delete(reads, 0, 1)
 	unsure := r.memory.missed || p.shared() // it may be the end of an earlier Read, or of another message
 	for _, w := range p.windows {
 		b := w.body

@@ -20,7 +20,7 @@ const (
 func (r *Referee) Size() int {
 	n := idleSize + r.memory.kept + r.memory.count*windowSize + r.v2.directions*int(unsafe.Sizeof(direction2{}))
 	for s, d := range r.dirs {
-		n += 4 * (cap(d.answered) + cap(d.repeated))
+		n += 4 * (cap(d.answered.list) + cap(d.repeated))
 		n += (len(d.calls)+len(d.exposed))*callSize + len(r.memory.reads[s])*readSize
 		n += r.v2.sides[s].size()
 	}

@@ -154,6 +154,12 @@ func (v *version2) knows(from Side, seq uint64) {
 	v.side(from.Peer()).traits.forget(s.known)
 }
 
+// may reports whether ok holds for characteristics of a side's peer that the side
+// may act on.
+func (r *Referee) may(side Side, ok func(traits) bool) bool {
+	return r.v2.missed || r.v2.side(side.Peer()).traits.any(r.v2.side(side).known, ok)
+}
+
 // text returns the inline RPC message. It returns nil if there is none, or if
 // its direction differs from the header's.
 func (r *Referee) text(h *header2) []byte {
@@ -279,7 +285,7 @@ func (r *Referee) refusedSize(e *Event) {
 // mayInvalidate2 reports whether owner's peer may invalidate owner's STags. If
 // the owner announced nothing in version 2, the CM private data decides.
 func (r *Referee) mayInvalidate2(owner Side) bool {
-	return r.v2.missed || r.v2.side(owner).traits.any(r.v2.side(owner.Peer()).known, func(t traits) bool {
+	return r.may(owner.Peer(), func(t traits) bool {
 		if t.invalidate == nil {
 			return r.mayInvalidate1()
 		}
@@ -290,13 +296,11 @@ func (r *Referee) mayInvalidate2(owner Side) bool {
 // backward judges a call of the server against the Backward Request Support
 // that the client announced.
 func (r *Referee) backward(h *header2, chunks bool) {
-	if h.from != Server || r.v2.missed {
+	if h.from != Server {
 		return
 	}
 	allows := func(least goxdr.Xchbrs) bool {
-		return r.v2.side(Client).traits.any(r.v2.side(Server).known, func(t traits) bool {
-			return t.backward == nil || *t.backward >= least
-		})
+		return r.may(Server, func(t traits) bool { return t.backward == nil || *t.backward >= least })
 	}
 	switch {
 	case !allows(goxdr.XCHBRS_INLINE):

@@ -2,6 +2,7 @@ package referee
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 )
@@ -127,12 +128,7 @@ func (g *group2) keep(payload []byte, pslen uint32) {
 
 // placed reports whether the group's transmissions hold placed data.
 func (g *group2) placed() bool {
-	for _, i := range g.items {
-		if i.where == goxdr.XMDTYPE_TBSN {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.items, func(i item2) bool { return i.where == goxdr.XMDTYPE_TBSN })
 }
 
 // xmtCont judges XMTCONT.
@@ -209,7 +205,7 @@ func (r *Referee) xmtReq(h *header2, x *goxdr.Optxmt_req) {
 	r.backward(h, len(h.windows) > 0 || h.hasReply)
 	r.supported(h, x.Optxrq_count, goxdr.RTRS_XREQ)
 	r.requestLimit(h, x.Optxrq_count)
-	if r.v2.side(h.from.Peer()).traits.any(r.v2.side(h.from).known, func(t traits) bool {
+	if r.may(h.from, func(t traits) bool {
 		c.v2.responses = max(c.v2.responses, t.answers())
 		return false
 	}) {
@@ -269,9 +265,7 @@ func (r *Referee) supported(h *header2, count, bit uint32) {
 	if count > 1 {
 		bit |= goxdr.RTRS_XCONT
 	}
-	if r.v2.missed || r.v2.side(h.from.Peer()).traits.any(r.v2.side(h.from).known, func(t traits) bool {
-		return t.rtr == nil || *t.rtr&bit == bit
-	}) {
+	if r.may(h.from, func(t traits) bool { return t.rtr == nil || *t.rtr&bit == bit }) {
 		return
 	}
 	r.report("rtr.unsupported", h.from, "XID %#x: %s of %d transmissions to a peer that told RTR Support %#x",
@@ -279,9 +273,7 @@ func (r *Referee) supported(h *header2, count, bit uint32) {
 }
 
 func (r *Referee) requestLimit(h *header2, count uint32) {
-	if r.v2.missed || r.v2.side(h.from.Peer()).traits.any(r.v2.side(h.from).known, func(t traits) bool {
-		return count <= max(t.requests, 1)
-	}) {
+	if r.may(h.from, func(t traits) bool { return count <= max(t.requests, 1) }) {
 		return
 	}
 	r.report("group.request-limit", h.from, "XID %#x: a request of %d transmissions to a peer that takes %d",
@@ -372,10 +364,8 @@ func (r *Referee) responded(g *group2, h *header2, text []byte) {
 		r.replyChunk(h, c)
 	}
 	r.answered(d, c, h.message)
-	for _, i := range g.items { // without the removed items, text does not match the upper layer's types
-		if i.excised() {
-			text = nil
-		}
+	if slices.ContainsFunc(g.items, func(i item2) bool { return i.excised() }) { // text does not match the upper layer's types
+		text = nil
 	}
 	r.replyText(d, c, h.message, text)
 	r.close(d, c)

@@ -1,6 +1,10 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+import (
+	"slices"
+
+	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
+)
 
 // maxRecent is how many messages of a side are remembered for XMTERR and ERROR.
 const maxRecent = 512
@@ -14,29 +18,16 @@ type sent2 struct {
 	any  bool   // its header could not be decoded
 }
 
-// recent are the last messages of a side, in a ring.
+// recent are the last messages of a side.
 type recent struct {
-	list []sent2
-	next int
+	ring[sent2]
 	lost bool // older messages were dropped
 }
 
-func (r *recent) add(s sent2) {
-	if len(r.list) < maxRecent {
-		r.list = append(r.list, s)
-		return
-	}
-	r.list[r.next] = s
-	r.next, r.lost = (r.next+1)%maxRecent, true
-}
+func (r *recent) add(s sent2) { r.lost = r.ring.add(s, maxRecent) || r.lost }
 
 // has reports whether ok holds for a message that was sent, or may hold for a
 // dropped one.
 func (r *recent) has(ok func(sent2) bool) bool {
-	for _, s := range r.list {
-		if ok(s) {
-			return true
-		}
-	}
-	return r.lost
+	return r.lost || slices.ContainsFunc(r.list, ok)
 }
