@@ -207,7 +207,7 @@ SEED ?= 1
 fleet-robustness: ## EXECUTIONS of a fleet under faults from SEED on, and planted bugs (docs/fleet.md)
 	$(GO) test -count=1 -timeout 6h -v -run '^Test(Robustness|PlantedBugs)$$' ./interop/fleet -args -executions $(EXECUTIONS) -faults 10 -outages -seed $(SEED)
 
-siege: build ## attacks on rdmad beside innocent clients, two hours; figures in bin/siege.json and, without SIEGEFLAGS, docs/siege.md
+siege: build ## attacks on rdmad beside innocent clients, two hours; figures in bin/siege.json and, without SIEGEFLAGS, docs/security.md
 	$(GO) build -o $(BIN)/siege ./interop/cmd/siege
 	$(BIN)/siege run -rdmad $(BIN)/rdmad -json $(BIN)/siege.json $(SIEGEFLAGS); code=$$?; \
 	  $(if $(SIEGEFLAGS),,$(BIN)/siege page -json $(BIN)/siege.json &&) exit $$code

@@ -5,7 +5,7 @@ import "slices"
 // Attack is one kind of hostile peer.
 type Attack struct {
 	Name string
-	// Does says what the attacker does, for the table in docs/siege.md.
+	// Does says what the attacker does, for the table in docs/security.md.
 	Does string
 	// Control is how rdmad's control plane listens.
 	Control Control

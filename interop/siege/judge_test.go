@@ -83,9 +83,9 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestPage checks that docs/siege.md lists each attack of the program.
+// TestPage checks that docs/security.md lists each attack of the program.
 func TestPage(t *testing.T) {
-	b, err := os.ReadFile("../../docs/siege.md")
+	b, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if page != string(b) {
-		t.Error("docs/siege.md is out of date: go run ./interop/cmd/siege page")
+		t.Error("docs/security.md is out of date: go run ./interop/cmd/siege page")
 	}
 }
 

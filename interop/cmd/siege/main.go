@@ -184,11 +184,11 @@ func say(format string, args ...any) {
 	fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// page writes the attacks and the figures into docs/siege.md.
+// page writes the attacks and the figures into docs/security.md.
 func page(args []string) error {
 	f := flag.NewFlagSet("page", flag.ExitOnError)
 	in := f.String("json", "", "`file` with the figures; without one, only the list of attacks is made anew")
-	path := f.String("page", "docs/siege.md", "the `page`")
+	path := f.String("page", "docs/security.md", "the `page`")
 	if err := parse(f, args); err != nil {
 		return err
 	}
