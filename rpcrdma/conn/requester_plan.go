@@ -91,9 +91,9 @@ func (r *Requester) planExplicit(o *Outgoing) (size int) {
 
 // planReply offers memory for the reply and returns how much that adds to the header, in
 // bytes. A result gets a write chunk when it is large, or when the reply might not fit
-// inline. The reply gets a reply chunk when it might still not fit. A responder without a
-// reply chunk may send more than our receives hold, so planReply assumes the largest reply
-// that the upper layer allows.
+// inline. The reply gets a reply chunk when what is left of it, beside the entries of the
+// write chunks, might not fit. A responder without a reply chunk may send more than our
+// receives hold, so planReply assumes the largest reply that the upper layer allows.
 func (r *Requester) planReply(o *Outgoing) (size int) {
 	room := int(r.ReplyLimit()) - r.negotiation.way.empty()
 	fits, least := o.inStream(0) <= room, 1
@@ -101,13 +101,14 @@ func (r *Requester) planReply(o *Outgoing) (size int) {
 		least = max(int(r.settings.DDPMinChunk), 1)
 	}
 	o.unwritten()
-	for i, n := range o.Results[:o.largeResults(least)] {
+	chunks := o.largeResults(least)
+	for i, n := range o.Results[:chunks] {
 		// Roundup padding may be written too (RFC 5666 §3.7).
 		more := r.offer(o, WriteResult, i, max(xdr.Padded(n), 4))
 		size += writeEntrySize + more*segmentSize
 	}
-	if !fits && size+o.MaxReply > room {
-		more := r.offer(o, WriteReply, 0, xdr.Padded(o.MaxReply))
+	if rest := o.inStream(chunks); size+rest > room {
+		more := r.offer(o, WriteReply, 0, xdr.Padded(rest))
 		size += replyEntrySize + more*segmentSize
 	}
 	return size
