@@ -63,6 +63,7 @@ type Responder struct {
 	held     bool   // see Hold
 	exact    bool   // see TakesExactly
 	version  uint32 // agreed on; 0 means none yet
+	settled  bool   // a good answer was made: the limits of the version hold
 	opXID    uint32 // of our last operation
 
 	most  int     // most credits granted at one time, now or soon
@@ -132,9 +133,20 @@ func (r *Responder) wantReceives(acts []Action) []Action {
 }
 
 // SendLimit returns the largest Send that we want to make now, in bytes. A longer Send is
-// made if the caller offered no other way for its reply.
+// made if the caller offered no other way for its reply. The limits of version 2 hold after
+// the first good answer (version two §5.1).
 func (r *Responder) SendLimit() uint32 {
-	return min(r.settings.InlineSendMax, r.PeerReceive())
+	limit := min(r.settings.InlineSendMax, r.PeerReceive())
+	if _, told := r.chars.PeerReceive(); !told && !r.settled {
+		limit = min(limit, r.connectReceive())
+	}
+	return limit
+}
+
+// connectReceive returns the largest Send that the peer has receives for in any version, as
+// announced at connect or with CCP, in bytes.
+func (r *Responder) connectReceive() uint32 {
+	return r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
 }
 
 // PeerReceive returns the largest Send that the peer has receives for, in bytes. It does
@@ -143,7 +155,7 @@ func (r *Responder) PeerReceive() uint32 {
 	if n, told := r.chars.PeerReceive(); told {
 		return min(n, settings.InlineMax)
 	}
-	receive := r.peer.receive(min(r.cfg.ToldSend, r.cfg.PeerReceive))
+	receive := r.connectReceive()
 	if r.version == 0 || r.exact {
 		return receive
 	}

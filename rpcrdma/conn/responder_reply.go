@@ -150,6 +150,7 @@ func (r *Responder) sendError(c *Call, code rpcrdma1.ErrCode, acts []Action) []A
 // answer gives the call's receives back, sets the grant, and sends.
 func (r *Responder) answer(c *Call, acts []Action) []Action {
 	r.forget(c)
+	r.settled = r.settled || c.header.Proc != rpcrdma1.Error
 	r.adaptive.Observe(r.grants.Held())
 	if r.settings.CreditsPolicy == settings.CreditsAdaptive {
 		r.grants.SetTarget(r.policy())

@@ -38,4 +38,4 @@ func (r *Responder) Agreed() bool { return r.version != 0 }
 
 // Speak is the event that the other direction has agreed on a version. It then holds for
 // this direction, too.
-func (r *Responder) Speak(version uint32) { r.version = version }
+func (r *Responder) Speak(version uint32) { r.version, r.settled = version, true }
