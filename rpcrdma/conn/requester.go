@@ -109,10 +109,13 @@ type Requester struct {
 	up          bool // see Greet
 	untold      bool // there may be characteristics to send
 
-	gather   transmission.Gathering // of a reply
-	response rpcrdma2.XmtResp       // that it began with
-	finder   transmission.Finder    // of its results
-	found    [][]byte               // storage
+	// responses means that the peer may know that we take responses in transmissions
+	// (rtrext §8.2): extensions.xmit is on or was on.
+	responses bool
+	gather    transmission.Gathering // of a reply
+	response  rpcrdma2.XmtResp       // that it began with
+	finder    transmission.Finder    // of its results
+	found     [][]byte               // storage
 	// complaints holds what the Complain actions not yet carried out will say. One event
 	// makes at most two: for the group that a message interrupts, and for that message.
 	complaints []rpcrdma2.XmtError
@@ -130,6 +133,7 @@ func NewRequester(cfg RequesterConfig) *Requester {
 	r := &Requester{cfg: cfg, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
 	r.chars.Requester, r.chars.Revocable, r.chars.Serves = true, cfg.Revocable, cfg.Serves
 	r.start(cfg.Settings, cfg.Receive)
+	r.responses = cfg.Settings.Extensions.Has(settings.ExtXmit)
 	r.gather.Most = MaxMessage
 	r.negotiation.begin(&r.cfg)
 	r.spend.Start(r.credits())
@@ -170,6 +174,7 @@ func (r *Requester) Posted(asked, n int, acts []Action) []Action {
 // SetSettings is the event that the settings changed.
 func (r *Requester) SetSettings(s *settings.Settings, acts []Action) []Action {
 	r.set(s)
+	r.responses = r.responses || s.Extensions.Has(settings.ExtXmit)
 	r.untold = true
 	r.spend.SetMax(r.credits())
 	return r.wake(r.wantReceives(acts))

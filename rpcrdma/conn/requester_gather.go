@@ -27,14 +27,14 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 	return r.gathered(nil, acts)
 }
 
-// awaits reports whether a call with this XID went out in transmissions, or was given up. o
-// is nil for a call that was given up.
+// awaits reports whether a call with this XID was sent and can be answered in
+// transmissions, or was given up. o is nil for a call that was given up.
 func (r *Requester) awaits(xid uint32) (o *Outgoing, known bool) {
 	o, known = r.sent[xid]
 	if o == nil {
 		return nil, known && !r.chars.Asks(xid)
 	}
-	return o, o.state == outSent && o.transmitted
+	return o, o.state == outSent && (o.transmitted || r.responses)
 }
 
 // more processes a further transmission of the reply that is arriving.
@@ -102,7 +102,11 @@ func (r *Requester) takeResponse(o *Outgoing) error {
 	if !replies(r.gather.Parts, o.XID) {
 		return ErrBadReply
 	}
-	if len(r.response.Items) != len(o.Header.Writes) { // one for each direction
+	directions := 0
+	if o.transmitted {
+		directions = len(o.Header.Writes)
+	}
+	if len(r.response.Items) != directions {
 		return ErrBadReply
 	}
 	stream := placement.NewStream(r.gather.Size, oncrpc.AcceptedReplySize)

@@ -20,7 +20,7 @@ func (r *Requester) refused(recv uint32, inv Invalidation, acts []Action) []Acti
 	o, known := r.awaits(h.XID)
 	var e rpcrdma2.XmtError
 	err := e.Decode(h.Info)
-	if !known {
+	if !known || (o != nil && !o.transmitted) {
 		r.Counters.Stray++
 		return r.ignore(recv, inv, acts)
 	}
