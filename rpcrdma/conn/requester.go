@@ -249,7 +249,14 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 
 // may reports whether a call may go out now.
 func (r *Requester) may(o *Outgoing) bool {
-	return r.spend.CanGroup(o.uses) && (len(r.sent) == 0 || !r.negotiation.alone())
+	return (r.spend.CanGroup(o.uses) || r.lone(o)) && (len(r.sent) == 0 || !r.negotiation.alone())
+}
+
+// lone reports whether only XMTERRs, whose arrival no answer has shown, hold back o. In the
+// reverse direction nothing but o's answer may ever show it, and o has no other way. A
+// responder has receives for such messages beyond the credits (credit.Slack).
+func (r *Requester) lone(o *Outgoing) bool {
+	return r.cfg.Reverse && r.spend.InFlight() == 0 && o.uses <= r.spend.Limit()
 }
 
 // ready gives o its credits and an XID that is not in use.
