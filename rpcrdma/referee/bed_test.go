@@ -54,6 +54,15 @@ func (b *bed) sendInvalidate(from Side, stag uint32, data []byte) {
 	b.event(Event{Kind: SendInvalidate, From: from, STag: stag, Data: data})
 }
 
+// sendOr sends, with invalidation if bad.
+func (b *bed) sendOr(bad bool, from Side, data []byte) {
+	if bad {
+		b.sendInvalidate(from, 8, data)
+	} else {
+		b.send(from, data)
+	}
+}
+
 func (b *bed) write(from Side, stag uint32, offset uint64, data []byte) {
 	b.event(Event{Kind: Write, From: from, STag: stag, Offset: offset, Data: data})
 }

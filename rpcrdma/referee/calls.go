@@ -269,9 +269,7 @@ func (r *Referee) called(m *message, text []byte) {
 	if m.credit == 0 {
 		r.report("credit.request", m.from, "XID %#x asks for no credit", m.xid)
 	}
-	if m.invalidates {
-		r.report("invalidate.not-reply", m.from, "XID %#x: a call came with Send With Invalidate", m.xid)
-	}
+	r.noReply(m, "a call")
 	r.chunks(m)
 	if m.windows == nil {
 		m.readWindows(r.frame)
@@ -425,9 +423,6 @@ type lastError struct {
 
 // errored judges an error of version 1, which must answer a call.
 func (r *Referee) errored(m *message) {
-	if m.invalidates {
-		r.report("invalidate.not-reply", m.from, "XID %#x: an error came with Send With Invalidate", m.xid)
-	}
 	d := r.dirs[m.from.Peer()]
 	c := d.calls[m.xid]
 	if c == nil {
@@ -454,6 +449,13 @@ func (r *Referee) errorCode(c *call, m *message) {
 		r.report("error.version", m.from, "ERR_VERS with %d to %d answers XID %#x of version %d", m.versLow, m.versTop, m.xid, c.vers)
 	case m.errCode == uint32(goxdr.ERR_CHUNK) && c.fault == faultVersion:
 		r.report("error.code", m.from, "ERR_CHUNK answers XID %#x of version %d", m.xid, c.vers)
+	}
+}
+
+// noReply judges a message that is no reply.
+func (r *Referee) noReply(m *message, what string) {
+	if m.invalidates {
+		r.report("invalidate.not-reply", m.from, "XID %#x: %s came with Send With Invalidate", m.xid, what)
 	}
 }
 

@@ -140,8 +140,10 @@ func (r *Referee) message1(e *Event, m *message) {
 	case procMsg, procMsgp, procNomsg:
 		r.rpcMessage(m)
 	case procDone:
+		r.noReply(m, "DONE")
 		r.done(m)
 	case procError:
+		r.noReply(m, "an error")
 		r.errored(m)
 	}
 }

@@ -225,6 +225,11 @@ var plantedCalls = []planted{
 			b.send(Server, words(1, 1, 1, rdmaError, 2))
 		}
 	}},
+	{"invalidate.not-reply", "DONE", Client, func(b *bed, bad bool) {
+		b.send(Client, callOf(1, 1))
+		b.send(Server, v1(1, 1, msg, lists{reads: []rd{{24, seg{7, 8, 0}}}}, rpcReplyBytes(1)))
+		b.sendOr(bad, Client, words(1, 1, 1, done))
+	}},
 	{"invalidate.foreign", "", Server, func(b *bed, bad bool) {
 		b.exchange(1)
 		b.send(Client, v1(2, 1, msg, lists{reply: []seg{{8, 100, 0}}}, null(2)))

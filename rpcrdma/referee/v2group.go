@@ -151,6 +151,9 @@ func (r *Referee) xmtCont(h *header2, x *goxdr.Optxmt_cont) {
 	case x.Optxc_xnum != uint32(len(g.sent)):
 		r.report("group.number", h.from, "XID %#x: transmission %d comes where %d belongs", h.xid, x.Optxc_xnum, len(g.sent))
 	default:
+		if g.lead.op == opXmtReq {
+			r.noReply(h.message, "a call")
+		}
 		r.add(h, x.Optxc_xnum, x.Optxc_pslen)
 		return
 	}
@@ -196,9 +199,7 @@ func (r *Referee) xmtReq(h *header2, x *goxdr.Optxmt_req) {
 	if h.credit == 0 {
 		r.report("credit.request", h.from, "XID %#x asks for no credit", h.xid)
 	}
-	if h.invalidates {
-		r.report("invalidate.not-reply", h.from, "XID %#x: a call came with Send With Invalidate", h.xid)
-	}
+	r.noReply(h.message, "a call")
 	c := &call{xid: h.xid, vers: h.vers, frame: r.frame, units: uint64(x.Optxrq_count), asked: h.credit, length: h.length}
 	c.v2 = call2{seq: h.seq, op: h.op, optional: true, rsbuf: x.Optxrq_rsbuf}
 	r.offers(h, x, c)

@@ -46,6 +46,7 @@ func (r *Referee) option(h *header2) {
 	default:
 		if h.dir == goxdr.CALL {
 			r.v2.odd = true
+			r.noReply(h.message, h.name())
 			r.ask(h, nil)
 		}
 	}
@@ -67,6 +68,7 @@ func (r *Referee) badOption(h *header2) {
 
 // bare judges what follows the header of an operation without a payload.
 func (r *Referee) bare(h *header2) {
+	r.noReply(h.message, h.name())
 	if n := h.length - h.header; n > 0 {
 		r.report("v2.trailing", h.from, "XID %#x: %d bytes follow %s", h.xid, n, h.name())
 	}
@@ -140,6 +142,7 @@ func (r *Referee) unanswered(d *direction, answered *call) {
 
 // errored2 judges an ERROR.
 func (r *Referee) errored2(h *header2) {
+	r.noReply(h.message, "an error")
 	peer := r.v2.side(h.from.Peer())
 	if g := peer.group; g != nil && g.lead.xid == h.xid {
 		g.over = true

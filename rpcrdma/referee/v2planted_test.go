@@ -421,6 +421,30 @@ var plantedShared = []planted{
 			b.send(Client, request2{count: 1}.bytes(1))
 		}
 	}},
+	{"invalidate.not-reply", "XMTCONT of a request", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 2}.bytes(1))
+		b.sendOr(bad, Client, empty(1, callDir, 1, opXmtReq))
+	}},
+	{"invalidate.not-reply", "error", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, op2(2, 32, callDir, updateOf(char(charSize, 512))))
+		b.got = nil // the update is another matter
+		b.sendOr(bad, Server, error2(2, 32, 2))
+	}},
+	{"invalidate.not-reply", "UPDATE", Server, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.sendOr(bad, Server, op2(5, 32, replyDir, updateOf()))
+	}},
+	{"invalidate.not-reply", "XMTERR", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1}.bytes(1))
+		b.sendOr(bad, Server, xmtError(1, replyDir, id(1, callDir, 0), goxdr.OPTXERR_BADPL, 41, 0, 40))
+	}},
+	{"invalidate.not-reply", "an operation of a requester that nobody knows", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.sendOr(bad, Client, option2(2, 32, callDir, 77, nil, nil))
+	}},
 	{"chunk.targets", "directions", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
 		b.send(Client, request2{count: 1, directions: []goxdr.Xmddp_rsdset{over(0, 40,
