@@ -9,7 +9,7 @@ const (
 	callSize   = int(unsafe.Sizeof(call{})+unsafe.Sizeof(message{})) + perCall
 	readSize   = int(unsafe.Sizeof(pendingRead{}))
 	traitsSize = int(unsafe.Sizeof(said[traits]{}))
-	idleSize   = int(unsafe.Sizeof(Referee{})) + 2*int(unsafe.Sizeof(direction{})) + 2<<10
+	idleSize   = int(unsafe.Sizeof(Referee{})) + 4*int(unsafe.Sizeof(direction{})) + 2<<10
 
 	perWindow = 192 // in maps and lists, and the written ranges
 	perCall   = 512 // in maps, lists and assemblies
@@ -29,6 +29,7 @@ func (r *Referee) Size() int {
 
 func (s *side2) size() int {
 	n := cap(s.recent.list) * int(unsafe.Sizeof(sent2{}))
+	n += len(s.own.calls)*callSize + 4*(cap(s.own.answered)+cap(s.own.repeated))
 	for i := range s.traits.said {
 		n += traitsSize
 		if l := s.traits.said[i].value.structure; l != nil {

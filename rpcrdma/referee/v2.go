@@ -21,6 +21,9 @@ type version2 struct {
 // side2 is the state of one side.
 type side2 struct {
 	traits history[traits]
+	// own are its operations of direction REPLY that wait for an answer. As a responder's,
+	// their XIDs are not those of the calls that it makes (version two §4.2.2).
+	own *direction
 	// known is the seq of the last peer message that the side must have
 	// received before it sent its own last message. The side answered that
 	// message, or needed a grant that came later.
@@ -64,6 +67,7 @@ func newVersion2() version2 {
 	v := version2{}
 	for i := range v.sides {
 		v.sides[i].traits.say(0, untold)
+		v.sides[i].own = newDirection(Side(i))
 		v.sides[i].least = noSize
 	}
 	return v
@@ -75,6 +79,7 @@ func (v *version2) gap() {
 	for i := range v.sides {
 		s := &v.sides[i]
 		s.group, s.left, s.asked = nil, 0, 0
+		s.own.gap()
 		s.recent.lost = true
 	}
 }

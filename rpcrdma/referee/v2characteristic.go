@@ -75,8 +75,12 @@ func (r *Referee) request(h *header2, x *goxdr.Optreq_xch) {
 
 // respond judges RESPOND.
 func (r *Referee) respond(h *header2, x *goxdr.Optresp_xch) {
-	d := r.dirs[h.from.Peer()]
-	c := d.calls[h.xid]
+	asker := r.v2.side(h.from.Peer())
+	d, c := asker.own, asker.own.calls[h.xid]
+	if c == nil {
+		d = r.dirs[h.from.Peer()]
+		c = d.calls[h.xid]
+	}
 	if c == nil || c.v2.op != opRequest {
 		if !d.missed {
 			r.report("respond.unmatched", h.from, "XID %#x: RESPOND answers no REQUEST", h.xid)
@@ -95,7 +99,6 @@ func (r *Referee) respond(h *header2, x *goxdr.Optresp_xch) {
 			lowered = lowered || v.Xchv_which == charSize
 		}
 	}
-	asker := r.v2.side(h.from.Peer())
 	r.answer2(d, c, h.message)
 	keeps, mine := asker.asked, asker.askedFor == h.xid
 	r.tell(h, done, false)

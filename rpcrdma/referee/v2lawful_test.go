@@ -150,6 +150,20 @@ func TestLawful2(t *testing.T) {
 			b.send(Server, op2(7, 32, replyDir, respondOf(2, 1, char(charRequests, 2), char(77))))
 			b.group(Client, 8, 2)
 		}},
+		{"REQUEST of a responder with the XID of its call", func(b *bed) {
+			b.told2(able, able)
+			b.exchangeBack(3)
+			b.send(Server, call2Of(7, 32))
+			b.send(Server, op2(7, 32, replyDir, requestOf()))
+			b.send(Client, op2(7, 32, callDir, respondOf(0, 0)))
+			b.send(Client, reply2Of(7, 32))
+			b.send(Server, op2(8, 32, replyDir, requestOf(char(charSize, 4096))))
+			b.send(Server, call2Of(8, 32))
+			b.send(Client, reply2Of(8, 32))
+			b.send(Client, op2(8, 32, callDir, respondOf(1, 0)))
+			b.send(Server, call2Of(8, 32))
+			b.send(Client, reply2Of(8, 32))
+		}},
 		{"a gap in everything", func(b *bed) {
 			b.told2(able, able)
 			b.send(Client, request2{count: 3, rsbuf: 1}.bytes(1))

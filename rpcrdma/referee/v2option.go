@@ -78,6 +78,9 @@ func (r *Referee) bare(h *header2) {
 // no specification says that it does.
 func (r *Referee) ask(h *header2, want goxdr.Xcharset) {
 	d := r.dirs[h.from]
+	if h.dir == goxdr.REPLY {
+		d = r.v2.side(h.from).own
+	}
 	c := &call{xid: h.xid, vers: h.vers, frame: r.frame, v2: call2{seq: h.seq, op: h.op, optional: true, want: want}}
 	r.replace(d, c)
 	if len(d.calls) >= maxCalls {
@@ -149,6 +152,13 @@ func (r *Referee) errored2(h *header2) {
 	}
 	c := r.dirs[h.from.Peer()].calls[h.xid]
 	if c == nil {
+		if own := peer.own.calls[h.xid]; own != nil {
+			r.close(peer.own, own)
+			if peer.askedFor == h.xid {
+				peer.asked = 0
+			}
+			return
+		}
 		r.strayError(h, peer)
 		return
 	}
