@@ -182,13 +182,16 @@ type ReplyItem struct {
 	Absent bool
 }
 
+// Holds reports whether n bytes fit into b, which a handler or a caller may have left nil.
+func Holds(b Buffer, n int) bool { return b != nil && n >= 0 && n <= len(b.Bytes()) }
+
 // Misplaced returns the index of the first of items that is out of order, beyond a stream of
-// n bytes, or longer than its buffer. It returns -1 if there is none.
+// n bytes, or longer than its buffer or without one. It returns -1 if there is none.
 func Misplaced(items []ReplyItem, n int) int {
 	last := 0
 	for i := range items {
 		it := &items[i]
-		if it.Pos < last || it.Pos > n || it.Len < 0 || it.Len > len(it.Buf.Bytes()) {
+		if it.Pos < last || it.Pos > n || !Holds(it.Buf, it.Len) {
 			return i
 		}
 		last = it.Pos
@@ -221,7 +224,9 @@ func (nothing) Release()      {}
 // Release gives all buffers back and forgets them, and Sent.
 func (r *Reply) Release() {
 	for i := range r.Items {
-		r.Items[i].Buf.Release()
+		if b := r.Items[i].Buf; b != nil { // a handler's mistake
+			b.Release()
+		}
 		r.Items[i] = ReplyItem{}
 	}
 	r.Items = r.Items[:0]

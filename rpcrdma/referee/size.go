@@ -29,7 +29,7 @@ func (r *Referee) Size() int {
 
 func (s *side2) size() int {
 	n := cap(s.recent.list) * int(unsafe.Sizeof(sent2{}))
-	n += len(s.own.calls)*callSize + 4*(cap(s.own.answered)+cap(s.own.repeated))
+	n += len(s.own.calls)*callSize + 4*(cap(s.own.answered.list)+cap(s.own.repeated))
 	for i := range s.traits.said {
 		n += traitsSize
 		if l := s.traits.said[i].value.structure; l != nil {

@@ -176,7 +176,7 @@ func (c *RPC) check() error {
 		return fmt.Errorf("%w: item %d", ErrInvalidCall, i)
 	}
 	for i := range c.Results {
-		if res := &c.Results[i]; res.Max < 0 || res.Max > len(res.Buf.Bytes()) {
+		if res := &c.Results[i]; !oncrpc.Holds(res.Buf, res.Max) {
 			return fmt.Errorf("%w: result %d", ErrInvalidCall, i)
 		}
 	}
