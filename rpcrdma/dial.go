@@ -192,8 +192,8 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 // Call makes a call and waits for its results; see transport.RPC for its fields. It returns
 // an *oncrpc.AcceptError or *oncrpc.DeniedError if the server answered so, a
 // *conn.PeerError if the server's transport did, ctx.Err() if ctx ended first, or an *Error
-// if the connection ended and the client does not reconnect. When it returns, the peer no
-// longer has access to the call's memory.
+// if the connection ended and the client does not reconnect. ErrClosed and ErrDraining mean
+// that it was not sent. When it returns, the peer no longer has access to the call's memory.
 func (c *Client) Call(ctx context.Context, call *Call) error {
 	if c.cfg.Reconnect == nil {
 		err := c.cur.req.Call(ctx, call)

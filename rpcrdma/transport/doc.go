@@ -52,7 +52,8 @@ import (
 )
 
 var (
-	// ErrClosed means that this side closed the connection or the host.
+	// ErrClosed means that the connection had ended in order, or this side had closed it or
+	// the host.
 	ErrClosed = errors.New("transport: closed")
 	// ErrDraining means that the connection accepts no more calls.
 	ErrDraining = errors.New("transport: draining")
