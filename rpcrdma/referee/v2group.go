@@ -360,7 +360,7 @@ func (r *Referee) responded(g *group2, h *header2, text []byte) {
 	if c == nil || d.calls[h.xid] != c {
 		return
 	}
-	if !c.doubtful && c.v2.op == opXmtReq {
+	if !c.doubtful {
 		r.directed(g, h, c)
 		r.replyChunk(h, c)
 	}

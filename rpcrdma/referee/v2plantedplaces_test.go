@@ -104,6 +104,11 @@ var plantedPlaces = []planted{
 		list := []goxdr.Xmddp_mitem{item(0, 0, goxdr.XMDTYPE_NOITEM), item(0, 0, goxdr.XMDTYPE_TOOSHORT)}
 		b.send(Server, response(1, list[:pick(bad, 1, 2)]...))
 	}},
+	{"placement.count", "of a plain call", Server, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, call2Of(1, 32))
+		b.send(Server, response(1, pick(bad, []goxdr.Xmddp_mitem{item(0, 0, goxdr.XMDTYPE_NOITEM)}, nil)...))
+	}},
 	{"placement.answer", "TBSN for EXRW", Server, func(b *bed, bad bool) {
 		b.directs(direct(pick(bad, goxdr.XMDTYPE_EXRW, goxdr.XMDTYPE_CHOICE), 0, 0, seg{8, 100, 0}))
 		b.send(Server, placedResponse(1, tbsn(24, 4, 0, 0)))

@@ -49,7 +49,7 @@ var rules2 = []Rule{
 	{"placement.source", "rtrext §7.3", "The segments of an item hold all of it."},
 	{"placement.target", "rtrext §6.2", "An item placed by Send is in target segments of the receiver's buffers that arrived, and nothing else is there."},
 	{"placement.ranges", "rtrext §7.4", "The ranges of directions are disjoint and increase."},
-	{"placement.count", "rtrext §7.4", "Each direction of a request has one item in the response."},
+	{"placement.count", "rtrext §7.4", "Each direction of a request has one item in the response, and each item has a direction."},
 	{"placement.answer", "rtrext §7.4", "A result is placed in a way that its direction allows."},
 	{"placement.minlen", "rtrext §7.4", "A result below the minimum of its direction is in the payload stream."},
 	{"placement.segments", "rtrext §7.4", "A result is in the segments that its direction named."},
