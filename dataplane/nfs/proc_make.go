@@ -100,7 +100,7 @@ func (r *request) createNew(dir *object, how *createHow) (*object, error) {
 		return nil, err
 	}
 	if how.mode != nfsv3.EXCLUSIVE {
-		return r.finish(o, &how.attr)
+		return r.finish(dir, o, &how.attr)
 	}
 	if err := r.srv.syncMetadata(o); err != nil { // with the verifier
 		o.release()
@@ -109,18 +109,18 @@ func (r *request) createNew(dir *object, how *createHow) (*object, error) {
 	return o, nil
 }
 
-// finish sets the attributes of a new object that its creation has not set. r.st holds its
+// finish sets the attributes of a new object in dir that its creation has not set. r.st holds its
 // current ones. It sets the owner only for root, as Linux's own server does: clients send
 // the owner that the kernel has chosen already, and would be refused. After an error the
 // object stays, as after a crash.
-func (r *request) finish(o *object, a *sattr) (*object, error) {
+func (r *request) finish(dir, o *object, a *sattr) (*object, error) {
 	if !r.srv.actsAsRoot(&r.cred) {
 		a.setUID, a.setGID = false, false
 	}
 	if a.setSize && (a.size == 0 || o.typ != unix.S_IFREG) {
 		a.setSize = false
 	}
-	r.completeMode(o, a)
+	r.completeMode(dir, o, a)
 	if a.isEmpty() {
 		return o, nil
 	}
@@ -142,22 +142,22 @@ func (r *request) finish(o *object, a *sattr) (*object, error) {
 // sticky bits, which not all calls accept, and for the bits that this process's umask has
 // removed, because clients have their own umask. If the directory has a default access
 // control list, the umask did not apply.
-func (r *request) completeMode(o *object, a *sattr) {
+func (r *request) completeMode(dir, o *object, a *sattr) {
 	if !a.setMode || o.typ == unix.S_IFLNK {
 		a.setMode = false
 		return
 	}
 	made := r.st.Mode & 0o7777
 	mode := made | a.mode&0o7000
-	if lost := a.mode & r.srv.umask &^ made; lost != 0 && !hasACL(o) {
+	if lost := a.mode & r.srv.umask &^ made; lost != 0 && !hasDefaultACL(dir) {
 		mode |= lost
 	}
 	a.mode, a.setMode = mode, mode != made
 }
 
-// hasACL reports whether an object has an access control list beyond its mode.
-func hasACL(o *object) bool {
-	n, err := unix.Getxattr(procPath(o.path), "system.posix_acl_access", nil)
+// hasDefaultACL reports whether a directory has an access control list for new objects.
+func hasDefaultACL(dir *object) bool {
+	n, err := unix.Getxattr(procPath(dir.path), "system.posix_acl_default", nil)
 	return err == nil && n > 0
 }
 
@@ -229,7 +229,7 @@ func (r *request) makeAndFinish(dir *object, attr *sattr, make func() error) (*o
 	if err != nil {
 		return nil, err
 	}
-	return r.finish(o, attr)
+	return r.finish(dir, o, attr)
 }
 
 // symlink is SYMLINK (RFC 1813 §3.3.10).

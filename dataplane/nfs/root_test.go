@@ -371,3 +371,29 @@ func TestRootRightsByMode(t *testing.T) {
 		}
 	}
 }
+
+// A default access control list with no more than user::rwx, group::---, other::--- leaves
+// new objects without a list. Their modes alone show that it was there.
+func TestRootShortDefaultAccessLists(t *testing.T) {
+	x := serve(t, options{})
+	x.umask = 0o22
+	acl := []byte{2, 0, 0, 0,
+		1, 0, 7, 0, 0xff, 0xff, 0xff, 0xff,
+		4, 0, 0, 0, 0xff, 0xff, 0xff, 0xff,
+		32, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}
+	must(t, unix.Setxattr(x.dir, "system.posix_acl_default", acl, 0))
+	c := x.as(0, 0)
+	root := c.root()
+	f, status := c.create(root, "f", &nfsv3.Createhow3_GUARDED{ObjAttributes: withMode(0o666)})
+	if a := c.mustAttr(f); status != nfsv3.NFS3_OK || a.Mode != 0o600 {
+		t.Errorf("file: %v, mode %o", status, a.Mode)
+	}
+	c.want(9, &nfsv3.Mkdir3args{Where: in(root, "d"), Attributes: withMode(0o777)}, nfsv3.NFS3_OK)
+	if a := c.mustAttr(c.mustLookup(root, "d")); a.Mode != 0o700 {
+		t.Errorf("directory: mode %o", a.Mode)
+	}
+	c.want(11, &nfsv3.Mknod3args{Where: in(root, "p"), What: &nfsv3.Mknoddata3_NF3FIFO{PipeAttributes: withMode(0o666)}}, nfsv3.NFS3_OK)
+	if a := c.mustAttr(c.mustLookup(root, "p")); a.Mode != 0o600 {
+		t.Errorf("FIFO: mode %o", a.Mode)
+	}
+}
