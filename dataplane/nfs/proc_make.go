@@ -141,7 +141,8 @@ func (r *request) finish(dir, o *object, a *sattr) (*object, error) {
 // completeMode leaves the mode of a new object as the kernel made it, except for set-ID and
 // sticky bits, which not all calls accept, and for the bits that this process's umask has
 // removed, because clients have their own umask. If the directory has a default access
-// control list, the umask did not apply.
+// control list, the umask did not apply. Set-ID bits of a file are set again after its size and
+// owner, which clear them.
 func (r *request) completeMode(dir, o *object, a *sattr) {
 	if !a.setMode || o.typ == unix.S_IFLNK {
 		a.setMode = false
@@ -152,7 +153,7 @@ func (r *request) completeMode(dir, o *object, a *sattr) {
 	if lost := a.mode & r.srv.umask &^ made; lost != 0 && !hasDefaultACL(dir) {
 		mode |= lost
 	}
-	a.mode, a.setMode = mode, mode != made
+	a.mode, a.setMode = mode, mode != made || (mode&0o6000 != 0 && !o.isDir())
 }
 
 // hasDefaultACL reports whether a directory has an access control list for new objects.

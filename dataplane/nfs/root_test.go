@@ -397,3 +397,23 @@ func TestRootShortDefaultAccessLists(t *testing.T) {
 		t.Errorf("FIFO: mode %o", a.Mode)
 	}
 }
+
+// CREATE gives set-ID bits also to a file for which it sets size and owner, which clear them.
+func TestRootCreateKeepsSetIDBits(t *testing.T) {
+	x := serve(t, options{})
+	must(t, os.Chmod(x.dir, 0o777))
+	a := withMode(0o6755)
+	a.Uid, a.Gid = &nfsv3.SetUid3_TRUE{Uid: 1000}, &nfsv3.SetGid3_TRUE{Gid: 1000}
+	c := x.as(0, 0)
+	root := c.root()
+	f, status := c.create(root, "f", &nfsv3.Createhow3_GUARDED{ObjAttributes: a})
+	if got := c.mustAttr(f); status != nfsv3.NFS3_OK || got.Mode != 0o6755 || got.Uid != 1000 || got.Gid != 1000 {
+		t.Errorf("with an owner: %v, %+v", status, got)
+	}
+	a = withMode(0o6755)
+	a.Size = &nfsv3.SetSize3_TRUE{Size: 1000}
+	f, status = x.as(1000, 1000).create(root, "g", &nfsv3.Createhow3_GUARDED{ObjAttributes: a})
+	if got := c.mustAttr(f); status != nfsv3.NFS3_OK || got.Mode != 0o6755 || got.Size != 1000 {
+		t.Errorf("with a size: %v, %+v", status, got)
+	}
+}
