@@ -180,6 +180,21 @@ func TestRootMakesDevices(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	c.want(6, &nfsv3.Read3args{File: fhOf(c.mustLookup(root, "null")), Count: 1}, nfsv3.NFS3ERR_INVAL)
+	// The kernel has 12 and 20 bits. To it, major 1<<12+1 would be 1.
+	for spec, want := range map[nfsv3.Specdata3]nfsv3.Nfsstat3{
+		{Specdata1: 1<<12 - 1, Specdata2: 1<<20 - 1}: nfsv3.NFS3_OK,
+		{Specdata1: 1<<12 + 1, Specdata2: 3}:         nfsv3.NFS3ERR_INVAL,
+		{Specdata1: 1, Specdata2: 1<<20 + 3}:         nfsv3.NFS3ERR_INVAL,
+	} {
+		what := &nfsv3.Mknoddata3_NF3CHR{Device: nfsv3.Devicedata3{DevAttributes: withMode(0o666), Spec: spec}}
+		c.want(11, &nfsv3.Mknod3args{Where: in(root, "large"), What: what}, want)
+		if want == nfsv3.NFS3_OK {
+			if a := c.mustAttr(c.mustLookup(root, "large")); a.Rdev != spec {
+				t.Errorf("%+v, want %+v", a.Rdev, spec)
+			}
+			c.want(12, &nfsv3.Remove3args{Object: in(root, "large")}, nfsv3.NFS3_OK)
+		}
+	}
 }
 
 // badNames are names and how procedures that make or take them answer.

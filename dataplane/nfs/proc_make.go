@@ -3,6 +3,7 @@ package nfs
 import (
 	"bytes"
 	"errors"
+	"math"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
@@ -296,6 +297,9 @@ func (r *request) mknod() error {
 	return r.making(handle, name, func(dir *object) (*object, error) {
 		if mode == 0 {
 			return nil, errBadType
+		}
+		if device > math.MaxUint32 { // the kernel drops these bits, which makes another device
+			return nil, errInval
 		}
 		perm := uint32(0o600)
 		if attr.setMode {
