@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -69,7 +70,21 @@ func TestWaitsForMemoryOutside(t *testing.T) {
 	c := x.me()
 	f := c.mkfile(c.root(), "f")
 	c.write(f, 0, []byte("content"), nfsv3.UNSTABLE)
-	p := prepare(t, c, 6, &nfsv3.Read3args{File: fhOf(f), Count: 7})
+	waitsOutside(t, x, prepare(t, c, 6, &nfsv3.Read3args{File: fhOf(f), Count: 7}))
+}
+
+// The same for READLINK.
+func TestReadlinkWaitsOutside(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	must(t, os.Symlink("content", x.path("l")))
+	waitsOutside(t, x, prepare(t, c, 5, &nfsv3.Readlink3args{Symlink: fhOf(c.mustLookup(root, "l"))}))
+}
+
+// waitsOutside makes a call that gets 7 bytes of memory late.
+func waitsOutside(t *testing.T, x *export, p *prepared) {
+	t.Helper()
 	mem := &stuckMemory{make(chan struct{}), make(chan struct{}), fixedMemory{make(fixedBuffer, 7)}}
 	p.reply.Mem = mem
 	read := make(chan struct{})
@@ -77,7 +92,9 @@ func TestWaitsForMemoryOutside(t *testing.T) {
 	<-mem.asked
 	crowd := &x.export.crowd
 	if n := crowd.calls.Load(); n != 0 {
-		t.Errorf("%d calls are in the crowd", n)
+		close(mem.give)
+		<-read
+		t.Fatalf("%d calls are in the crowd", n)
 	}
 	for range mostInside {
 		crowd.enter(t.Context())

@@ -142,7 +142,7 @@ func (r *request) readlink() error {
 // appendTarget appends a link's target, which is DDP-eligible (RFC 8267 §4): a client may
 // have offered memory for it and no room in the message.
 func (r *request) appendTarget(target []byte) error {
-	buf, err := r.reply.Mem.Alloc(r.ctx, len(target))
+	buf, err := r.alloc(len(target))
 	if err != nil {
 		return err
 	}
