@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand"
@@ -322,5 +323,39 @@ func TestDirtyFilesAreFlushed(t *testing.T) {
 	c.want(21, &nfsv3.Commit3args{File: fhOf(f), Offset: 5, Count: 1}, nfsv3.NFS3_OK)
 	if o.dirty.Load() {
 		t.Error("dirty after COMMIT")
+	}
+}
+
+// cuttingMemory truncates a file before data is read into its memory, and extends it again when
+// there was none.
+type cuttingMemory struct {
+	t    *testing.T
+	path string
+	fixedBuffer
+}
+
+func (m *cuttingMemory) Alloc(context.Context, int) (oncrpc.Buffer, error) {
+	must(m.t, os.Truncate(m.path, 0))
+	return m, nil
+}
+
+func (m *cuttingMemory) Release() { must(m.t, os.Truncate(m.path, int64(len(m.fixedBuffer)))) }
+
+// A READ that gets nothing has met the end of the file, whatever the file has become since.
+func TestReadOfATruncatedFile(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	data := make([]byte, 4096)
+	c.write(f, 0, data, nfsv3.UNSTABLE)
+	for range 2 { // the second READ gets the attributes first
+		p := prepare(t, c, 6, &nfsv3.Read3args{File: fhOf(f), Count: uint32(len(data))})
+		p.reply.Mem = &cuttingMemory{t, x.path("f"), data}
+		p.do(t)
+		res, ok := decoded(c, bytes.NewReader(p.reply.Stream), nfsv3.ReadRead3res).(*nfsv3.Read3res_NFS3_OK)
+		if !ok || res.Resok.Count != 0 || !res.Resok.Eof || attrOf(res.Resok.FileAttributes).Size != uint64(len(data)) {
+			t.Errorf("%+v", res)
+		}
+		c.x.restart()
 	}
 }

@@ -27,7 +27,7 @@ func (r *request) read() error {
 		return err
 	}
 	if r.begin(err) {
-		r.appendRead(offset, buf, n)
+		r.appendRead(offset, count, buf, n)
 	} else {
 		r.appendAttrOf(o)
 	}
@@ -128,11 +128,13 @@ func (r *request) alloc(n int) (oncrpc.Buffer, error) {
 	return buf, err
 }
 
-// appendRead appends the results of a READ that read n bytes into buf.
-func (r *request) appendRead(offset uint64, buf oncrpc.Buffer, n int) {
+// appendRead appends the results of a READ of count bytes that read n bytes into buf. If it
+// got none, the file ended there, even if it has grown since: Linux clients take no data
+// without the end of the file for an error.
+func (r *request) appendRead(offset uint64, count uint32, buf oncrpc.Buffer, n int) {
 	r.appendPostOp(&r.st)
 	dst := xdr.AppendUint32(r.reply.Stream, uint32(n))
-	dst = xdr.AppendBool(dst, offset+uint64(n) >= uint64(r.st.Size))
+	dst = xdr.AppendBool(dst, offset+uint64(n) >= uint64(r.st.Size) || (n == 0 && count > 0))
 	r.reply.Stream = xdr.AppendUint32(dst, uint32(n))
 	if buf != nil {
 		r.reply.AppendItem(buf, n)
