@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"runtime"
 	"testing"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -357,5 +358,63 @@ func TestReadOfATruncatedFile(t *testing.T) {
 			t.Errorf("%+v", res)
 		}
 		c.x.restart()
+	}
+}
+
+// brokenFD gives the file a descriptor for reading that fsync(2) refuses, as it would after an
+// error of the disk.
+func (x *export) brokenFD(h []byte) {
+	x.t.Helper()
+	o, err := x.object(h)
+	must(x.t, err)
+	defer o.release()
+	var pipe [2]int
+	must(x.t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+	must(x.t, unix.Close(pipe[1]))
+	o.read.Store(int32(pipe[0]))
+	x.cache.files.Add(1)
+	x.volatile = false
+}
+
+// An fsync for attributes may be the one that gets the error of data. Then clients write again,
+// because the next fsync succeeds.
+func TestWriteVerifierAfterSetattr(t *testing.T) {
+	x := serve(t, options{}, func(c *Config) { c.AsyncMetadata = false })
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	a, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	x.brokenFD(f)
+	if status, _ := c.setattr(f, withMode(0o600), noGuard()); status == nfsv3.NFS3_OK {
+		t.Error("SETATTR: the error is hidden")
+	}
+	if b, _ := c.write(f, 1, []byte("y"), nfsv3.UNSTABLE); b.Verf == a.Verf {
+		t.Error("the verifier is the same after an error")
+	}
+}
+
+// An error of data is reported to one of the calls that bring it to the disk at the same time.
+// COMMIT does not answer with the old verifier before that one has renewed it.
+func TestCommitWaitsForOthersErrors(t *testing.T) {
+	x := serve(t, options{})
+	x.volatile = false
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	a, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	o.syncing.RLock() // a call that has got the error
+	committed := make(chan nfsv3.Commit3res, 1)
+	go func() {
+		committed <- decoded(c, c.nfs(21, &nfsv3.Commit3args{File: fhOf(f)}), nfsv3.ReadCommit3res)
+	}()
+	for len(committed) == 0 && o.syncing.TryRLock() {
+		o.syncing.RUnlock()
+		runtime.Gosched()
+	}
+	x.lost(o, noPeer, unix.EIO)
+	o.syncing.RUnlock()
+	if res, ok := (<-committed).(*nfsv3.Commit3res_NFS3_OK); !ok || res.Resok.Verf == a.Verf {
+		t.Error("COMMIT answered with the verifier of before the error")
 	}
 }

@@ -32,6 +32,10 @@ type object struct {
 	// guard makes a guarded SETATTR atomic for other guarded ones.
 	guard sync.Mutex
 
+	// syncing is held for reading from before data is brought to stable storage until an error
+	// of that has renewed the write verifier.
+	syncing sync.RWMutex
+
 	mods modifications
 	// size is the size when the attributes were last read, in bytes.
 	size atomic.Int64

@@ -65,7 +65,7 @@ func (r *request) guardedSetattr(o *object, attr *sattr, guarded bool, guard nfs
 	if err := r.apply(o, attr, &r.pre); err != nil {
 		return err
 	}
-	return r.srv.syncMetadata(o)
+	return r.syncMetadata(o)
 }
 
 // access is ACCESS (RFC 1813 §3.3.4).

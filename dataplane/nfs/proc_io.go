@@ -205,6 +205,10 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 	}
 	n, level := 0, r.srv.syncLevel(how)
 	var failed error
+	if how != nfsv3.UNSTABLE {
+		o.syncing.RLock()
+		defer o.syncing.RUnlock()
+	}
 	err := r.srv.asWriter(o, &r.cred, &r.pre, func(fd int) error {
 		if how == nfsv3.UNSTABLE && len(data) > 0 {
 			o.dirty.Store(true)

@@ -31,7 +31,7 @@ func (r *request) making(handle, name []byte, make func(dir *object) (*object, e
 		o, err = make(dir)
 	}
 	if err == nil {
-		err = r.srv.syncMetadata(dir)
+		err = r.syncMetadata(dir)
 	}
 	if r.begin(err) {
 		r.appendHandle(&o.handle)
@@ -103,7 +103,7 @@ func (r *request) createNew(dir *object, how *createHow) (*object, error) {
 	if how.mode != nfsv3.EXCLUSIVE {
 		return r.finish(dir, o, &how.attr)
 	}
-	if err := r.srv.syncMetadata(o); err != nil { // with the verifier
+	if err := r.syncMetadata(o); err != nil { // with the verifier
 		o.release()
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (r *request) finish(dir, o *object, a *sattr) (*object, error) {
 	}
 	err := r.apply(o, a, &r.st)
 	if err == nil {
-		err = r.srv.syncMetadata(o)
+		err = r.syncMetadata(o)
 	}
 	if err == nil {
 		err = o.stat(&r.st)

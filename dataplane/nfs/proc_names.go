@@ -27,7 +27,7 @@ func (r *request) removing(flags int) error {
 		err = r.unlink(dir, name, flags)
 	}
 	if err == nil {
-		err = r.srv.syncMetadata(dir)
+		err = r.syncMetadata(dir)
 	}
 	r.begin(err)
 	r.appendWCC(&c)
@@ -161,10 +161,10 @@ func (r *request) move(from, to *object, fromName, toName []byte) error {
 			r.srv.locate.learn(to, moved.id, &r.other)
 		}
 	}
-	if err := r.srv.syncMetadata(to); err != nil || to == from {
+	if err := r.syncMetadata(to); err != nil || to == from {
 		return err
 	}
-	return r.srv.syncMetadata(from)
+	return r.syncMetadata(from)
 }
 
 // link is LINK (RFC 1813 §3.3.15).
@@ -212,5 +212,5 @@ func (r *request) addName(o, dir *object, name []byte) error {
 		return err
 	}
 	r.srv.locate.learn(dir, o.id, &r.name)
-	return r.srv.syncMetadata(dir)
+	return r.syncMetadata(dir)
 }

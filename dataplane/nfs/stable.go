@@ -39,11 +39,18 @@ func (o *object) commit(peer netip.AddrPort) error {
 		return err
 	}
 	o.dirty.Store(false)
-	if err := unix.Fdatasync(fd); err != nil {
+	o.syncing.RLock()
+	if err = unix.Fdatasync(fd); err != nil {
 		o.server.lost(o, peer, err)
-		return err
 	}
-	return nil
+	o.syncing.RUnlock()
+	if err == nil {
+		// Another call may have got the error of this one's data, and not renewed the
+		// verifier yet.
+		o.syncing.Lock()
+		o.syncing.Unlock() //nolint:staticcheck // it only waits for the others
+	}
+	return err
 }
 
 // flushAndRelease releases the cache's reference. It first writes data to stable storage:
@@ -60,8 +67,10 @@ func (o *object) flushAndRelease() {
 }
 
 // syncMetadata makes a change of names in a directory or of attributes stable, unless
-// configured otherwise.
-func (s *subtree) syncMetadata(o *object) error {
+// configured otherwise. For a file, the kernel writes its data as well, and reports here what
+// went wrong with it.
+func (r *request) syncMetadata(o *object) error {
+	s := r.srv
 	if s.asyncMetadata || s.volatile || (!o.isDir() && o.typ != unix.S_IFREG) {
 		return nil
 	}
@@ -69,5 +78,10 @@ func (s *subtree) syncMetadata(o *object) error {
 	if err != nil {
 		return err
 	}
-	return unix.Fsync(fd)
+	o.syncing.RLock()
+	defer o.syncing.RUnlock()
+	if err = unix.Fsync(fd); err != nil && !o.isDir() {
+		s.lost(o, r.call.Peer, err)
+	}
+	return err
 }
