@@ -274,3 +274,21 @@ func TestOverlapHidesWCC(t *testing.T) {
 		t.Error("alone again: no attributes from before")
 	}
 }
+
+// A CREATE that truncates a file changes it beside another call.
+func TestCreateHidesThePastOfWhatItTruncates(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	token, _ := o.mods.begin()
+	if _, status := c.create(root, "f", &nfsv3.Createhow3_UNCHECKED{ObjAttributes: withSize(0)}); status != nfsv3.NFS3_OK {
+		t.Fatal(status)
+	}
+	if o.mods.end(token) {
+		t.Error("another call would have the truncation as its own")
+	}
+}

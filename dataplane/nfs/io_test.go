@@ -418,3 +418,16 @@ func TestCommitWaitsForOthersErrors(t *testing.T) {
 		t.Error("COMMIT answered with the verifier of before the error")
 	}
 }
+
+// CREATE that truncates a file brings that to the disk, as SETATTR does.
+func TestCreateSyncsWhatItTruncates(t *testing.T) {
+	x := serve(t, options{}, func(c *Config) { c.AsyncMetadata = false })
+	c := x.me()
+	root := c.root()
+	f := c.mkfile(root, "f")
+	c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	x.brokenFD(f)
+	if _, status := c.create(root, "f", &nfsv3.Createhow3_UNCHECKED{ObjAttributes: withSize(0)}); status == nfsv3.NFS3_OK {
+		t.Error("CREATE did not synchronize the file")
+	}
+}

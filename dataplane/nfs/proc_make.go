@@ -180,15 +180,27 @@ func (r *request) createExisting(dir *object, how *createHow) (*object, error) {
 			err = errExist
 		}
 	case how.attr.setSize:
-		if err = r.truncate(o, how.attr.size, &r.st); err == nil {
-			err = o.stat(&r.st)
-		}
+		err = r.truncateExisting(o, how.attr.size)
 	}
 	if err != nil {
 		o.release()
 		return nil, err
 	}
 	return o, nil
+}
+
+// truncateExisting sets the size of a file with the attributes r.st, and updates them.
+func (r *request) truncateExisting(o *object, size uint64) error {
+	token, _ := o.mods.begin()
+	defer o.mods.end(token)
+	err := r.truncate(o, size, &r.st)
+	if err == nil {
+		err = r.syncMetadata(o)
+	}
+	if err == nil {
+		err = o.stat(&r.st)
+	}
+	return err
 }
 
 // verifierTimes stores the verifier of an EXCLUSIVE create in the file's times, where it
