@@ -431,3 +431,17 @@ func TestCreateSyncsWhatItTruncates(t *testing.T) {
 		t.Error("CREATE did not synchronize the file")
 	}
 }
+
+// A directory may be writable and not readable. Then its names reach the disk all the same.
+func TestUnreadableDirectory(t *testing.T) {
+	x := serve(t, options{}, func(c *Config) { c.AsyncMetadata = false })
+	x.volatile = false
+	c := x.me()
+	d := c.mkdir(c.root(), "d")
+	c.mustSet(d, withMode(0o300))
+	c.want(8, argsFor(8, d), nfsv3.NFS3_OK)
+	c.want(12, argsFor(12, d), nfsv3.NFS3_OK)
+	c.want(9, argsFor(9, d), nfsv3.NFS3_OK)
+	c.want(13, argsFor(13, d), nfsv3.NFS3_OK)
+	must(t, os.Chmod(x.path("d"), 0o700))
+}
