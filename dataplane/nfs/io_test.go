@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"os"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -444,4 +445,38 @@ func TestUnreadableDirectory(t *testing.T) {
 	c.want(9, argsFor(9, d), nfsv3.NFS3_OK)
 	c.want(13, argsFor(13, d), nfsv3.NFS3_OK)
 	must(t, os.Chmod(x.path("d"), 0o700))
+}
+
+// A WRITE that was delayed until its client was gone writes nothing: the client may have sent it
+// again on another connection, and have written other data since.
+func TestWriteOfALostConnection(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	fd := o.write.Swap(-1)
+	o.open.Lock() // the first WRITE waits for a descriptor
+	ctx, lose := context.WithCancel(t.Context())
+	var first sync.WaitGroup
+	first.Go(func() {
+		call := &oncrpc.Call{XID: 1, Program: Program, Version: Version, Procedure: 7, Cred: c.cred, Peer: c.peer}
+		call.Args.Stream = writeArgs(f, 0, 3, nfsv3.UNSTABLE, []byte("old"))
+		if err := x.ServeRPC(ctx, call, &oncrpc.Reply{Mem: x.mem}); err != nil {
+			t.Error(err)
+		}
+	})
+	for o.mods.inflight.Load() == 0 {
+		runtime.Gosched()
+	}
+	lose()
+	o.write.Store(fd)
+	c.write(f, 0, []byte("old"), nfsv3.UNSTABLE)
+	c.write(f, 0, []byte("new"), nfsv3.UNSTABLE)
+	o.open.Unlock()
+	first.Wait()
+	if got, _ := c.read(f, 0, 3); string(got.Data) != "new" {
+		t.Errorf("%q was written last", got.Data)
+	}
 }

@@ -210,6 +210,11 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		defer o.syncing.RUnlock()
 	}
 	err := r.srv.asWriter(o, &r.cred, &r.pre, func(fd int) error {
+		// A client that is gone may have repeated the call on another connection, and have
+		// written other data since.
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
 		if how == nfsv3.UNSTABLE && len(data) > 0 {
 			o.dirty.Store(true)
 		}
