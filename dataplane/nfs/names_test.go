@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 func (c *client) mkdir(dir []byte, name string) []byte {
@@ -59,6 +61,23 @@ func TestRemoveClosesTheFile(t *testing.T) {
 		for _, h := range [][]byte{f, g} {
 			c.want(1, &nfsv3.Getattr3args{Object: fhOf(h)}, nfsv3.NFS3ERR_STALE)
 		}
+	})
+}
+
+// A file that gets another name while it loses one is not gone.
+func TestRemoveBesideLink(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		c := x.me()
+		f := c.mkfile(c.root(), "f")
+		var name posix.Name
+		name.Set([]byte("f"))
+		e := x.entry(x.top, &name)
+		defer e.close()
+		must(t, os.Link(x.path("f"), x.path("g")))
+		must(t, os.Remove(x.path("f")))
+		x.unlinked(x.top, &e, &name)
+		c.want(1, argsFor(1, f), nfsv3.NFS3_OK)
 	})
 }
 

@@ -47,6 +47,7 @@ func (r *request) unlink(dir *object, name []byte, flags int) error {
 	}
 	r.name.Set(name)
 	victim := r.srv.entry(dir, &r.name)
+	defer victim.close()
 	err := r.srv.asCaller(&r.cred, func() error { return posix.Unlink(dir.path, &r.name, flags) })
 	if err == nil {
 		r.srv.unlinked(dir, &victim, &r.name)
@@ -58,36 +59,48 @@ func (r *request) unlink(dir *object, name []byte, flags int) error {
 type entry struct {
 	id    fh.ID
 	known bool // the name exists
-	last  bool // it has no other name; only set if objects are found by name
+	fd    int  // O_PATH, or -1; only if objects are found by name
 }
 
-// entry looks up a name with the server's own identity.
-func (s *subtree) entry(dir *object, name *posix.Name) (e entry) {
+// entry looks up a name with the server's own identity. The caller must close the entry.
+func (s *subtree) entry(dir *object, name *posix.Name) entry {
+	e := entry{fd: -1}
 	if s.opensIDs() {
 		id, err := s.identifyName(dir, name)
 		if !errors.Is(err, errUnnamed) {
-			return entry{id: id, known: err == nil}
+			return entry{id, err == nil, -1}
 		}
 	}
 	fd, err := s.openChild(dir, name)
 	if err != nil {
 		return e
 	}
-	defer unix.Close(fd)
 	var st unix.Stat_t
-	id, err := s.statID(fd, &st)
-	if err != nil {
+	if e.id, err = s.statID(fd, &st); err != nil {
+		unix.Close(fd)
 		return e
 	}
-	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	return entry{id: id, known: true, last: isDir || st.Nlink == 1}
+	e.known, e.fd = true, fd
+	return e
+}
+
+func (e *entry) close() {
+	if e.fd >= 0 {
+		unix.Close(e.fd)
+	}
+}
+
+// gone reports whether the object has no name left. Another call may have linked it meanwhile.
+func (e *entry) gone() bool {
+	var st unix.Stat_t
+	return e.fd >= 0 && unix.Fstat(e.fd, &st) == nil && (st.Nlink == 0 || st.Mode&unix.S_IFMT == unix.S_IFDIR)
 }
 
 // unlinked records that an object lost a name. If it was the last, the object is closed, so
 // that its space is freed.
 func (s *subtree) unlinked(dir *object, e *entry, name *posix.Name) {
 	if e.known {
-		s.locate.unlearn(dir, e.id, name, e.last)
+		s.locate.unlearn(dir, e.id, name, e.gone())
 		s.cache.forgetGone(&e.id)
 	}
 }
@@ -144,11 +157,13 @@ func (r *request) move(from, to *object, fromName, toName []byte) error {
 	}
 	r.name.Set(fromName)
 	r.other.Set(toName)
-	var moved entry
+	moved := entry{fd: -1}
 	if !r.srv.opensIDs() {
 		moved = r.srv.entry(from, &r.name)
+		defer moved.close()
 	}
 	victim := r.srv.entry(to, &r.other)
+	defer victim.close()
 	if err := r.srv.asCaller(&r.cred, func() error {
 		return posix.Rename(from.path, &r.name, to.path, &r.other)
 	}); err != nil {
