@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/verbs/peers"
 )
 
 // replyCache answers repeated calls. A client repeats a call if it lost its connection
@@ -15,20 +16,22 @@ import (
 // (the port changes with the connection), the procedure, and a checksum of credential and
 // arguments.
 //
-// It holds the last maxReplies calls of the procedures that need it, for replyAge. A copy
-// that arrives while the first call runs waits for it.
+// It holds the calls that run, and the last maxReplies replies of the procedures that need it,
+// for replyAge. When it is full, a reply replaces one of the client that has the most, so the
+// calls of busy clients don't drop the replies of one that has lost its connection. A copy that
+// arrives while the first call runs waits for it.
 type replyCache struct {
 	seed maphash.Seed
 	mu   sync.Mutex
 	byID map[callID]*cachedReply
-	ring [maxReplies]*cachedReply // in order of arrival
-	next int
+	kept *peers.List[*cachedReply] // of these, the calls that have ended
 }
 
-// maxReplies limits the cache. Replies of these procedures have at most about 350 bytes.
+// maxReplies limits the replies: 64 calls in flight of each of 128 clients, which all repeat
+// them when the network was away. Replies of these procedures have at most about 350 bytes.
 // replyAge is the value of Linux's own server.
 const (
-	maxReplies = 2048
+	maxReplies = 8192
 	replyAge   = 120 * time.Second
 )
 
@@ -40,14 +43,17 @@ type callID struct {
 
 type cachedReply struct {
 	id    callID
-	since time.Time
-	done  chan struct{} // closed when stream and err are set
+	done  chan struct{} // closed when reply and err are set
 	reply []byte
 	err   error
+
+	// Set when the call ends.
+	since time.Time
+	kept  *peers.Item[*cachedReply]
 }
 
 func newReplyCache() *replyCache {
-	return &replyCache{seed: maphash.MakeSeed(), byID: make(map[callID]*cachedReply)}
+	return &replyCache{seed: maphash.MakeSeed(), byID: make(map[callID]*cachedReply), kept: peers.NewList[*cachedReply](maxReplies)}
 }
 
 // serve executes a call, unless it is a copy.
@@ -65,7 +71,7 @@ func (c *replyCache) serve(r *request) error {
 	}
 	start := len(r.reply.Stream)
 	e.err = errFailed
-	defer close(e.done) // also after a panic, with errFailed
+	defer c.leave(e) // also after a panic, with errFailed
 	err := procedures[r.call.Procedure].run(r)
 	if err == nil {
 		e.reply = append([]byte(nil), r.reply.Stream[start:]...)
@@ -81,18 +87,28 @@ var errFailed = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
 func (c *replyCache) enter(id callID) (e *cachedReply, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	if e := c.byID[id]; e != nil && now.Sub(e.since) < replyAge {
-		return e, false
+	if e := c.byID[id]; e != nil {
+		if e.kept == nil || time.Since(e.since) < replyAge {
+			return e, false
+		}
+		c.kept.Remove(e.kept)
 	}
-	e = &cachedReply{id: id, since: now, done: make(chan struct{})}
-	if old := c.ring[c.next]; old != nil && c.byID[old.id] == old {
-		delete(c.byID, old.id)
-	}
-	c.ring[c.next] = e
-	c.next = (c.next + 1) % maxReplies
+	e = &cachedReply{id: id, done: make(chan struct{})}
 	c.byID[id] = e
 	return e, true
+}
+
+// leave keeps the reply of a call that has ended, and gives it to the copies that wait.
+func (c *replyCache) leave(e *cachedReply) {
+	close(e.done)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.since = time.Now()
+	kept, lost := c.kept.Add(e.id.peer, e)
+	e.kept = kept
+	if lost != nil {
+		delete(c.byID, lost.Value.id)
+	}
 }
 
 func (c *replyCache) identify(call *oncrpc.Call) callID {

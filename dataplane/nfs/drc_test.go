@@ -95,9 +95,11 @@ func TestOtherCallsAreOthers(t *testing.T) {
 func TestReplyCacheIsBounded(t *testing.T) {
 	c := newReplyCache()
 	for i := range uint32(3 * maxReplies) {
-		if _, first := c.enter(callID{xid: i}); !first {
+		e, first := c.enter(callID{xid: i})
+		if !first {
 			t.Fatalf("call %d was there", i)
 		}
+		c.leave(e)
 		if len(c.byID) > maxReplies {
 			t.Fatalf("%d replies are kept", len(c.byID))
 		}
@@ -114,22 +116,52 @@ func TestRepliesAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplyCache()
 		id := callID{xid: 1}
-		c.enter(id)
+		e, _ := c.enter(id)
+		time.Sleep(2 * replyAge)
+		if _, first := c.enter(id); first {
+			t.Error("forgotten while it ran")
+		}
+		c.leave(e)
 		time.Sleep(replyAge - 1)
 		if _, first := c.enter(id); first {
 			t.Error("forgotten too early")
 		}
 		time.Sleep(2 * time.Nanosecond)
-		if _, first := c.enter(id); !first {
+		again, first := c.enter(id)
+		if !first {
 			t.Error("remembered too long")
 		}
+		c.leave(again)
 		for i := range uint32(maxReplies) { // drops both entries of that call
-			c.enter(callID{xid: 2 + i})
+			e, _ := c.enter(callID{xid: 2 + i})
+			c.leave(e)
 		}
 		if len(c.byID) > maxReplies {
 			t.Errorf("%d replies are kept", len(c.byID))
 		}
 	})
+}
+
+// The calls of one client drop neither the reply of another one nor a call that runs.
+func TestBusyClientDropsItsOwnReplies(t *testing.T) {
+	c := newReplyCache()
+	quiet, busy := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	e, _ := c.enter(callID{peer: quiet, xid: 1})
+	c.leave(e)
+	running, _ := c.enter(callID{peer: busy, xid: 0})
+	for i := range uint32(2 * maxReplies) {
+		e, _ := c.enter(callID{peer: busy, xid: 1 + i})
+		c.leave(e)
+	}
+	if _, first := c.enter(callID{peer: quiet, xid: 1}); first {
+		t.Error("the reply of a client that made no calls was forgotten")
+	}
+	if again, first := c.enter(running.id); first || again != running {
+		t.Error("a call was forgotten while it ran")
+	}
+	if len(c.byID) != maxReplies+1 || c.kept.Len() != maxReplies {
+		t.Errorf("%d calls are remembered, with %d replies", len(c.byID), c.kept.Len())
+	}
 }
 
 // A copy that comes while the first call is at work waits for its reply, or
