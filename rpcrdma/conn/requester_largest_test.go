@@ -5,8 +5,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // TestLargestReplies: the reply of the largest size that a call was planned for finds a
@@ -26,7 +26,7 @@ func TestLargestReplies(t *testing.T) {
 			for range rapid.IntRange(1, 16).Draw(t, "results") {
 				n := rapid.SampledFrom([]int{0, 1, 4, 19, 100, 500}).Draw(t, "result")
 				k.results = append(k.results, n)
-				left -= n + chunk.Pad(n)
+				left -= xdr.Padded(n)
 			}
 			k.reply = max(left+4*rapid.IntRange(-110, 2).Draw(t, "beside"), 24)
 			p.call(k)
