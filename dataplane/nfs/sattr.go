@@ -124,7 +124,7 @@ func chown(fd int, a *sattr) error {
 }
 
 // chmod changes the mode. Symbolic links have none, so it returns an error for them, as
-// Linux's own server does.
+// fchmodat(2) does. Linux's own server ignores the mode.
 func chmod(o *object, mode uint32) error {
 	if o.typ == unix.S_IFLNK {
 		return unix.EOPNOTSUPP
