@@ -95,24 +95,22 @@ func remedy(st *status.Status) string {
 // violations lists the fields of a request that are wrong, as the command
 // line names them.
 func (a *app) violations(st *status.Status, text string) string {
-	var lines []string
-	for _, d := range st.Details() {
-		bad, _ := d.(*errdetails.BadRequest)
-		for _, v := range bad.GetFieldViolations() {
-			line := terminal.OneLine(v.GetDescription())
-			if strings.Contains(line, "regex pattern") { // names alone have one
-				line = "must be letters, digits, dots, dashes and underscores, at most 64, and begin with a letter or digit"
-			}
-			if flag, ok := noFlag(line); ok {
-				line = flag
-			} else if name := a.argument(terminal.OneLine(v.GetField())); name != "" {
-				line = name + ": " + line
-			}
-			lines = append(lines, line)
-		}
-	}
-	if len(lines) == 0 {
+	all := detail[*errdetails.BadRequest](st).GetFieldViolations()
+	if len(all) == 0 {
 		return text
+	}
+	lines := make([]string, len(all))
+	for i, v := range all {
+		line := terminal.OneLine(v.GetDescription())
+		if strings.Contains(line, "regex pattern") { // names alone have one
+			line = "must be letters, digits, dots, dashes and underscores, at most 64, and begin with a letter or digit"
+		}
+		if flag, ok := noFlag(line); ok {
+			line = flag
+		} else if name := a.argument(terminal.OneLine(v.GetField())); name != "" {
+			line = name + ": " + line
+		}
+		lines[i] = line
 	}
 	return listed(lines)
 }
@@ -192,18 +190,21 @@ func hint(text string) string {
 	return ""
 }
 
-// info is the status's google.rpc.ErrorInfo, nil when there is none.
-func info(st *status.Status) *errdetails.ErrorInfo {
+// detail is the status's detail of a type, nil when there is none.
+func detail[D any](st *status.Status) (found D) {
 	for _, d := range st.Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok {
-			return info
+		if one, ok := d.(D); ok {
+			return one
 		}
 	}
-	return nil
+	return found
 }
 
-func reason(st *status.Status) string              { return info(st).GetReason() }
-func metadata(st *status.Status) map[string]string { return info(st).GetMetadata() }
+func reason(st *status.Status) string { return detail[*errdetails.ErrorInfo](st).GetReason() }
+
+func metadata(st *status.Status) map[string]string {
+	return detail[*errdetails.ErrorInfo](st).GetMetadata()
+}
 
 // ended says whether a stream ended because the user ended it.
 func ended(ctx context.Context, err error) bool {
