@@ -72,7 +72,7 @@ type Tracing struct {
 	OTLPEndpoint string `mapstructure:"otlp_endpoint" doc:"OpenTelemetry collector for traces of the control plane: http://HOST:PORT of OTLP over gRPC, or https://HOST:PORT; from the next start on"`
 }
 
-func (c *Config) validateTracing(d document, _ Options) {
+func (c *Config) validateTracing(d document) {
 	if e := c.Tracing.OTLPEndpoint; e != "" {
 		if text := tracing.Problem(e); text != "" {
 			d.Fail("tracing.otlp_endpoint", "%s", text)

@@ -21,7 +21,7 @@ type ConsoleTLS struct {
 	ClientCA string `mapstructure:"client_ca" doc:"file with the CA certificates that sign browsers' certificates, whose roles control.roles gives; empty for tokens alone"`
 }
 
-func (c *Config) validateConsole(d document, _ Options) {
+func (c *Config) validateConsole(d document) {
 	const key = "console.listen"
 	t := c.Console.TLS
 	if t == nil && d.Given("console.tls") || t != nil && (t.Cert == "" || t.Key == "") {

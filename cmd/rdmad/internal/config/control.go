@@ -47,7 +47,7 @@ type Rate struct {
 	Burst             int64 `mapstructure:"burst" range:"1..1000000" doc:"maximum requests that one client may make at once"`
 }
 
-func (c *Config) validateControl(d document, _ Options) {
+func (c *Config) validateControl(d document) {
 	c.Control.validateListen(d)
 	if t := c.Control.TLS; t == nil && d.Given("control.tls") || t != nil && (t.Cert == "" || t.Key == "" || t.ClientCA == "") {
 		d.Fail("control.tls", "needs all of cert, key and client_ca")

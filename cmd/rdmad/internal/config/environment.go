@@ -51,7 +51,7 @@ func (d document) fromText(from, to reflect.Type, value any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		scratch := newDocument("")
+		scratch := newDocument("", Options{})
 		list, _ := scratch.read("", n, spec.Field{Type: to}, func(*yaml.Node) Origin { return Origin{} })
 		return list, nil
 	}

@@ -71,7 +71,7 @@ func (f *Fleet) ByName() fleet.Labels {
 	return l
 }
 
-func (c *Config) validateFleet(d document, _ Options) {
+func (c *Config) validateFleet(d document) {
 	f := c.Fleet
 	if f == nil {
 		return

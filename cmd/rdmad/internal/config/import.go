@@ -35,7 +35,7 @@ func Import(file string, text []byte, o Options, now *InForce) (c *Config, has f
 	}
 	given := sections(root)
 	has = func(section string) bool { return slices.Contains(given, section) }
-	d := newDocument(file)
+	d := newDocument(file, o)
 	if !slices.ContainsFunc(imported, has) {
 		d.Wrong("", Origin{}, "nothing to import: "+strings.Join(imported, ", ")+" are missing or empty")
 		return nil, nil, d.Err()
@@ -52,12 +52,12 @@ func Import(file string, text []byte, o Options, now *InForce) (c *Config, has f
 	c.Control, c.Metrics, c.State, c.Console, c.Providers = now.Control, now.Metrics, now.State, now.Console, now.Providers
 	c.Tracing, c.SlowCall, c.Fleet = now.Tracing, now.SlowCall, now.Fleet
 	c.leave(has, now)
-	for _, check := range []func(document, Options){
+	for _, check := range []func(document){
 		c.validateServices, c.validateListeners, c.validateLimits, c.validateConnectors, c.validateClashes,
 	} {
-		check(d, o)
+		check(d)
 	}
-	c.validateScopes(d, o)
+	c.validateScopes(d)
 	if has(configfile.SettingsKey) { // else they go together with what is in force, or not
 		c.validateTogether(d)
 	}

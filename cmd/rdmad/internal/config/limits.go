@@ -15,7 +15,7 @@ var elsewhere = map[string]string{
 	"memory":                   "listeners share one budget: set limits.memory at the top",
 }
 
-func (c *Config) validateLimits(d document, _ Options) {
+func (c *Config) validateLimits(d document) {
 	if d.Given("limits.metrics.reserved") {
 		d.Fail("limits.metrics.reserved", "the metrics port has no admins, so it keeps no connections for them; leave it out")
 	}

@@ -64,7 +64,7 @@ func load(file string, text []byte, o Options, env func(string) (string, bool)) 
 	if err != nil {
 		return nil, err
 	}
-	d := newDocument(file)
+	d := newDocument(file, o)
 	v := viper.NewWithOptions(viper.KeyDelimiter("::"))
 	d.defaults(v)
 	if err := d.readFile(v, root); err != nil {
@@ -82,7 +82,7 @@ func load(file string, text []byte, o Options, env func(string) (string, bool)) 
 	}
 	c.fill()
 	c.setExport(d, o.Export)
-	c.validate(d, o)
+	c.validate(d)
 	return c, d.Err()
 }
 

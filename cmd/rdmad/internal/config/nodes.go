@@ -13,9 +13,12 @@ import (
 )
 
 // document is a configuration while it is being read.
-type document struct{ *configfile.Document }
+type document struct {
+	*configfile.Document
+	Options
+}
 
-func newDocument(file string) document { return document{configfile.NewDocument(file)} }
+func newDocument(file string, o Options) document { return document{configfile.NewDocument(file), o} }
 
 // read checks a node against the type of its values and converts it into values: maps, lists,
 // and the results of spec.Parse. Wrong values are reported and omitted. Keys without a value

@@ -33,9 +33,9 @@ func fields() iter.Seq[spec.Field] {
 
 // validateSettings checks the live settings of all scopes against each other, and scopes
 // against the existing listeners.
-func (c *Config) validateSettings(d document, o Options) {
+func (c *Config) validateSettings(d document) {
 	c.validateTogether(d)
-	c.validateScopes(d, o)
+	c.validateScopes(d)
 }
 
 // validateTogether checks the live settings of all scopes against each other.
@@ -47,14 +47,14 @@ func (c *Config) validateTogether(d document) {
 }
 
 // validateScopes checks scopes against the existing listeners.
-func (c *Config) validateScopes(d document, o Options) {
+func (c *Config) validateScopes(d document) {
 	var others []string
 	for scope := range c.Scopes {
 		if scope.Kind != model.Listener || c.Listens(scope.Name) {
 			continue
 		}
-		if others == nil && o.Stored != nil {
-			others = o.Stored(c.State.Path)
+		if others == nil && d.Stored != nil {
+			others = d.Stored(c.State.Path)
 		}
 		if !slices.Contains(others, scope.Name) {
 			d.Fail(configfile.ScopesKey+"."+scope.String(), "there is no listener or connector %q", scope.Name)

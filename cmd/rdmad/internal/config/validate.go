@@ -13,31 +13,31 @@ import (
 )
 
 // validate makes the checks that concern several fields.
-func (c *Config) validate(d document, o Options) {
-	for _, check := range []func(document, Options){
+func (c *Config) validate(d document) {
+	for _, check := range []func(document){
 		c.validateControl, c.validateConsole, c.validateState, c.validateProviders, c.validateServices, c.validateListeners, c.validateLimits, c.validateTracing, c.validateConnectors,
 		c.validateClashes, c.validateSettings, c.validateFleet,
 	} {
-		check(d, o)
+		check(d)
 	}
 }
 
 // index returns the dotted name of an item of a list.
 func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
-func (c *Config) validateState(d document, _ Options) {
+func (c *Config) validateState(d document) {
 	if c.State.Path == "" {
 		d.Fail("state.path", "must not be empty")
 	}
 }
 
-func (c *Config) validateProviders(d document, _ Options) {
+func (c *Config) validateProviders(d document) {
 	if bad, ok := errors.AsType[*tuning.Error](c.Providers.Rdmacore.Check()); ok {
 		d.Fail("providers.rdmacore."+bad.Key, "%s", bad.Msg)
 	}
 }
 
-func (c *Config) validateServices(d document, _ Options) {
+func (c *Config) validateServices(d document) {
 	seen := map[string]bool{}
 	for i := range c.Services {
 		s, key := &c.Services[i], index("services", i)
@@ -66,12 +66,12 @@ func (d document) specification(key string, item any, name string, seen map[stri
 	}
 }
 
-func (c *Config) validateListeners(d document, o Options) {
+func (c *Config) validateListeners(d document) {
 	seen := map[string]bool{}
 	for i := range c.Listeners {
 		l, key := &c.Listeners[i], index("listeners", i)
 		d.specification(key, l, l.Name, seen)
-		d.provider(key, l.Provider, o)
+		d.provider(key, l.Provider)
 		d.access(key, len(l.Allow))
 		at := slices.IndexFunc(c.Services, func(s spec.Service) bool { return s.Name == l.Service })
 		switch {
@@ -83,12 +83,12 @@ func (c *Config) validateListeners(d document, o Options) {
 	}
 }
 
-func (c *Config) validateConnectors(d document, o Options) {
+func (c *Config) validateConnectors(d document) {
 	seen := map[string]bool{}
 	for i := range c.Connectors {
 		n, key := &c.Connectors[i], index("connectors", i)
 		d.specification(key, n, n.Name, seen)
-		d.provider(key, n.Provider, o)
+		d.provider(key, n.Provider)
 		d.access(key, len(n.Allow))
 		if n.Name != "" && slices.ContainsFunc(c.Listeners, func(l spec.Listener) bool { return l.Name == n.Name }) {
 			d.Fail(key+".name", "%q is the name of a listener; the settings of both are those of listener/%s", n.Name, n.Name)
@@ -103,12 +103,12 @@ func (d document) access(key string, allowed int) {
 	}
 }
 
-func (d document) provider(key, v string, o Options) {
-	if o.Providers == nil || slices.Contains(o.Providers, v) {
+func (d document) provider(key, v string) {
+	if d.Providers == nil || slices.Contains(d.Providers, v) {
 		return
 	}
-	text := fmt.Sprintf("%q is not in this build, which has: %s", v, strings.Join(o.Providers, ", "))
-	if how := o.Absent[v]; how != "" {
+	text := fmt.Sprintf("%q is not in this build, which has: %s", v, strings.Join(d.Providers, ", "))
+	if how := d.Absent[v]; how != "" {
 		text += "; " + how
 	}
 	d.Fail(key+".provider", "%s", text)
@@ -138,7 +138,7 @@ func (c *Config) Addresses() []Address {
 }
 
 // validateClashes finds two keys with the same address. softiwarp also listens on TCP ports.
-func (c *Config) validateClashes(d document, _ Options) {
+func (c *Config) validateClashes(d document) {
 	users := map[string]string{}
 	for _, one := range c.Addresses() {
 		other := users[one.Address]
