@@ -89,7 +89,7 @@ func (s *session) forgetAnswer(xid uint32) {
 }
 
 // readReply reads a reply of the client that begins with cl.stream, and gives it to the
-// callback that waits for it. A reply for which nobody waits is late or made up, and is
+// callback that waits for it. A reply for which no callback waits is late or made up, and is
 // dropped.
 func (s *session) readReply(xid uint32, cl *call, r *reading) error {
 	s.mu.Lock()

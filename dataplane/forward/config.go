@@ -19,8 +19,9 @@ type Config struct {
 	// its credits and the client's reply together. NFS servers with the option "secure"
 	// require ReservedPort.
 	spec.Forward
-	// Unpooled is the memory for results for which the pool has none in time, and for
-	// replies that grow beyond what the transport has for their streams, in bytes. Forwarders may share it. nil is DefaultUnpooled for this one.
+	// Unpooled bounds the memory for results for which the pool has none in time, and for
+	// replies that grow beyond the transport's memory for their streams, in bytes. Forwarders
+	// may share it. nil is DefaultUnpooled for this one.
 	Unpooled *budget.Budget
 	Logger   *slog.Logger // nil logs nothing
 }

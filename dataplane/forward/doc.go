@@ -3,7 +3,7 @@
 // sessions and callbacks are bound to connections.
 //
 // No goroutine waits for the reply to a call. The goroutine that finds the call sends it, and
-// the goroutine that reads the upstream answers it. That one does not wait for the client.
+// the goroutine that reads the upstream answers it without waiting for the client.
 //
 // Calls keep their XIDs, credentials and verifiers. They are sent unchanged, with items
 // directly from the memory into which RDMA Read placed them, long ones while RDMA Read still

@@ -19,8 +19,9 @@ const (
 	enoughPart = 256 << 10
 )
 
-// pause is how long the upstream sends nothing before less than Forwarder.enough goes on.
-// To pass on each read would cost more than it saves if both links are fast.
+// pause is how long the upstream must send nothing before a part that is smaller than
+// Forwarder.enough goes to the client. If both links are fast, passing on each read would cost
+// more than it saves.
 const pause = 400 * time.Microsecond
 
 // growStep is how far a reply's stream grows beyond what is needed now, in bytes.
@@ -37,7 +38,7 @@ const unpooledWait = 10 * time.Second
 // errNoMessage ends the stream, because what follows cannot be trusted.
 var errNoMessage = errors.New("a record that is not an RPC message")
 
-// errNoMemory is why the stream is given up with a reply that there is no memory for.
+// errNoMemory ends the stream: there is no memory for the reply that arrives.
 var errNoMemory = errors.New("no memory for a reply: clients read their replies too slowly, or limits.memory is too low")
 
 // read reads what the upstream sends, until the stream ends or is invalid.
@@ -232,13 +233,13 @@ func (s *Session) item(c *call) error {
 	return nil
 }
 
-// ahead is the last item of a reply, as far as it has come.
+// ahead is the part of a reply's last item that has arrived.
 type ahead struct {
 	reply      *oncrpc.Reply // nil without an item of which the client could have more
 	at, passed int           // bytes that have come, and that the client has
 }
 
-// fill reads the last item of a reply. It passes the parts of a long one on as they come.
+// fill reads the last item of a reply. It passes the parts of a long item on as they arrive.
 func (s *Session) fill(r *oncrpc.Reply, b []byte) error {
 	a := &s.ahead
 	for *a = (ahead{}); a.at < len(b); {
@@ -259,13 +260,13 @@ func (s *Session) fill(r *oncrpc.Reply, b []byte) error {
 	return nil
 }
 
-// passOn gives the client what has come of the last item.
+// passOn gives the client all bytes of the last item that have arrived.
 func (s *Session) passOn(r *oncrpc.Reply) {
 	r.Filled(s.ahead.at)
 	s.ahead.passed, s.ahead.reply = s.ahead.at, nil
 }
 
-// source is a session as what reads from its upstream's connection.
+// source is a session in its role as the reader of its upstream's connection.
 type source Session
 
 // Read implements io.Reader.

@@ -201,7 +201,7 @@ func (s *Session) take() *call {
 	return newCall(s)
 }
 
-// give frees a call for reuse. There are as many as were ever in flight at once.
+// give frees a call for reuse. The session keeps as many calls as were ever in flight at once.
 func (s *Session) give(c *call) {
 	c.forget()
 	s.mu.Lock()

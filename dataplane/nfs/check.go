@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ExportState is what is found at the path of an export.
+// ExportState describes the directory at the path of an export.
 type ExportState uint8
 
 // The states of an export.

@@ -16,7 +16,7 @@
 //
 // Export.Clients has the options of networks. The address of a call's client decides, at
 // each call. A client without access gets MNT3ERR_ACCES, and NFS3ERR_STALE for handles. A
-// handle is good for its own export only: the keys of exports differ, and exports on one
+// handle is valid for its own export only: the keys of exports differ, and exports on one
 // mount must not overlap. RENAME and LINK between exports are NFS3ERR_XDEV.
 //
 // # File systems that go away
@@ -34,8 +34,8 @@
 // of name_to_handle_at(2), which is inode and generation on the usual file systems. It
 // survives renames, restarts and kill -9 of rdmad. It is stale (NFS3ERR_STALE) once the
 // object is gone, even if its inode number is reused. Package fh seals it with a key from
-// Config.StateDir, so that nobody can make a handle of an object that was never looked up
-// in the export.
+// Config.StateDir, so that a client cannot make a handle of an object that was never looked
+// up in the export.
 //
 // With CAP_DAC_READ_SEARCH the kernel opens handles (open_by_handle_at). Without it, or if
 // the file system cannot, the server uses names: it remembers where it saw each object,

@@ -33,8 +33,8 @@ type exportPoint struct {
 	mu sync.Mutex // held by check
 }
 
-// identification is what an export had when it was opened first. Only that is served again
-// after it was away.
+// identification identifies the file system and directory of an export when it was opened
+// first. Only these are served again after the export was away.
 type identification struct {
 	number uint32 // of the export in handles
 	root   fh.ID
@@ -101,8 +101,8 @@ func (e *exportPoint) enter() *subtree {
 	}
 }
 
-// absent returns the answer to calls while the file system is away, as Linux's own server
-// does it: with RequireMountpoint (mountpoint of exports(5)) clients wait; else, and if
+// absent returns the answer to calls while the file system is away, the same as that of
+// Linux's own server: with RequireMountpoint (mountpoint of exports(5)) clients wait; else, and if
 // another file system has taken the place, their handles are stale.
 func (e *exportPoint) absent() statusError {
 	if e.RequireMountpoint && ExportState(e.state.Load()) != ExportReplaced {

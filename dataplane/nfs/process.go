@@ -14,7 +14,7 @@ import (
 // process is what the service may do in the file system.
 type process struct {
 	// switcher lets threads act for callers. It is nil when the process is not root: then
-	// all is done as the user that it runs as.
+	// all calls act as the user of the process.
 	switcher  *posix.Switcher
 	ownUID    uint32
 	ownGID    uint32
@@ -23,7 +23,7 @@ type process struct {
 	maxFile   uint64
 }
 
-// newProcess finds out as which users this process can act.
+// newProcess finds out whether threads can act as other users.
 func newProcess(opt options) (*process, error) {
 	groups, err := unix.Getgroups()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// sipHash is SipHash-2-4 (Aumasson, Bernstein 2012): a hash for which nobody can make
-// collisions without the key.
+// sipHash is SipHash-2-4 (Aumasson, Bernstein 2012): a hash whose collisions cannot be
+// made without the key.
 func sipHash(k0, k1 uint64, b []byte) uint64 {
 	v := sipState{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573}
 	last := uint64(len(b)) << 56

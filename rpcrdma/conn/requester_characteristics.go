@@ -13,9 +13,9 @@ func (r *Requester) Greet(acts []Action) []Action {
 	return r.wake(acts)
 }
 
-// Resized is the event that below of all our posted receives are still smaller than the
-// last Resize asked for. Give it when the Resize was carried out, from time to time while
-// smaller receives remain, and when none remain.
+// Resized is the event that the last Resize progressed: below counts the posted receives that
+// are still smaller than it asked for, all counts all posted receives. Give it when the Resize
+// was carried out, from time to time while smaller receives remain, and when none remain.
 func (r *Requester) Resized(below, all int, acts []Action) []Action {
 	r.chars.Posted(below, all)
 	r.untold = true

@@ -45,7 +45,6 @@ type ExposedChunk struct {
 	Addr uint64
 }
 
-// exposureState is the progress of an exposure.
 type exposureState uint8
 
 const (

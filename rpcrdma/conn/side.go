@@ -5,7 +5,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// side is what both roles know of themselves and of their peer.
+// side is the state that both roles have: their own settings, and the peer's announcements.
 type side struct {
 	settings settings.Settings
 	chars    characteristics.State

@@ -17,8 +17,8 @@
 //
 // Locks. link.mu guards the protocol core and the work requests that wait for the queue
 // pair, so that the device gets the core's decisions in order. releaseAndPost posts these
-// requests after it has released the lock (post.go). Nobody holds the lock while waiting or
-// while a service runs. Lock order: Host.mu, link.mu, regmem.Pool.mu, the provider's locks.
+// requests after it has released the lock (post.go). No goroutine holds the lock while it waits
+// or while a service runs. Lock order: Host.mu, link.mu, regmem.Pool.mu, the provider's locks.
 //
 // Data may pass through a service in parts: it may say that the first bytes of a result are
 // final, which are then written ahead of the reply (responder_ahead.go), and it may get a

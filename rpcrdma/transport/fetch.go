@@ -7,8 +7,8 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// Memory for read chunks. All chunks of a message are in one buffer, so nobody waits for
-// memory for one chunk while holding memory for another.
+// Memory for read chunks. All chunks of a message are in one buffer, so no message waits for
+// memory for one chunk while it holds memory for another.
 const (
 	// chunkAlign is the alignment of each chunk in the buffer, in bytes.
 	chunkAlign = 64

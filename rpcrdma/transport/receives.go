@@ -27,7 +27,6 @@ type receives struct {
 	sge   [1]verbs.SGE
 }
 
-// receive is one receive buffer.
 type receive struct {
 	buf  *regmem.Buffer // nil: its index is free
 	size int            // in bytes

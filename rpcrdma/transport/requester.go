@@ -58,7 +58,7 @@ type RequesterConfig struct {
 	// Tap lets an Observer watch the connection. nil means no Tap.
 	Tap *Tap
 	// Lost is called before calls fail because the connection has ended, unless this side
-	// closed it. nil means that nobody wants to know.
+	// closed it. nil means no call.
 	Lost func()
 }
 

@@ -201,7 +201,6 @@ func (r *Requester) sendCall(o *op, p *pending) {
 	}
 }
 
-// addSend adds a Send.
 func (l *link) addSend(o *op, sgl []verbs.SGE) {
 	o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpSend, SGL: sgl})
 	l.stats.Sends++

@@ -90,7 +90,7 @@ func (l *link) setSharing(s *settings.Settings) {
 	l.rq.divided = s.CreditsPolicy == settings.CreditsAdaptive
 }
 
-// exhausted says for which memory others wait for their share.
+// exhausted is the kinds of memory for which connections within their share wait.
 type exhausted struct{ replies, fetches bool }
 
 // stopSharing gives up the connection's part.

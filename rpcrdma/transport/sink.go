@@ -12,7 +12,7 @@ import (
 // devices need a sink that the peer may write to (verbs.DeviceAttr.ReadSinkRemoteWrite).
 // Then the Reads of an op get their own registration, of exactly the bytes that they fill.
 // The peer learns its key. The key gives access to nothing else, and becomes invalid when
-// the last Read has completed, before anybody reads the data (RFC 5042 §6.2.2). Until then
+// the last Read has completed, before the service reads the data (RFC 5042 §6.2.2). Until then
 // other connections of the host can use it, too, because they share the protection domain
 // (§6.1.1).
 //

@@ -16,7 +16,6 @@ type windows struct {
 	free, all []window
 }
 
-// closeAll closes all windows.
 func (w *windows) closeAll() (err error) {
 	for _, mw := range w.all {
 		if e := mw.Close(); e != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/rdmad/rdmad/verbs/notices"
 )
 
-// inputs finds input of queue pairs that nobody reads. So an idle connection has no
-// goroutine.
+// inputs starts the reading of queue pairs when their sockets have input. So an idle
+// connection needs no goroutine.
 type inputs struct {
 	mu      sync.Mutex
 	notices *notices.Notices // nil while there are no queue pairs
 	waiting map[uint64]*queuePair
 }
 
-// add returns the notices for q, or nil if the system refuses them. q.readable is called for
-// those that have q's number as their key, until forget.
+// add returns the notices that call q.readable for q's number as their key, until forget. It
+// returns nil if the system refuses notices.
 func (n *inputs) add(q *queuePair) *notices.Notices {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -40,7 +40,7 @@ func (n *inputs) forget(q *queuePair) {
 	}
 }
 
-// come is called for a socket with input.
+// come is called when a socket has input. key is the number of its queue pair.
 func (n *inputs) come(key uint64) {
 	n.mu.Lock()
 	q := n.waiting[key]

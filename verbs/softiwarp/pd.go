@@ -8,7 +8,6 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// protectionDomain is a protection domain.
 type protectionDomain struct {
 	driver.PD
 	dev *device

@@ -29,7 +29,7 @@ type Handshake struct {
 
 // Probe makes the active side's half of the MPA exchange on conn and returns the answer. It
 // posts nothing, but sends the RTR indication: Linux's iw_cm (6.12) ends in a BUG if a peer
-// closes after the reply and before it. The caller must close conn. ctx and
+// closes between the reply and the indication. The caller must close conn. ctx and
 // Config.HandshakeTimeout bound the time.
 func (p *Provider) Probe(ctx context.Context, conn *net.TCPConn, param rdmacm.ConnParam) (*Handshake, error) {
 	param, err := p.dev.CheckParam(param, rdmacm.MaxPrivateData)

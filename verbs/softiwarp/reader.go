@@ -71,8 +71,8 @@ func (r *receiver) attend() {
 }
 
 // receive is the body of the receiving goroutine. It ends when there is nothing to read and
-// the consumer rests. If the system does not watch the socket, it stays until the consumer
-// rests once more: then the system may.
+// the consumer rests. If the system refused to watch the socket, the goroutine stays until the
+// consumer rests once more, and then asks the system again.
 func (q *queuePair) receive() {
 	r := &q.rx
 	r.attend()
@@ -128,8 +128,8 @@ func (q *queuePair) backgroundLocked() {
 	}
 }
 
-// stopReading ends receiving. The caller holds the right to read, and nobody gets it
-// again.
+// stopReading ends receiving. The caller holds the right to read, and no goroutine gets it
+// afterwards.
 func (q *queuePair) stopReading() {
 	q.Lock()
 	defer q.Unlock()

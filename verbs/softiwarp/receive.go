@@ -31,7 +31,8 @@ type receiver struct {
 	read     func(fd uintptr) bool
 	notices  *notices.Notices // nil before the first request
 	watched  bool             // input calls queuePair.readable
-	// unwatched tells the receiving goroutine that starts that the system did not allow that.
+	// unwatched means that the system refused to watch the socket. It is for the receiving
+	// goroutine that starts next.
 	unwatched bool
 	request   func(fd uintptr)
 	withdraw  func(fd uintptr)
@@ -276,9 +277,9 @@ func (q *queuePair) endLocked(end *ending) {
 	q.failLocked(cause, end.goodbye)
 }
 
-// wasReset reports whether the peer has reset the stream. The kernel tells the first system call
-// alone: when that is a send, this side still reads the end of the stream, and perhaps before the
-// send has returned.
+// wasReset reports whether the peer has reset the stream. The kernel returns the error only to
+// the first system call after the reset. If that is a send, reading finds an ordinary end of the
+// stream, perhaps before the send has returned.
 func wasReset(raw syscall.RawConn) (reset bool) {
 	_ = raw.Control(func(fd uintptr) {
 		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)

@@ -158,8 +158,8 @@ func (q *queuePair) sendFailedLocked(err error) {
 	switch {
 	case q.StateLocked() != verbs.QPErr:
 		q.txErr = fmt.Errorf("softiwarp: send: %w", err)
-		// There may be a Terminate to read, which says more: the reader has a moment
-		// to find it.
+		// The peer may have sent a Terminate, which has the reason. The reader gets some
+		// time to find it.
 		q.readTill = time.Now().Add(lingerTimeout)
 		q.interrupt()
 		if q.reading.Take() {

@@ -98,7 +98,7 @@ func (t *Term) decodeDDP(b []byte) []byte {
 // decodeControl decodes the control word and returns the header control bits in RFC
 // 5040's order. RFC 5040 puts the layer into the upper nibble and the header bits into
 // the upper bits. Linux siw does the opposite for both. decodeControl chooses the order
-// in which the word makes sense.
+// in which the word is valid.
 func (t *Term) decodeControl(b []byte) byte {
 	const standard, swapped = headerSegment | headerDDP | headerRDMAP, 0x07
 	asRFC := Fault{Layer: b[0] >> 4, Type: b[0] & 0x0f, Code: b[1]}
