@@ -10,12 +10,11 @@ import (
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 )
 
-// Access is who may use the control plane, and how. The zero value lets in
-// root and rdmad's own user on a Unix socket, and everybody on the loopback.
+// Access decides which clients may use the control plane. The zero value accepts root and
+// rdmad's own user on a Unix socket, and everybody on the loopback.
 type Access struct {
 	Rules auth.Rules
-	// TLS has clients come with certificates; nil for none. Not for Unix
-	// sockets.
+	// TLS, if not nil, requires clients to have certificates. It is not for Unix sockets.
 	TLS *auth.Files
 	// Insecure accepts every client at an address without TLS that is not on
 	// the loopback.

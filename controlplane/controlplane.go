@@ -1,12 +1,11 @@
 // Package controlplane lets operators see and tune a running data plane.
 //
-// It keeps the desired settings (package desired, on the model of package
-// settings), spreads the data plane's events to watchers (package watch) and
-// serves both by gRPC (package grpcapi, the only one that knows protobuf).
+// It keeps the desired settings (package desired, on the model of package settings), passes the
+// data plane's events to watchers (package watch), and serves both by gRPC (package grpcapi,
+// the only one that uses protobuf).
 //
-// The caller hands Resolver to the data plane before that accepts its first
-// connection, calls Serve once, and ends with Shutdown, whether Serve was
-// called or not.
+// The caller gives Resolver to the data plane before that accepts its first connection, calls
+// Serve once, and ends with Shutdown, even if Serve was not called.
 package controlplane
 
 import (
@@ -35,44 +34,40 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Dataplane is what the control plane sees and steers.
+// Dataplane is the data plane that a control plane shows and changes.
 type Dataplane interface {
 	desired.Dataplane
 	grpcapi.Plane
 	watch.Source
 }
 
-// Config is what a control plane is made with. Dataplane and Listen are
-// needed; zero values of the others give their defaults.
+// Config configures a control plane. Dataplane and Listen are required. Zero values of other
+// fields mean their defaults.
 type Config struct {
 	grpcapi.Daemon
 	Dataplane Dataplane
 	// Manager adds and removes services, listeners and connectors.
 	Manager manager.API
-	// Initial are the settings before any change; all zero stands for the
-	// defaults of package rpcrdma. Configured names those that the
-	// configuration file gave, by dotted name.
+	// Initial are the settings before any change; the zero value means the defaults of package
+	// rpcrdma. Configured has the dotted names of those that the configuration file gave.
 	Initial    rpcrdma.Settings
 	Configured []string
-	// Conditions is what is well and what is not; nil stands for that of Manager and
-	// Connectors.
+	// Conditions is the model of health. nil means one made of Manager and Connectors.
 	Conditions *conditions.Registry
-	// Listen is host:port, or unix:///path. Access is who may come from there.
+	// Listen is host:port, or unix:///path. Access decides which clients may connect.
 	Listen string
 	Access Access
 	// Console is the address of the web console.
 	Console Console
-	// Sockets are Unix sockets that the service manager bound. The one at
-	// Listen's path is listened on instead of a new one, the others are
-	// closed with a warning. The control plane owns them.
+	// Sockets are Unix sockets that the service manager bound. The control plane owns them. It
+	// uses the one at Listen's path instead of a new one, and closes the others with a warning.
 	Sockets []net.Listener
 	Logger  *slog.Logger
-	// TracesTo is the OTLP endpoint for traces of the control plane; "" for no traces.
+	// TracesTo is the OTLP endpoint for traces of the control plane, or "".
 	TracesTo string
-	// Registerer takes the control plane's metrics.
+	// Registerer registers the control plane's metrics.
 	Registerer prometheus.Registerer
-	// WatchQueue bounds the events that wait for a stream of them before it is
-	// dropped.
+	// WatchQueue limits the events that wait for a stream. A stream with more is dropped.
 	WatchQueue int
 }
 
@@ -118,8 +113,8 @@ type Controlplane struct {
 	ending  sync.Mutex // held to end ctx, and to add to running while it hasn't ended
 }
 
-// New checks the initial settings and binds the address; nothing is served
-// yet. Errors are one line for the operator.
+// New checks the initial settings and binds the address. It serves nothing yet. Errors are one
+// line for the operator.
 func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	cfg = cfg.withDefaults()
 	defer func() {
@@ -207,8 +202,8 @@ func registerRevision(r prometheus.Registerer, store *desired.Store) error {
 	return nil
 }
 
-// OpenSettings goes on with the settings that a file holds, see
-// desired.Store.Open. To be called before Serve.
+// OpenSettings continues with the settings of a file, see desired.Store.Open. Call it before
+// Serve.
 func (c *Controlplane) OpenSettings(path string, f settings.FileLayer) (waits, err error) {
 	return c.store.Open(path, f, fileOptions)
 }
@@ -216,15 +211,14 @@ func (c *Controlplane) OpenSettings(path string, f settings.FileLayer) (waits, e
 // fileOptions say who a change of the configuration file comes from.
 var fileOptions = desired.Options{Actor: history.Actor{Name: "config file"}}
 
-// Reload takes what the configuration file says now, see
-// desired.Store.Reload.
+// Reload applies the settings of the configuration file, see desired.Store.Reload.
 func (c *Controlplane) Reload(f settings.FileLayer) (desired.Result, bool, error) {
 	o := fileOptions
 	o.Actor.From = f.Name
 	return c.store.Reload(f, o)
 }
 
-// CheckReload is the error that Reload would give.
+// CheckReload returns the error that Reload would return.
 func (c *Controlplane) CheckReload(f settings.FileLayer) error {
 	o := fileOptions
 	o.Actor.From, o.DryRun = f.Name, true
@@ -238,11 +232,11 @@ func (c *Controlplane) Import(values *settings.Values, scopes map[settings.Scope
 	return c.store.Import(values, scopes, o)
 }
 
-// ImportedElements are what an import stored with the settings, until ImportDone, see
-// desired.Store.Elements.
+// ImportedElements returns the elements that an import stored with the settings, until
+// ImportDone, see desired.Store.Elements.
 func (c *Controlplane) ImportedElements() []byte { return c.store.Elements() }
 
-// ImportDone forgets what ImportedElements gives.
+// ImportDone forgets the imported elements.
 func (c *Controlplane) ImportDone() error { return c.store.ElementsDone() }
 
 // Assign puts the fleet's settings in force, see desired.Store.Assign.
@@ -250,10 +244,10 @@ func (c *Controlplane) Assign(f settings.FleetLayer, confirmWithin time.Duration
 	return c.store.Assign(f, desired.Options{Actor: history.Actor{Name: "fleet"}, ConfirmWithin: confirmWithin})
 }
 
-// Fleet is what the fleet gives, see desired.Store.Fleet.
+// Fleet returns the settings of the fleet, see desired.Store.Fleet.
 func (c *Controlplane) Fleet() (settings.FleetLayer, []settings.Pin) { return c.store.Fleet() }
 
-// PreviewFleet says what a layer of the fleet would do, see desired.Store.PreviewFleet.
+// PreviewFleet returns the effects of a layer of the fleet, see desired.Store.PreviewFleet.
 func (c *Controlplane) PreviewFleet(f settings.FleetLayer) (desired.FleetPreview, error) {
 	return c.store.PreviewFleet(f)
 }
@@ -262,13 +256,14 @@ func (c *Controlplane) PreviewFleet(f settings.FleetLayer) (desired.FleetPreview
 // desired.Store.Watch.
 func (c *Controlplane) WatchRevisions() (*desired.Watcher, error) { return c.store.Watch() }
 
-// Resolver gives the data plane its settings. It never blocks.
+// Resolver returns the function with which the data plane gets its settings. The function never
+// blocks.
 func (c *Controlplane) Resolver() dataplane.Resolver { return c.store.Resolve }
 
-// Addr is where it listens, as rdmactl's --addr takes it.
+// Addr returns the address that the control plane listens on, in the form of rdmactl's --addr.
 func (c *Controlplane) Addr() string { return address(c.listener.Addr()) }
 
-// Serve answers until Shutdown, which makes it return nil.
+// Serve answers requests until Shutdown. It then returns nil.
 func (c *Controlplane) Serve() error {
 	if c.audit != nil {
 		sequence, hash := c.audit.Newest()
@@ -282,12 +277,11 @@ func (c *Controlplane) Serve() error {
 	return c.server.Serve(c.listener)
 }
 
-// Check says whether the control plane answers, see grpcapi.Server.Check.
+// Check reports whether the control plane answers, see grpcapi.Server.Check.
 func (c *Controlplane) Check(ctx context.Context) error { return c.server.Check(ctx) }
 
-// Shutdown ends the streams of events, lets calls in progress finish and
-// closes the listener. When ctx ends first, calls are cut off and the error
-// is ctx's.
+// Shutdown ends the streams of events, lets calls in progress finish and closes the listener.
+// If ctx ends first, Shutdown cuts the calls off and returns ctx's error.
 func (c *Controlplane) Shutdown(ctx context.Context) error {
 	c.ending.Lock()
 	c.cancel()

@@ -103,10 +103,9 @@ func bindUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, e
 	return l, nil
 }
 
-// TryUnix returns why the control plane could not listen on unix:///path with
-// some rules, or nil. It binds the path briefly if nothing is there. It leaves a
-// socket that is there alone: the service manager may have made it, and a
-// connection would have it start rdmad.
+// TryUnix returns the reason why the control plane could not listen on unix:///path with some
+// rules, or nil. It binds the path briefly if it is free. It does not touch an existing socket:
+// the service manager may have made it, and a connection would start rdmad.
 func TryUnix(ctx context.Context, listen string, rules auth.Rules) error {
 	path := strings.TrimPrefix(listen, unixScheme)
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSocket {

@@ -18,9 +18,9 @@ const (
 	actionFleet  = "fleet"  // an assignment by the fleet
 )
 
-// OpenAudit has every change recorded in the audit log of a directory, see
-// package audit; a change that can't be recorded isn't made from then on. To
-// be called before OpenSettings and Serve; Shutdown closes it.
+// OpenAudit makes the control plane record every change in the audit log of a directory, see
+// package audit. From then on it refuses a change that it cannot record. Call it before
+// OpenSettings and Serve. Shutdown closes the log.
 func (c *Controlplane) OpenAudit(dir string) error {
 	l, err := audit.Open(audit.Config{Dir: dir, Logger: c.log})
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *Controlplane) recordRevision(e *history.Entry) {
 	})
 }
 
-// RecordReload records that a configuration file was read again, and why it,
-// or a part of it, was refused; err is nil when nothing was.
+// RecordReload records that a configuration file was read again. err is the reason why it, or a
+// part of it, was refused, or nil.
 func (c *Controlplane) RecordReload(file string, err error) {
 	e := audit.Entry{Action: actionReload, Request: strconv.Quote(file), Outcome: audit.OK}
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *Controlplane) RecordReload(file string, err error) {
 	c.record(e)
 }
 
-// AuditProblem is why the last change could not be recorded; nil if it was, or if
-// nothing is recorded.
+// AuditProblem returns the reason why the last change could not be recorded. It is nil if the
+// change was recorded, or if nothing is recorded.
 func (c *Controlplane) AuditProblem() error {
 	if c.audit == nil {
 		return nil

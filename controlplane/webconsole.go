@@ -12,11 +12,11 @@ import (
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 )
 
-// Console is the address of the web console. The zero value leaves it off.
+// Console configures the web console. The zero value turns it off.
 type Console struct {
 	Listen string // host:port; without TLS on the loopback
-	// TLS has rdmad's certificate, for Browsers. With a ClientCA they may begin
-	// sessions with client certificates.
+	// TLS has rdmad's certificate, for Browsers. With a ClientCA they may begin sessions with
+	// client certificates.
 	TLS *auth.Files
 }
 
@@ -44,7 +44,7 @@ func (c *Controlplane) openConsole(ctx context.Context, cfg *Config, p *auth.Pol
 	return &grpcapi.Console{Sessions: sessions, Address: c.console.Address}, nil
 }
 
-// ConsoleAddr is where the console listens, or "" while it is off.
+// ConsoleAddr returns the address of the console, or "" while it is off.
 func (c *Controlplane) ConsoleAddr() string {
 	if c.console == nil {
 		return ""
@@ -52,6 +52,6 @@ func (c *Controlplane) ConsoleAddr() string {
 	return address(c.console.Addr())
 }
 
-// ServeConsole answers browsers until Shutdown, which makes it return nil. It is
-// for a console that is on.
+// ServeConsole answers browsers until Shutdown. It then returns nil. It is for a console that
+// is on.
 func (c *Controlplane) ServeConsole() error { return c.console.Serve() }

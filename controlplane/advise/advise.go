@@ -1,11 +1,10 @@
-// Package advise works out from the sizes of past messages which thresholds
-// would have saved RDMA operations and registrations.
+// Package advise computes, from the sizes of past messages, which thresholds would have saved
+// RDMA operations and registrations.
 //
-// It counts what is certain: a message that was longer than a limit and
-// travelled in chunks, and that would have fitted a higher one which the peer
-// can take. Sizes are known by powers of two; a bucket counts when all of it
-// fits. Nothing is advised that would have saved less than a hundredth of
-// the calls.
+// It counts only messages that certainly gain: those that were longer than a limit, went in
+// chunks, and would have fitted a higher limit that the peer accepts. Sizes are known by powers
+// of two, and a bucket counts when all of it fits. The package gives no advice that would have
+// saved less than a hundredth of the calls.
 package advise
 
 import (
@@ -18,9 +17,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Room is what an inline message takes beside its RPC message, in bytes: the
-// transport header with the chunks that a client offers when it can't know
-// that it won't need them.
+// Room is the size of an inline message beside its RPC message, in bytes: the transport header,
+// with the chunks that a client offers because it cannot know that it won't need them.
 const Room = 256
 
 // worthwhile is the part of all calls that a change must save work for.
@@ -48,7 +46,7 @@ type Advice struct {
 	Part          float64 // of all calls, 0..1
 }
 
-// Reason says why, in a sentence.
+// Reason is a sentence that explains the advice.
 func (a *Advice) Reason() string {
 	switch a.Key {
 	case InlineSendMax:
@@ -62,8 +60,8 @@ func (a *Advice) Reason() string {
 		a.Messages, 100*a.Part)
 }
 
-// For looks at connections and gives the changes worth making, the most
-// useful first. Those of connectors don't count: there calls go the other way.
+// For returns the changes that would have saved work on some connections, the most useful
+// first. It ignores connections of connectors, whose calls go the other way.
 func For(conns []dataplane.ConnInfo) []Advice {
 	conns = slices.DeleteFunc(slices.Clone(conns), func(c dataplane.ConnInfo) bool { return c.Client.IsValid() })
 	var calls uint64

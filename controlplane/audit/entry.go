@@ -1,11 +1,10 @@
-// Package audit is the record of who changed what: an append-only file of
-// JSON lines, on the disk before a change is made, each with a hash over the
-// one before it, so that a change to the record shows.
+// Package audit records who changed what, in an append-only file of JSON lines. An entry is on
+// the disk before the change is made. Each entry has a hash of the one before it, so that
+// Verify detects a changed log.
 //
-// The log has two entries for an accepted request: when it begins, and when it
-// is done. A request whose first entry cannot be written does not begin. If
-// rdmad ends before a request is done, the next Open records the outcome
-// Unknown for it.
+// The log has two entries for an accepted request: when it begins, and when it is done. A
+// request whose first entry cannot be written does not begin. If rdmad ends before a request is
+// done, the next Open records the outcome Unknown for it.
 package audit
 
 import (
@@ -20,18 +19,18 @@ import (
 const (
 	// Started is a request that is being carried out, such as a stream.
 	Started = "STARTED"
-	// Unknown is a request that began, but rdmad ended before it was done.
+	// Unknown is a request that began and whose end is not recorded, because rdmad ended
+	// before.
 	Unknown = "UNKNOWN"
-	// OK is one that was carried out.
+	// OK is a request that was carried out.
 	OK = "OK"
 )
 
-// Entry is one request, or one thing that rdmad did by itself.
+// Entry is one request, or one action of rdmad itself.
 type Entry struct {
 	Sequence uint64    `json:"sequence"` // from 1, without a gap in the file
 	Time     time.Time `json:"time"`
-	// Of is the sequence of the entry for the beginning; 0 for requests that
-	// never began.
+	// Of is the sequence of the entry for the beginning; 0 for requests that were refused.
 	Of       uint64 `json:"of,omitempty"`
 	Actor    string `json:"actor"`
 	Role     string `json:"role"`
@@ -51,7 +50,8 @@ type Entry struct {
 // bytes, so that large requests can't push everything else out of the log.
 const maxText = 16 << 10
 
-// Bounded is s, or its beginning with the size and hash of the whole.
+// Bounded returns s. If s is too long, it returns the beginning of s, with the size and hash of
+// the whole.
 func Bounded(s string) string {
 	if len(s) <= maxText {
 		return s

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Query says which entries are wanted.
+// Query selects entries.
 type Query struct {
 	Before uint64    // only entries before this one; 0 for the newest
 	Limit  int       // most entries of the answer
@@ -23,10 +23,9 @@ type Query struct {
 	Since  time.Time // only entries since then; zero for all
 }
 
-// List returns entries, the newest first, and whether there are more. A
-// finished request has one entry, with the time when it was done; one that has
-// only begun has the time when it began. A damaged line becomes an entry that
-// says so.
+// List returns entries, the newest first, and whether there are more. A finished request has
+// one entry, with the time of its end. A request that is not finished has one entry, with the
+// time of its beginning. A damaged line becomes an entry that reports the damage.
 func (l *Log) List(ctx context.Context, q Query) (entries []Entry, more bool, err error) {
 	s, err := l.snapshot()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Config is what a log is opened with.
+// Config configures a log.
 type Config struct {
 	Dir    string // exists, and is no other process's
 	Logger *slog.Logger
@@ -38,8 +38,8 @@ type file interface {
 	Close() error
 }
 
-// Log is an open audit log. Any goroutine may use it. Entries of many
-// goroutines are written, and brought to the disk, together.
+// Log is an open audit log. Its methods may be called from any goroutine. Entries of several
+// goroutines are written and synced together.
 type Log struct {
 	cfg  Config
 	open func(name string) (file, error)

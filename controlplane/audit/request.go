@@ -21,9 +21,8 @@ func (l *Log) Begin(ctx context.Context, e Entry) (context.Context, *Request, er
 	return ctx, &Request{log: l, begun: &e, noted: n}, nil
 }
 
-// Done records how the request ended: OK or a gRPC code, and why. If this
-// cannot be written now, it is written with the next entry. Until then the
-// request counts as started.
+// Done records how the request ended: OK or a gRPC code, and the reason. If this entry cannot
+// be written now, it is written with the next one. Until then the request counts as started.
 func (r *Request) Done(outcome, reason string) {
 	e := *r.begun
 	e.Of, e.Time = e.Sequence, r.log.cfg.Now().UTC()
@@ -45,8 +44,8 @@ func (l *Log) appendOrLog(e *Entry) bool {
 	return err == nil
 }
 
-// Refused records a request that is not carried out. It is refused whether
-// this can be written or not.
+// Refused records a request that is not carried out. The request stays refused if the entry
+// cannot be written.
 func (l *Log) Refused(e Entry) {
 	e.Request, e.Reason = Bounded(e.Request), Bounded(e.Reason)
 	l.appendOrLog(&e)

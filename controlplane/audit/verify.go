@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	First, Last uint64 // sequences; 0 when there are no entries
 	Entries     int    // that are as they were written
@@ -18,7 +18,7 @@ type Report struct {
 	SetAside    []string // files with what was found damaged when rdmad started
 }
 
-// DamageError is a place where the log isn't as it was written.
+// DamageError is the place of damage in the log.
 type DamageError struct {
 	File   string
 	Offset int64  // bytes before it in the file
@@ -32,13 +32,12 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Verify reads a directory's whole log and checks that each entry follows the
-// one before it. The error is a *DamageError when one doesn't. rdmad may be
-// running: an entry half-written, or a file that is finished or dropped at that
-// moment, looks like damage. So only damage that is seen twice in the same
-// files counts. Verify cannot detect that the oldest files or the newest
-// entries are gone: compare Last and Hash with what rdmad logged when it
-// started or was verified before.
+// Verify checks that each entry of a directory's log follows the one before it. The error for
+// one that does not is a *DamageError. A running rdmad may write an entry, finish a file or
+// drop one at this moment, which looks like damage: so only damage that Verify sees twice in
+// the same files counts. Verify cannot detect that the oldest files or the newest entries are
+// gone: compare Last and Hash with the values that rdmad logged when it started or that were
+// verified before.
 func Verify(dir string) (r Report, err error) {
 	var before *DamageError
 	for range patience {

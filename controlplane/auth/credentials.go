@@ -14,19 +14,19 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
 
-// Info is what a handshake found out.
+// Info is the result of a handshake.
 type Info struct {
 	credentials.CommonAuthInfo
 	Identity Identity
-	// Refused says why the connection may not be used; nil when it may.
+	// Refused is the reason why the connection may not be used, or nil.
 	Refused error
 }
 
 // AuthType implements credentials.AuthInfo.
 func (Info) AuthType() string { return "rdmad" }
 
-// Peer is the client of a gRPC request's context, as Credentials found it;
-// without it, an anonymous client without a role.
+// Peer returns the client of a gRPC request's context, as identified by Credentials. Without
+// one it returns an anonymous client without a role.
 func Peer(ctx context.Context) Identity {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(Info); ok {
@@ -36,9 +36,9 @@ func Peer(ctx context.Context) Identity {
 	return Identity{Name: Anonymous}
 }
 
-// Credentials identify clients of a gRPC server: on Unix sockets by the
-// kernel, elsewhere by TLS when certs isn't nil, else not at all. Connections
-// may be wrapped, with a NetConn method that gives the one within.
+// Credentials identify clients of a gRPC server: on Unix sockets by the kernel, elsewhere by
+// TLS if certs is not nil. Otherwise clients are anonymous. Connections may be wrapped, with a
+// NetConn method that returns the inner one.
 func Credentials(p *Policy, certs *Certificates, log *slog.Logger) credentials.TransportCredentials {
 	s := &server{policy: p, log: log, turns: newTurns()}
 	if certs != nil {
@@ -103,7 +103,7 @@ func (s *server) secure(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 
 var errUnverified = errors.New("the client's certificate was not verified")
 
-// Certified is the client that the verified certificate of a TLS connection names.
+// Certified returns the client that the verified certificate of a TLS connection names.
 func (p *Policy) Certified(t *tls.ConnectionState, from net.Addr) (Identity, error) {
 	if len(t.VerifiedChains) == 0 {
 		return Identity{}, errUnverified
@@ -140,8 +140,7 @@ func clientHost(a net.Addr) string {
 
 var errServerOnly = errors.New("credentials of a server")
 
-// ClientHandshake implements credentials.TransportCredentials; there is no
-// client's side.
+// ClientHandshake implements credentials.TransportCredentials. There is no client side.
 func (*server) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errServerOnly
 }

@@ -11,15 +11,15 @@ const (
 type Identity struct {
 	// Name is the certificate's name, "uid N (name)" or Anonymous.
 	Name string
-	// Origin is where it connects from: address and port, or "unix pid N".
+	// Origin is the client's address and port, or "unix pid N".
 	Origin string
-	// Role is what it may do.
+	// Role is the client's role.
 	Role Role
 	// Client identifies a client for limits. Unlike Origin it is the same when
 	// the client connects again.
 	Client string
-	// Kept says that the client may use the connections that are kept for admins.
-	// It is set for a client with proof of the admin role, and on the loopback for
-	// root and rdmad's own user.
+	// Kept means that the client may use the connections that are reserved for admins. It is
+	// set for a client with proof of the admin role, and on the loopback for root and rdmad's
+	// own user.
 	Kept bool
 }

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kernel says whose the sockets of this machine are.
+// Kernel reports the owners of this machine's sockets.
 type Kernel interface {
-	// Peer is the process that connected to a Unix socket, as it was then.
+	// Peer returns the process that connected to a Unix socket, as it was at that time.
 	Peer(c *net.UnixConn) (*unix.Ucred, error)
-	// Owner is the user whose TCP socket has these addresses; ok is false if
-	// there is no such socket on this machine.
+	// Owner returns the user whose TCP socket has these addresses. ok is false if this machine
+	// has no such socket.
 	Owner(local, remote net.Addr) (uid uint32, ok bool)
 }
 

@@ -22,11 +22,11 @@ type Rate struct {
 	Burst     int
 }
 
-// DefaultRate lets a client make a hundred changes per second beside
-// watching, and a script list everything at once.
+// DefaultRate lets a client make a hundred changes per second while it watches, and lets a
+// script list everything at once.
 func DefaultRate() Rate { return Rate{PerSecond: 200, Burst: 400} }
 
-// Limiter keeps each client to a rate. Any goroutine may use it.
+// Limiter limits each client to a rate. Its methods may be called from any goroutine.
 type Limiter struct {
 	full, strangers Rate
 
@@ -51,16 +51,16 @@ func NewLimiter(r Rate) *Limiter {
 	}
 }
 
-// Verdict is what becomes of a request.
+// Verdict is the decision about a request.
 type Verdict struct {
 	OK   bool
 	Wait time.Duration // until one is let in, when this isn't
-	// Tell is set for the refusals that are worth a line: one each second for
-	// each client.
+	// Tell is set for refusals that are worth a line in the log: one per second for each
+	// client.
 	Tell bool
 }
 
-// Allow says whether a client may make a request now.
+// Allow decides whether a client may make a request now.
 func (l *Limiter) Allow(id Identity, now time.Time) Verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()

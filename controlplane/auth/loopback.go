@@ -27,8 +27,8 @@ func (p *Policy) stranger(c net.Conn) Identity {
 	return id
 }
 
-// Local is the user of this machine whose process connected without TLS; ok is
-// false when the kernel knows none.
+// Local returns the user of this machine whose process connected without TLS. ok is false if
+// the kernel knows none.
 func (p *Policy) Local(c net.Conn) (uid uint32, ok bool) {
 	switch u, unixSocket := unwrap(c).(*net.UnixConn); {
 	case unixSocket:

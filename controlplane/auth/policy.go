@@ -18,22 +18,21 @@ type Rule struct {
 	Groups       []string // by name or number; supplementary ones count
 }
 
-// Rules are what a Policy is made of. The zero value gives administrators'
-// rights to root, to rdmad's own user and to anonymous clients, and no rights
-// to other clients.
+// Rules define a Policy. The zero value gives administrators' rights to root, to rdmad's own
+// user and to anonymous clients, and no rights to other clients.
 type Rules struct {
-	// Group is the name or number of a group whose members are
-	// administrators on a Unix socket; "" for none.
+	// Group is the name or number of a group whose members are administrators on a Unix socket,
+	// or "".
 	Group string
 	Rules []Rule
-	// Default is the role of clients that no rule names, anonymous ones among
-	// them; nil is Admin for anonymous ones and None for the others.
+	// Default is the role of clients that no rule names, anonymous ones included. nil means
+	// Admin for anonymous clients and None for the others.
 	Default *Role
-	// Kernel says who local clients are; nil is that of this machine.
+	// Kernel identifies local clients. nil means the kernel of this machine.
 	Kernel Kernel
 }
 
-// Policy gives roles. It is immutable.
+// Policy gives roles to clients. It is immutable.
 type Policy struct {
 	rules        []rule
 	admins       []uint32 // gids
@@ -50,8 +49,8 @@ type rule struct {
 	gids []uint32
 }
 
-// Problems are why NewPolicy refuses the rules, all of them, by key below
-// control. It looks up the groups and checks the patterns.
+// Problems returns all reasons why NewPolicy would refuse the rules, by key below control. It
+// looks up the groups and checks the patterns.
 func (r *Rules) Problems() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		more := true
@@ -59,8 +58,8 @@ func (r *Rules) Problems() iter.Seq2[string, error] {
 	}
 }
 
-// NewPolicy looks up the groups and checks the patterns. Errors are one line
-// for the operator, beginning with the key below control.
+// NewPolicy makes a policy of rules. It looks up the groups and checks the patterns. Errors are
+// one line for the operator, beginning with the key below control.
 func NewPolicy(r Rules) (*Policy, error) {
 	var first error
 	p := r.compile(func(key string, err error) {
@@ -127,7 +126,7 @@ func lookupGroup(name string) (uint32, error) {
 	return uint32(n), err
 }
 
-// AdminGroup is the group of administrators; ok is false when there is none.
+// AdminGroup returns the group of administrators. ok is false if there is none.
 func (p *Policy) AdminGroup() (gid uint32, ok bool) {
 	if len(p.admins) == 0 {
 		return 0, false
@@ -135,11 +134,11 @@ func (p *Policy) AdminGroup() (gid uint32, ok bool) {
 	return p.admins[0], true
 }
 
-// OpenToUsers says whether users other than administrators have a role, so
-// that they have to be let into the socket.
+// OpenToUsers reports whether users other than administrators have a role, so that they must be
+// able to open the socket.
 func (p *Policy) OpenToUsers() bool { return p.usersByRules }
 
-// Anonymous is the role of clients that nothing is known of.
+// Anonymous returns the role of clients without an identity.
 func (p *Policy) Anonymous() Role { return p.anonymous }
 
 // certificate is the role of a name that a certificate proved: the highest of

@@ -1,18 +1,16 @@
-// Package auth says who a client of the control plane is and what it may do.
+// Package auth identifies the clients of the control plane and gives them roles.
 //
-// Credentials identifies clients when they connect: by the kernel's word on a
-// Unix socket (SO_PEERCRED), by their certificate over TLS, else as anonymous.
-// Policy gives each its Role once, for as long as the connection lasts. Limiter
-// keeps each to a rate.
+// Credentials identifies clients when they connect: on a Unix socket by the kernel
+// (SO_PEERCRED), over TLS by their certificate, otherwise as anonymous. Policy gives each
+// client its Role once, for the life of the connection. Limiter limits each client to a rate.
 //
-// The caller decides which addresses may be listened on without TLS; this
-// package takes every anonymous client that reaches it for one that was meant
-// to.
+// The caller decides which addresses may be listened on without TLS. This package accepts every
+// anonymous client that reaches it.
 package auth
 
 import "fmt"
 
-// Role is what a client may do. A role includes those before it.
+// Role is a set of rights of a client. A role includes the roles before it.
 type Role uint8
 
 // The roles, in the order and with the numbers of rdmad.v1.Role.
@@ -28,7 +26,7 @@ var roles = [...]string{None: "none", Viewer: "viewer", Operator: "operator", Ad
 // Roles are the names of the roles that a configuration may give.
 func Roles() []string { return roles[:] }
 
-// String names the role.
+// String returns the name of the role.
 func (r Role) String() string {
 	if int(r) < len(roles) {
 		return roles[r]
@@ -36,7 +34,7 @@ func (r Role) String() string {
 	return fmt.Sprintf("role %d", uint8(r))
 }
 
-// ParseRole is String's inverse.
+// ParseRole is the inverse of String.
 func ParseRole(s string) (Role, bool) {
 	for r, name := range roles {
 		if name == s {

@@ -22,14 +22,14 @@ type Files struct {
 	Key  string // of Cert
 	// ClientCA has certificates of the CAs that clients' certificates come from.
 	ClientCA string
-	// Browsers is for a server of browsers: they may come without a certificate, and
-	// without HTTP/2.
+	// Browsers is for a server of browsers, which may connect without a certificate and without
+	// HTTP/2.
 	Browsers bool
 }
 
-// Certificates are the files, read again when they changed. They are checked
-// before each handshake. A file that does not load is logged once, and the
-// files loaded before stay in force.
+// Certificates are the files, read again when they change. They are checked before each
+// handshake. If a file does not load, one line is logged, and the files loaded before stay in
+// force.
 type Certificates struct {
 	files Files
 	log   *slog.Logger
@@ -62,8 +62,8 @@ func LoadCertificates(files Files, log *slog.Logger) (*Certificates, error) {
 	return c, nil
 }
 
-// Config is for a server: TLS 1.3 alone, with client certificates. Sessions
-// are not resumed, so that each client is held against the CAs of today.
+// Config returns the configuration of a server: only TLS 1.3, with client certificates.
+// Sessions are not resumed, so that each client is checked against the present CAs.
 func (c *Certificates) Config() *tls.Config {
 	cfg := c.files.serverConfig()
 	cfg.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.refresh(time.Now()), nil }
@@ -99,7 +99,7 @@ func (c *Certificates) Names() (names []string) {
 	return names
 }
 
-// IsFor says whether rdmad's certificate is for a host.
+// IsFor reports whether rdmad's certificate is for a host.
 func (c *Certificates) IsFor(host string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ type handshaking struct {
 	turns turns // nil after the handshake
 }
 
-// NetConn returns the connection within.
+// NetConn returns the inner connection.
 func (h *handshaking) NetConn() net.Conn { return h.Conn }
 
 // Read implements net.Conn.

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Document is a text while it is being read.
+// Document is a text that is being read.
 type Document struct {
 	File    string
 	Origins Origins
@@ -17,15 +17,15 @@ type Document struct {
 	misspelt map[string]bool
 }
 
-// NewDocument is one of which nothing has been read.
+// NewDocument returns a document of which nothing has been read yet.
 func NewDocument(file string) *Document {
 	return &Document{File: file, Origins: Origins{}, misspelt: map[string]bool{}}
 }
 
-// Source says where a node of a text comes from.
+// Source returns the origin of a node of a text.
 type Source func(n *yaml.Node) Origin
 
-// FileSource is that of the file's nodes.
+// FileSource is the Source of the nodes of a file.
 func (d *Document) FileSource(n *yaml.Node) Origin { return Origin{File: d.File, Line: n.Line} }
 
 // Entry is a key of a mapping, with its value.
@@ -36,12 +36,12 @@ type Entry struct {
 	Value *yaml.Node
 }
 
-// Empty says whether there is no value.
+// Empty reports whether the entry has no value.
 func (e *Entry) Empty() bool { return e.Value.Kind == yaml.ScalarNode && e.Value.Tag == "!!null" }
 
-// Entries are those of a mapping. Wrong ones are noted and left out: those that come
-// twice, and those that unknown has something to say about. ok is false when the node
-// is no mapping.
+// Entries returns the entries of a mapping. It notes wrong ones and leaves them out: those that
+// occur twice, and those for which unknown returns a mistake. ok is false if the node is no
+// mapping.
 func (d *Document) Entries(key string, n *yaml.Node, from Source, unknown func(name string) string) (all []Entry, ok bool) {
 	if n.Kind == yaml.AliasNode {
 		d.Wrong(key, from(n), "an alias; write the value out")
@@ -69,7 +69,7 @@ func (d *Document) Entries(key string, n *yaml.Node, from Source, unknown func(n
 	return all, true
 }
 
-// Unknown says that a key is not one of those there are.
+// Unknown returns the mistake of a key that does not exist.
 func Unknown(known []string) string {
 	if len(known) == 0 {
 		return "unknown key; there are none here"
@@ -77,9 +77,9 @@ func Unknown(known []string) string {
 	return "unknown key; known here: " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
 
-// Fail notes an error of a key, at its line or that of the nearest key around
-// it. It does not if something is wrong with the key already, or if its section
-// has an unknown key, which may be this one, misspelt.
+// Fail notes an error of a key, at its line or that of the nearest key around it. It notes
+// nothing if the key has an error already, or if its section has an unknown key, which may be
+// this one with a spelling mistake.
 func (d *Document) Fail(key, format string, args ...any) {
 	misspelt := func(e *Error) bool { return d.misspelt[e.Key] && section(e.Key) == section(key) }
 	if d.errs.Concern(key) || slices.ContainsFunc(d.errs, misspelt) {
@@ -98,7 +98,7 @@ func (d *Document) Wrong(key string, at Origin, msg string) {
 	d.errs = append(d.errs, &Error{Origin: at, Key: key, Msg: msg})
 }
 
-// Err are the errors so far, in the order of lines; nil for none.
+// Err returns the errors so far, in the order of lines, or nil.
 func (d *Document) Err() error {
 	if len(d.errs) == 0 {
 		return nil
@@ -107,7 +107,7 @@ func (d *Document) Err() error {
 	return d.errs
 }
 
-// Given says whether a key has a value that is not a default.
+// Given reports whether a key has a value that is not a default.
 func (d *Document) Given(key string) bool {
 	_, ok := d.Origins[key]
 	return ok

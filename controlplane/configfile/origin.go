@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Origin is where a value comes from. The zero value is the default.
+// Origin is the place from which a value comes. The zero value is the default.
 type Origin struct {
 	File string // with Line, the configuration file
 	Line int
@@ -16,7 +16,7 @@ type Origin struct {
 	Flag string // the flag, such as --export
 }
 
-// String is default, FILE:LINE, the environment variable or the flag.
+// String returns "default", FILE:LINE, or the name of the environment variable or the flag.
 func (o Origin) String() string {
 	switch {
 	case o.Flag != "":
@@ -29,11 +29,10 @@ func (o Origin) String() string {
 	return "default"
 }
 
-// Origins are those of values, by dotted name.
+// Origins has the origins of values, by dotted name.
 type Origins map[string]Origin
 
-// Of is the origin of a key, or of the nearest section or list around it that
-// has one.
+// Of returns the origin of a key, or of the nearest section or list around it that has one.
 func (o Origins) Of(key string) Origin {
 	for at := key; at != ""; at = at[:max(strings.LastIndexAny(at, ".["), 0)] {
 		if origin, ok := o[at]; ok {
@@ -43,8 +42,7 @@ func (o Origins) Of(key string) Origin {
 	return Origin{}
 }
 
-// Replace forgets a key and all that is within it, and gives the key another
-// origin.
+// Replace forgets a key and everything within it, and gives the key another origin.
 func (o Origins) Replace(key string, origin Origin) {
 	maps.DeleteFunc(o, func(at string, _ Origin) bool { return within(at, key) })
 	o[key] = origin
@@ -93,11 +91,10 @@ func visible(s string) string {
 	return b.String()
 }
 
-// Errors are the mistakes of a configuration, those of the file in the order
-// of its lines.
+// Errors are the mistakes of a configuration, those of the file in the order of its lines.
 type Errors []*Error
 
-// Error has a line for each.
+// Error has a line for each mistake.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {

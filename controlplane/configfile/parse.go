@@ -45,7 +45,7 @@ func checkJSON(file string, text []byte) error {
 	return err
 }
 
-// ParseYAML gives the value of the only document; nil when there is none.
+// ParseYAML returns the value of the only document, or nil if there is none.
 func ParseYAML(file string, text []byte) (*yaml.Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, more yaml.Node

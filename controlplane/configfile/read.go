@@ -12,15 +12,15 @@ import (
 
 // Contents are the live settings that a configuration file or an export gives.
 type Contents struct {
-	// Values are those of the global scope.
+	// Values are the values of the global scope.
 	Values live.Values
 	Scopes map[settings.Scope]live.Values
-	// Origins say where each value stands.
+	// Origins has the place of each value.
 	Origins Origins
 }
 
-// Read reads the sections "settings" and "scopes" of a configuration file, which may be
-// all that there is. It also reads the exports of earlier rdmads. Its errors are Errors.
+// Read reads the sections "settings" and "scopes" of a configuration file, which may have other
+// sections, and the exports of earlier rdmads. Its errors are Errors.
 func Read(file string, text []byte) (*Contents, error) {
 	root, err := Parse(file, text)
 	if err != nil {

@@ -19,17 +19,17 @@ const (
 	ScopesKey   = "scopes"
 )
 
-// Settings are the live settings that a text gives, by group and name.
+// Settings are the live settings of a text, by group and name.
 type Settings map[string]map[string]Setting
 
-// Setting is the text of a value, which its row of the catalogue parses.
+// Setting is the text of a value, which the setting's row of the catalogue parses.
 type Setting string
 
 // Scopes are the live settings that a text gives for listeners and peers. They are one value
 // to viper, which folds the case of keys that are texts.
 type Scopes map[settings.Scope]live.Values
 
-// Values are the settings that are given. They were checked.
+// Values returns the settings that are given. They must have been checked.
 func (s Settings) Values() (v live.Values) {
 	for group, names := range s {
 		for name, text := range names {
@@ -42,8 +42,8 @@ func (s Settings) Values() (v live.Values) {
 	return v
 }
 
-// Initial are the settings to start with, and the dotted names of those that
-// the configuration gives; all others are defaults.
+// Initial returns the settings to start with, and the dotted names of those that the
+// configuration gives. All others are defaults.
 func (s Settings) Initial() (all live.Settings, given []string) {
 	all = live.Default()
 	in, file := live.Of(&all), s.Values()

@@ -35,14 +35,13 @@ func InForce(d *settings.Dump) *Contents {
 	return c
 }
 
-// Write writes live settings in a format, as a part of a configuration file, which Read
-// reads too.
+// Write writes live settings in a format, as a part of a configuration file. Read reads it.
 func (c *Contents) Write(format string) ([]byte, error) {
 	return write(format, &sections{tree(&c.Values), c.scopes()})
 }
 
-// WriteAll is Write with the other sections that a running rdmad exports. Empty ones are written
-// too, because an import leaves alone what is missing.
+// WriteAll is Write with the other sections that a running rdmad exports. It also writes empty
+// sections, because an import leaves missing sections alone.
 func (c *Contents) WriteAll(format string, all *spec.All, limits *spec.Limits) ([]byte, error) {
 	return write(format, &allSections{
 		items(all.Services), items(all.Listeners), items(all.Connectors), spec.Encode(limits), tree(&c.Values), c.scopes(),

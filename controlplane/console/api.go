@@ -173,8 +173,8 @@ func (c jsonCodec) Name() string { return c.name }
 // Marshal implements connect.Codec.
 func (c jsonCodec) Marshal(m any) ([]byte, error) { return c.MarshalAppend(nil, m) }
 
-// MarshalAppend is what connect calls in place of Marshal, to use its memory again. So it must be
-// a copy.
+// MarshalAppend is called by connect in place of Marshal, with memory that connect uses again.
+// So the result must be a copy.
 func (jsonCodec) MarshalAppend(to []byte, m any) ([]byte, error) {
 	a := m.(*answer)
 	text, err := a.answers.json(a.of, a.encoded)
@@ -195,7 +195,7 @@ func (protoCodec) Name() string { return "proto" }
 // Marshal implements connect.Codec.
 func (c protoCodec) Marshal(m any) ([]byte, error) { return c.MarshalAppend(nil, m) }
 
-// MarshalAppend is as that of jsonCodec.
+// MarshalAppend is like that of jsonCodec.
 func (protoCodec) MarshalAppend(to []byte, m any) ([]byte, error) {
 	return append(to, m.(*answer).encoded...), nil
 }

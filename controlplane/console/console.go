@@ -1,10 +1,9 @@
-// Package console serves the web console: a static page, and the control
-// plane's API for browsers.
+// Package console serves the web console: a static page, and the control plane's API for
+// browsers.
 //
-// The API is that of gRPC: each request of a session is forwarded to the gRPC
-// server as a client with the session's name and role, so that validation,
-// roles, rates and the audit log are those of all clients. Package session keeps
-// the sessions.
+// The API is that of gRPC. Each request of a session is forwarded to the gRPC server as a
+// client with the session's name and role. So validation, roles, rates and the audit log are
+// the same as for all clients. Package session keeps the sessions.
 //
 // The caller binds with New, calls Serve once, and ends with Shutdown.
 package console
@@ -36,8 +35,7 @@ const (
 	maxRequest = 256 << 10        // bytes
 )
 
-// Config is what a Server is made with. All but Certificates and SendTime are
-// needed.
+// Config configures a Server. All fields but Certificates and SendTime are required.
 type Config struct {
 	Listener net.Listener
 	// Certificates are for a server of browsers; nil without TLS.
@@ -88,7 +86,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Serve answers until Shutdown, which makes it return nil.
+// Serve answers requests until Shutdown. It then returns nil.
 func (s *Server) Serve() error {
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -96,7 +94,7 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Addr is where it listens.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Shutdown ends the sessions with their streams, and lets other requests finish.

@@ -5,13 +5,13 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
 
-// Assign puts the fleet's settings in force. At each scope, a value that operators set there
-// still wins. ok is false when there was nothing to do. The layer is refused whole, with the errors
-// of Set, when it names a listener that this rdmad does not have, when it doesn't go together
-// with what is set, or while an operator's revision waits to be confirmed.
+// Assign puts the fleet's settings in force. At each scope, a value of operators overrides that
+// of the fleet. ok is false if nothing changes. Assign refuses the whole layer, with the errors
+// of Set, if it names a listener that this rdmad does not have, if it conflicts with other
+// settings, or while an operator's revision waits to be confirmed.
 //
-// With o.ConfirmWithin, the layer is taken back unless a later one that gives the same comes in
-// time. One that gives something else takes it back first. A layer that was taken back is
+// With o.ConfirmWithin, the layer is rolled back unless a later call assigns the same layer in
+// time. A call that assigns another layer rolls it back first. A layer that was rolled back is
 // refused with a *TakenBackError.
 func (s *Store) Assign(f settings.FleetLayer, o Options) (_ Result, ok bool, err error) {
 	s.changing.Lock()
@@ -57,7 +57,7 @@ func (s *Store) conclude(f *settings.FleetLayer, o *Options) (confirmed *history
 	return nil, s.takeBack(p.Revision)
 }
 
-// Fleet is what the fleet gives, and the values that operators set over it.
+// Fleet returns the settings of the fleet, and the values of operators that override them.
 func (s *Store) Fleet() (settings.FleetLayer, []settings.Pin) {
 	state := s.state.Load()
 	return state.Fleet(), state.Pins()

@@ -11,7 +11,7 @@ import (
 // again.
 const retryRollback = 5 * time.Second
 
-// Pending is the revision that waits to be confirmed; nil when none does.
+// Pending returns the revision that waits to be confirmed, or nil.
 func (s *Store) Pending() *history.Entry {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -38,8 +38,8 @@ func pendingError(e *history.Entry) error {
 	return &PendingError{Revision: e.Revision, Deadline: e.Deadline}
 }
 
-// Confirm makes a revision stay that waits to be confirmed. *NotPendingError
-// when it doesn't wait, or no longer; *StorageError when it goes on waiting;
+// Confirm confirms a revision. The error is a *NotPendingError if the revision does not wait
+// for it, a *StorageError if the confirmation cannot be stored and the revision still waits, or
 // watch.ErrShutdown.
 func (s *Store) Confirm(revision uint32) error {
 	s.changing.Lock()

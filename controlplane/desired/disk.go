@@ -4,12 +4,12 @@ import (
 	"github.com/rdmad/rdmad/controlplane/statefile"
 )
 
-// Record is what one revision writes.
+// Record is the data that one revision writes.
 type Record = statefile.Record
 
-// Disk is where revisions are stored.
+// Disk stores revisions.
 type Disk interface {
-	// Commit has a record on the disk before it returns, or nothing of it.
+	// Commit writes a record completely or not at all. It is on the disk when Commit returns.
 	Commit(*Record) error
 	Close() error
 }

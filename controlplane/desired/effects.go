@@ -10,8 +10,7 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Effect is the outcome of a change on one connection, per changed key
-// folded to the weakest.
+// Effect is the outcome of a change on one connection: the weakest outcome of the changed keys.
 type Effect struct {
 	ConnID  string
 	Outcome live.Outcome

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// PendingError refuses a change while another waits to be confirmed.
+// PendingError refuses a change while another one waits to be confirmed.
 type PendingError struct {
 	Revision uint32 // that waits
 	Deadline time.Time
@@ -16,7 +16,7 @@ func (e *PendingError) Error() string {
 		e.Revision, e.Deadline.UTC().Format(time.RFC3339))
 }
 
-// NotPendingError refuses to confirm a revision that doesn't wait for it.
+// NotPendingError refuses to confirm a revision that does not wait for it.
 type NotPendingError struct {
 	Revision uint32 // that was to be confirmed; 0 is any
 	Pending  uint32 // that waits; 0 when none does
@@ -39,8 +39,8 @@ func (e *TakenBackError) Error() string {
 	return fmt.Sprintf("assignment %d was not confirmed in time, or was rolled back by an operator: this node took it back", e.Assignment)
 }
 
-// UnknownRevisionError refuses a rollback to a revision that isn't kept any
-// more or is yet to come.
+// UnknownRevisionError refuses a rollback to a revision that is not kept any more or does not
+// exist yet.
 type UnknownRevisionError struct{ Revision, Oldest, Current uint32 }
 
 func (e *UnknownRevisionError) Error() string {

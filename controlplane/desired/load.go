@@ -6,8 +6,8 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
-// Load makes the settings of a dump those of all scopes, in one revision;
-// only those of connections stay. Errors are those of Set.
+// Load makes the settings of a dump those of all scopes, in one revision, except for those of
+// connections, which stay. Errors are those of Set.
 func (s *Store) Load(d *settings.Dump, o Options) (Result, error) {
 	return s.load(func(now *settings.State) (*settings.State, error) { return now.Load(d) }, o)
 }
@@ -37,15 +37,15 @@ func (s *Store) load(change func(*settings.State) (*settings.State, error), o Op
 	return s.revise(r, &o)
 }
 
-// Elements returns those that an import stored with a change, until ElementsDone; nil when there
-// are none.
+// Elements returns the elements that an import stored with a change, until ElementsDone, or
+// nil.
 func (s *Store) Elements() []byte {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	return s.elements
 }
 
-// ElementsDone forgets them: they are stored where they belong.
+// ElementsDone forgets the elements, once they are stored in their own place.
 func (s *Store) ElementsDone() error {
 	s.changing.Lock()
 	defer s.changing.Unlock()

@@ -10,16 +10,15 @@ import (
 	"github.com/rdmad/rdmad/controlplane/statefile"
 )
 
-// Open has the store go on with what a file holds, and store all further
-// revisions there; a missing file is made. f is what the configuration file
-// says: when that differs from what it said last it becomes a revision. It does
-// not while a revision waits to be confirmed, nor when it conflicts with what is
-// set: then the store has what the file said last, and waits says why. Call Reload
-// when the settings have changed. A revision whose time to be confirmed has run out
+// Open loads the settings of a file, and stores all further revisions there. It makes a missing
+// file. f has the settings of the configuration file: if they differ from the last ones, they
+// become a revision. They do not while a revision waits to be confirmed, or if they conflict
+// with other settings: then the store has the last settings of the file, and waits has the
+// reason. Call Reload when the settings have changed. A revision whose confirm window is over
 // is rolled back at once.
 //
-// To be called once, before the first change. Errors are one line for the
-// operator; the store is then good for nothing but Close.
+// Call Open once, before the first change. Errors are one line for the operator. After an
+// error, the store can only be closed.
 func (s *Store) Open(path string, f settings.FileLayer, o Options) (waits, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
@@ -53,9 +52,8 @@ func (s *Store) Open(path string, f settings.FileLayer, o Options) (waits, err e
 	return nil, nil
 }
 
-// Waits says whether a file can be taken when the settings have changed: an error of
-// Reload is that a revision waits to be confirmed, or that the file conflicts with
-// what is set.
+// Waits reports whether an error of Reload may go away when the settings change: a revision
+// waits to be confirmed, or the file conflicts with other settings.
 func Waits(err error) bool {
 	return errors.As(err, new(*PendingError)) || errors.As(err, new(*settings.InvalidError)) || errors.As(err, new(*settings.LimitError))
 }

@@ -18,33 +18,33 @@ const (
 	maxActor     = 256 // bytes of each part; what is longer is cut
 )
 
-// Options say how a change is made, and for whom.
+// Options are the options and the author of a change.
 type Options struct {
-	// DryRun says what the change would do, and changes nothing.
+	// DryRun computes the result and changes nothing.
 	DryRun bool
-	// ConfirmWithin, if not 0, rolls the change back unless it is confirmed in
-	// time, ConfirmLeast to ConfirmMost.
+	// ConfirmWithin, if not 0, rolls the change back unless it is confirmed in time. It is
+	// between ConfirmLeast and ConfirmMost.
 	ConfirmWithin time.Duration
-	// Expected, when not nil, is the revision that a rollback or a load was
-	// decided at. Set has it in the change.
+	// Expected, if not nil, is the revision at which the caller decided on a rollback or a
+	// load. For Set it is in the change.
 	Expected *uint32
 	Actor    history.Actor
 	Comment  string
-	// Elements, when not nil, is stored with the change, at once, even if the settings stay.
-	// See statefile.Record.
+	// Elements, if not nil, is stored together with the change, even if the settings stay. See
+	// statefile.Record.
 	Elements json.RawMessage
 }
 
-// Result is what a change did, or would do.
+// Result is the effect of a change, or of a dry run.
 type Result struct {
 	Revision uint32 // after the change; the present one after a dry run
 	Effects  []Effect
-	// Step is what changed, at the scopes and in the file's layer.
+	// Step is the change, at the scopes and in the file's layer.
 	Step settings.Step
-	// Unchanged says that there was nothing to change: no revision was made.
+	// Unchanged means that nothing changed, so that no revision was made.
 	Unchanged bool
-	// ConfirmDeadline is until when the change has to be confirmed; zero
-	// without a confirm window and after a dry run.
+	// ConfirmDeadline is the end of the confirm window. It is zero without a window and after a
+	// dry run.
 	ConfirmDeadline time.Time
 }
 

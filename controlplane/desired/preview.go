@@ -6,14 +6,14 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
-// FleetPreview is what another layer of the fleet would do.
+// FleetPreview is the effect of another layer of the fleet.
 type FleetPreview struct {
 	Changes []settings.Difference // of the values in force at the layers' scopes
 	Pins    []settings.Pin        // with the layer
 	Effects []Effect
 }
 
-// PreviewFleet says what Assign would do with a layer, and changes nothing. A revision that
+// PreviewFleet returns what Assign would do with a layer, and changes nothing. A revision that
 // waits to be confirmed is no error.
 func (s *Store) PreviewFleet(f settings.FleetLayer) (FleetPreview, error) {
 	s.changing.Lock()

@@ -5,11 +5,10 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
 
-// Reload takes what the configuration file says now. When that differs from
-// what it said last it becomes a revision; what operators set at a scope still wins
-// over what it says there. ok is false when there was nothing to do. The file is refused
-// whole, with the errors of Set, when it doesn't go together with what is set
-// or while a revision waits to be confirmed.
+// Reload applies the settings of the configuration file. If they differ from its last ones,
+// they become a revision. A value of operators still overrides the file's at its scope. ok is
+// false if nothing changes. Reload refuses the whole file, with the errors of Set, if it
+// conflicts with other settings, or while a revision waits to be confirmed.
 func (s *Store) Reload(f settings.FileLayer, o Options) (_ Result, ok bool, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()

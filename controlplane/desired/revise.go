@@ -10,10 +10,9 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
-// Set makes a change, or says what it would do. The scope's target is looked
-// up here. Errors are those of the model, *settings.NotFoundError,
-// *PendingError, *StorageError and watch.ErrShutdown; after an error nothing
-// has changed.
+// Set makes a change, or a dry run of it. It looks up the scope's target. Errors are those of
+// the model, *settings.NotFoundError, *PendingError, *StorageError and watch.ErrShutdown. After
+// an error nothing has changed.
 func (s *Store) Set(c settings.Change, o Options) (Result, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()

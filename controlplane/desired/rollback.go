@@ -4,12 +4,12 @@ import (
 	"github.com/rdmad/rdmad/controlplane/history"
 )
 
-// Rollback makes a new revision whose state is the one after an earlier
-// revision; settings of connections that ended since, or were made before a
-// restart, don't come back. It ends a confirm window, and can't open one
-// within another. The current revision, and one with the same settings, make no new
-// revision, unless a window ends. *UnknownRevisionError when the revision isn't kept or yet to
-// come; else errors are those of Set.
+// Rollback makes a new revision with the state after an earlier revision. Settings of
+// connections that have ended since, or that were made before a restart, do not return.
+// Rollback ends a confirm window; it cannot open one within another. The current revision, and
+// one with the same settings, make no new revision, unless a window ends. The error is an
+// *UnknownRevisionError if the revision is not kept or does not exist yet; other errors are
+// those of Set.
 func (s *Store) Rollback(revision uint32, o Options) (Result, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()

@@ -1,13 +1,12 @@
-// Package desired keeps the settings that operators want, changes them one
-// after another and has the data plane carry them out.
+// Package desired keeps the settings that operators want, changes them one after another, and
+// has the data plane apply them.
 //
-// Readers, the data plane's resolver above all, take a snapshot without a
-// lock. A change is checked against the model and against what exists, then
-// stored, then published as a whole, then applied by the data plane, which
-// says what that did to each connection.
+// Readers, above all the data plane's resolver, take a snapshot without a lock. A change is
+// checked against the model and against the existing listeners and connections. It is then
+// stored, published as a whole, and applied by the data plane, which returns the effect on each
+// connection.
 //
-// A store begins in memory alone. Open gives it a file that survives a
-// restart, and Close ends it.
+// A new store is in memory only. Open gives it a file that survives a restart. Close ends it.
 package desired
 
 import (
@@ -27,7 +26,7 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Dataplane is what carries settings out.
+// Dataplane applies settings.
 type Dataplane interface {
 	Connection(id string) (dataplane.ConnInfo, error)
 	Listeners() []dataplane.ListenerInfo
@@ -36,8 +35,8 @@ type Dataplane interface {
 	PreviewSettings(u dataplane.Update, report func(*dataplane.Fact))
 }
 
-// Store holds the desired settings. All methods may be called from any
-// goroutine. Lock order: changing, publishing, then the data plane's.
+// Store holds the desired settings. All methods may be called from any goroutine. Lock order:
+// changing, publishing, then the data plane's.
 type Store struct {
 	dp  Dataplane
 	log *slog.Logger
@@ -63,8 +62,8 @@ type Store struct {
 	watchers   *watch.Queues[*history.Entry]
 }
 
-// New is a store at revision 0 with the given settings; configured names the
-// keys that the configuration file gave, by dotted name.
+// New returns a store at revision 0 with the given settings. configured has the dotted names of
+// the keys that the configuration file gave.
 func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured []string) (*Store, error) {
 	var set settings.KeySet
 	for _, name := range configured {
@@ -83,7 +82,7 @@ func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured [
 	return s, nil
 }
 
-// Resolve is the data plane's resolver. It doesn't block.
+// Resolve is the data plane's resolver. It does not block.
 func (s *Store) Resolve(key dataplane.ConnKey) *rpcrdma.Settings {
 	state, r := s.state.Load(), s.resolved.Load()
 	if r == nil || r.state != state {
@@ -93,7 +92,7 @@ func (s *Store) Resolve(key dataplane.ConnKey) *rpcrdma.Settings {
 	return r.resolve(key)
 }
 
-// Revision counts the changes made, those before a restart too.
+// Revision returns the number of changes, those before a restart included.
 func (s *Store) Revision() uint32 { return s.state.Load().Revision() }
 
 // target checks that a scope's listener or connection exists, and returns which
@@ -128,8 +127,8 @@ func (s *Store) Ended(id string) {
 	s.forget(id)
 }
 
-// Reconcile drops the settings of all connections that are gone, also of those
-// whose end was not reported.
+// Reconcile drops the settings of all connections that no longer exist, even if their end was
+// not reported.
 func (s *Store) Reconcile() {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
@@ -149,9 +148,9 @@ func (s *Store) forget(id string) {
 	}
 }
 
-// Close stops the clock of a confirm window, ends the watchers and closes the
-// file. A revision that waits to be confirmed goes on waiting on disk. Later
-// changes are refused with watch.ErrShutdown.
+// Close stops the timer of a confirm window, ends the watchers and closes the file. A revision
+// that waits to be confirmed still waits on disk. Later changes are refused with
+// watch.ErrShutdown.
 func (s *Store) Close() error {
 	s.EndWatchers()
 	s.changing.Lock()

@@ -11,14 +11,13 @@ const (
 	watchQueue  = 1024 // entries waiting for one watcher
 )
 
-// Watcher is one queue of revisions. Its events are each new revision, and
-// once more a revision that was confirmed or rolled back within its confirm
-// window.
+// Watcher is one queue of revisions. Its events are each new revision, and again a revision
+// that was confirmed or rolled back within its confirm window.
 type Watcher = watch.Queue[*history.Entry]
 
-// Watch adds a watcher of the revisions to come, to be closed by the caller.
-// watch.ErrTooMany, watch.ErrShutdown.
+// Watch adds a watcher of future revisions. The caller closes it. The error is watch.ErrTooMany
+// or watch.ErrShutdown.
 func (s *Store) Watch() (*Watcher, error) { return s.watchers.Watch() }
 
-// EndWatchers ends all watchers with watch.ErrShutdown, and lets no more come.
+// EndWatchers ends all watchers with watch.ErrShutdown, and refuses new ones.
 func (s *Store) EndWatchers() { s.watchers.End() }

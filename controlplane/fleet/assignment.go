@@ -19,8 +19,8 @@ func Newest(all []*Revision) []*Revision {
 	return slices.SortedFunc(maps.Values(newest), func(a, b *Revision) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Assign returns the versions that a node with these labels is to have: those whose policies
-// select it and give settings. The order is that in which they apply: the last one wins.
+// Assign returns the versions for a node with these labels: those whose policies select it and
+// give settings. They apply in this order, and the last one wins.
 func Assign(newest []*Revision, l Labels) []Ref {
 	var out []Ref
 	for _, r := range inOrder(newest) {
@@ -31,7 +31,7 @@ func Assign(newest []*Revision, l Labels) []Ref {
 	return out
 }
 
-// Layer puts the settings of versions together, as one layer of a node's settings.
+// Layer combines the settings of versions into one layer of a node's settings.
 func Layer(all []*Revision) settings.FleetLayer {
 	layer := settings.FleetLayer{}
 	for _, r := range inOrder(all) {

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
 
-// Answer is what a node says of a policy that it does not have yet.
+// Answer is a node's answer about a policy that it does not have yet.
 type Answer uint8
 
 // The answers.
@@ -19,7 +19,7 @@ const (
 // MaxEffects bounds the changes of Effects, and the pins.
 const MaxEffects = 32
 
-// Effects are what a policy would do on a node.
+// Effects are the effects of a policy on a node.
 type Effects struct {
 	Node     string
 	Answer   Answer
@@ -29,7 +29,7 @@ type Effects struct {
 	Outcomes Outcomes
 }
 
-// Change is a value that would be another one, as text.
+// Change is a value that a policy would change, as text.
 type Change struct{ Scope, Key, Before, After string }
 
 // Concerns reports whether a policy changes something on a node: it selects the node, or the
@@ -38,8 +38,7 @@ func (p *Policy) Concerns(l Labels, has []Ref) bool {
 	return slices.ContainsFunc(has, func(r Ref) bool { return r.Policy == p.Name }) || p.Selector.Matches(l)
 }
 
-// Swap returns the versions that a node is to have if r takes the place of the other version
-// of its policy.
+// Swap returns the versions of a node if r replaces the other version of its policy.
 func Swap(all []*Revision, r *Revision, l Labels) []*Revision {
 	out := slices.DeleteFunc(slices.Clone(all), func(other *Revision) bool { return other.Name == r.Name })
 	if r.Selector.Matches(l) {
@@ -48,7 +47,7 @@ func Swap(all []*Revision, r *Revision, l Labels) []*Revision {
 	return out
 }
 
-// ChangesOf puts differences into text, as many as effects have.
+// ChangesOf writes differences as text, as many as Effects may have.
 func ChangesOf(all []settings.Difference) (out []Change) {
 	for _, d := range all[:min(len(all), MaxEffects)] {
 		out = append(out, Change{d.Place, d.Key.String(), d.Before, d.After})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Entry is a change of the fleet, as its history has it.
+// Entry is a change of the fleet in its history.
 type Entry struct {
 	Number              uint64 // from 1, in the order of changes
 	Time                time.Time

@@ -10,7 +10,7 @@ type Identity struct {
 	Since   time.Time
 }
 
-// Report is what a node says of its work.
+// Report is a node's report about its work.
 type Report struct {
 	Assigned   int64  // revision of the newest assignment that it has read; 0 for none
 	Applied    int64  // of the assignment in force
@@ -29,7 +29,7 @@ type Load struct {
 	Connections   uint32        // that are up
 }
 
-// Outcomes counts connections by what the assignment in force did to them.
+// Outcomes counts connections by the outcome of the assignment in force.
 type Outcomes struct{ Applied, PendingReconnect, Unsupported uint32 }
 
 // Condition is a condition of a node, as text.
@@ -38,7 +38,7 @@ type Condition struct {
 	Since                                       time.Time
 }
 
-// Node is what etcd has of a node.
+// Node is everything that etcd has of a node.
 type Node struct {
 	Name string
 	Identity

@@ -11,10 +11,10 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Plan is how a policy comes to its nodes.
+// Plan says in which steps a policy comes to its nodes, and when it is rolled back.
 type Plan struct {
-	// Steps are how many nodes have the change after each wave; the first is the canary. All
-	// nodes have it after the last wave.
+	// Steps has the number of nodes that have the change after each wave. The first wave is the
+	// canary. All nodes have the change after the last wave.
 	Steps []Step
 	// Bake is how long the gates watch the nodes of a wave before they keep the change.
 	Bake time.Duration
@@ -26,15 +26,17 @@ type Plan struct {
 	Gates
 }
 
-// Gates are the bounds within which a rollout goes on.
+// Gates are the bounds within which a rollout continues.
 type Gates struct {
-	// IgnoreConditions lets it go on when a node has a new condition that is not OK.
+	// IgnoreConditions lets the rollout continue when a node has a new condition that is not
+	// OK.
 	IgnoreConditions bool
 	// MaxErrors is how many more errors per second a node may have than before.
 	MaxErrors float64
 	// MaxP99 is how many times as long as before a node's p99 may be. 0 is no gate.
 	MaxP99 float64
-	// MaxUnsupported is on how many connections of all nodes the change may be impossible.
+	// MaxUnsupported is the number of connections, of all nodes, on which the change may be
+	// impossible.
 	MaxUnsupported uint32
 	// MaxLost is how many of the nodes that got the change may be lost.
 	MaxLost uint32
@@ -101,7 +103,7 @@ func ParseStep(text string) (Step, error) {
 	return Step{Nodes: uint32(n)}, nil
 }
 
-// String writes what ParseStep reads.
+// String returns the text that ParseStep reads.
 func (s Step) String() string {
 	if s.Percent != 0 {
 		return fmt.Sprintf("%d%%", s.Percent)

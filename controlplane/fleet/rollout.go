@@ -133,8 +133,8 @@ func (r *Rollout) begun() (nodes []string) {
 	return nodes
 }
 
-// NotAfter has waves begin no later than now. The clock of the controller that wrote them may have
-// been ahead, and a wave would last longer by as much.
+// NotAfter lets waves begin no later than now. The clock of the controller that wrote them may
+// have been ahead, and a wave would last longer by the difference.
 func (r *Rollout) NotAfter(now time.Time) {
 	for i := range r.Waves {
 		if w := &r.Waves[i]; w.Since.After(now) {
@@ -160,7 +160,7 @@ func (r *Rollout) takeBack(now time.Time) {
 	}
 }
 
-// Text says the state in one line.
+// Text returns the state in one line.
 func (r *Rollout) Text() string {
 	text := "rollout " + r.String() + ": " + r.State.String()
 	if r.State == Aborted && r.Settled() {
@@ -172,12 +172,12 @@ func (r *Rollout) Text() string {
 	return text
 }
 
-// Settled reports whether the rollout has ended, and no node takes its change back any more.
+// Settled reports whether the rollout has ended and no node still takes its change back.
 func (r *Rollout) Settled() bool {
 	return r.State.Ended() && !slices.ContainsFunc(r.Waves, func(w Wave) bool { return w.State == WaveTakingBack })
 }
 
-// Progress says in a few words how far the rollout is.
+// Progress describes in a few words how far the rollout is.
 func (r *Rollout) Progress() string {
 	if len(r.Waves) == 0 {
 		return "no waves"
@@ -197,7 +197,7 @@ func cutText(s string) string {
 	return strings.ToValidUTF8(s[:maxReason], "") + "…"
 }
 
-// StateError refuses what a rollout's state does not allow.
+// StateError refuses an action that a rollout's state does not allow.
 type StateError struct {
 	Rollout Ref
 	State   RolloutState

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Op is what a term asks of a label.
+// Op is the condition of a term on a label.
 type Op uint8
 
 // The operators.
@@ -17,7 +17,7 @@ const (
 	Absent           // it is not
 )
 
-// Term is one demand on a label.
+// Term is one condition on a label.
 type Term struct {
 	Label  string
 	Op     Op
@@ -88,7 +88,7 @@ func (t *Term) check() error {
 	return nil
 }
 
-// String writes the term as ParseTerm takes it.
+// String returns the text that ParseTerm reads.
 func (t Term) String() string {
 	switch {
 	case t.Op == Exists:
@@ -123,7 +123,7 @@ func (s Selector) Matches(l Labels) bool {
 	return !slices.ContainsFunc(s, func(t Term) bool { return !t.matches(l) })
 }
 
-// Texts writes each term.
+// Texts returns the text of each term.
 func (s Selector) Texts() []string {
 	out := make([]string, len(s))
 	for i, t := range s {
@@ -132,7 +132,7 @@ func (s Selector) Texts() []string {
 	return out
 }
 
-// String writes the terms in one line.
+// String returns the terms in one line.
 func (s Selector) String() string { return strings.Join(s.Texts(), ", ") }
 
 // demand is what all terms of a label ask together.

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Step returns a rollout as it is to be next, or nil if all stay as they are. All Changes must
-// have been written. wake is when time alone brings the next step; zero for never.
+// Step returns the next state of a rollout, or nil if all stay as they are. All Changes must
+// have been written. wake is the time at which the next step is due even if nothing happens;
+// zero means never.
 func (v *View) Step(now time.Time) (next *Rollout, wake time.Time) {
 	for _, ref := range slices.SortedFunc(maps.Keys(v.Rollouts), compareRefs) {
 		r := v.Rollouts[ref]

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// View is what the controller knows of a fleet: etcd's keys. The next write depends only
-// on a View and the time, so another controller continues where the last one died.
+// View is the controller's copy of a fleet's keys in etcd. The next write depends only on a
+// View and the time, so another controller continues where the last one ended.
 type View struct {
 	Policies map[Ref]*Revision
 	Rollouts map[Ref]*Rollout
 	Members  map[string]*Member // by the node's name
 }
 
-// Member is a node as the controller knows it.
+// Member is a node in the controller's view.
 type Member struct {
 	Labels   Labels
 	Up       bool
@@ -39,18 +39,19 @@ type Assigned struct {
 	At int64
 }
 
-// Assignment is what a node is to have.
+// Assignment is the assignment of a node.
 type Assignment struct {
 	Policies []Ref
-	// ConfirmWithin, if not 0, has the node take the assignment back, unless one without it
-	// comes in time.
+	// ConfirmWithin, if not 0, makes the node roll the assignment back, unless one without
+	// ConfirmWithin comes in time.
 	ConfirmWithin time.Duration
-	// Rollout changes the node, and Before is how the node was until then; nil without one.
+	// Rollout is the rollout that changes the node, and Before the state of the node until
+	// then. Both are nil without a rollout.
 	Rollout Ref
 	Before  *Before
 }
 
-// Before is what a node reported before a rollout changed it.
+// Before has the values that a node reported before a rollout changed it.
 type Before struct {
 	Errors     float64 // per second
 	P99        time.Duration
@@ -108,7 +109,8 @@ func (v *View) standings() []*standing {
 	return out
 }
 
-// Live are the versions that are in force or on their way: base and next of all policies.
+// Live returns the versions that are in force or being rolled out: base and next of all
+// policies.
 func (v *View) Live() (all []*Revision) {
 	for _, s := range v.standings() {
 		for _, r := range []*Revision{s.base, s.next} {
@@ -120,7 +122,7 @@ func (v *View) Live() (all []*Revision) {
 	return all
 }
 
-// Base is the version of a policy that is in force; nil without one.
+// Base returns the version of a policy that is in force, or nil.
 func (v *View) Base(policy string) *Revision {
 	for _, s := range v.standings() {
 		if s.base != nil && s.base.Name == policy {
@@ -130,8 +132,8 @@ func (v *View) Base(policy string) *Revision {
 	return nil
 }
 
-// Notable are the rollouts that have a condition: the newest of each policy, while it is active, and
-// when a gate has halted it.
+// Notable returns the rollouts that have a condition: the newest one of each policy while it is
+// active, or if a gate halted it.
 func (v *View) Notable() map[Ref]*Rollout {
 	newest := make(map[string]*Rollout)
 	for ref, r := range v.Rollouts {
@@ -148,8 +150,8 @@ func (v *View) Notable() map[Ref]*Rollout {
 	return out
 }
 
-// Changes are the assignments that are not as policies, rollouts and labels say, by node. Those of
-// nodes that are down stay, but for changes that are taken back.
+// Changes returns the assignments that differ from those that policies, rollouts and labels
+// require, by node. Those of nodes that are down stay, except for changes that are rolled back.
 func (v *View) Changes() map[string]Assignment {
 	all := v.standings()
 	out := make(map[string]Assignment)
@@ -243,7 +245,8 @@ func selects(r *Revision, l Labels) bool {
 	return r != nil && len(r.Settings) > 0 && r.Selector.Matches(l)
 }
 
-// Start is a new rollout of a version of a policy. Without a plan all nodes have it at once.
+// Start returns a new rollout of a version of a policy. Without a plan all nodes have it at
+// once.
 func (v *View) Start(r *Revision, p *Plan, now time.Time) *Rollout {
 	out := &Rollout{Ref: r.Ref(), Plan: p, Author: r.Author, Began: now}
 	if base := v.Base(r.Name); base != nil {
@@ -272,7 +275,7 @@ func (e *ActiveError) Error() string {
 	return what + ": wait until it ends, or abort it: rdmactl fleet rollouts abort " + e.Rollout.String()
 }
 
-// Busy returns which active rollout a new version of a policy has to wait for, or nil.
+// Busy returns the active rollout that a new version of a policy has to wait for, or nil.
 func (v *View) Busy(p *Policy) error {
 	ours := v.selectors(p)
 	for _, ref := range slices.SortedFunc(maps.Keys(v.Rollouts), compareRefs) {

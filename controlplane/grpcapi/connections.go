@@ -107,8 +107,8 @@ func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetCon
 // say.
 const defaultDrain = 30 * time.Second
 
-// DrainConnection implements rdmadv1.ConnectionServiceServer. A client that
-// goes away doesn't stop a drain that was begun.
+// DrainConnection implements rdmadv1.ConnectionServiceServer. A drain continues even if its
+// client disconnects.
 func (s *connectionService) DrainConnection(ctx context.Context, req *rdmadv1.DrainConnectionRequest) (*rdmadv1.DrainConnectionResponse, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime(req.GetDeadline()))
 	defer cancel()

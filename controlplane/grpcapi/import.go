@@ -38,7 +38,8 @@ type Imported struct {
 	Kept     []string // settings that stay though the file does not have them
 }
 
-// NotNowError means that a file names things that can't be had, for reasons that may go away.
+// NotNowError means that a file names things that are not available, for reasons that may go
+// away.
 type NotNowError struct{ Err configfile.Errors }
 
 func (e *NotNowError) Error() string { return e.Err.Error() }

@@ -18,11 +18,10 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// Check asks the server whether its API serves, as a client on a connection of its
-// own: through handshake, gate and handler, whatever the clients outside have
-// to prove and however many of them there are. An error says that it didn't
-// answer before ctx ended, or is ending; before Serve it doesn't answer. What
-// the conditions say does not matter: a restart mends none of it.
+// Check reports whether the API serves, by a request on a connection within the process:
+// through handshake, gate and handler, whatever identity and number outside clients have. The
+// error means that the server did not answer before ctx ended, is ending, or does not serve
+// yet. Conditions have no effect: a restart repairs none of them.
 func (s *Server) Check(ctx context.Context) error {
 	c, err := inProcess(s.itself.dial)
 	if err != nil {
@@ -49,8 +48,8 @@ func inProcess(dial func(context.Context) (net.Conn, error)) (*grpc.ClientConn, 
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 }
 
-// As makes a connection within this process for a client that another server
-// of this process has identified. It has no other rights than that client.
+// As makes a connection within this process for a client that another server of this process
+// has identified. It has only the rights of that client.
 func (s *Server) As(client auth.Identity) (*grpc.ClientConn, error) {
 	return inProcess(func(ctx context.Context) (net.Conn, error) {
 		here, there := net.Pipe()

@@ -8,10 +8,9 @@ import (
 	"github.com/rdmad/rdmad/dataplane/connlimit/port"
 )
 
-// DefaultClients are the limits of clients' connections unless Access has
-// places. A fifth client can't lock out a sixth, an admin gets in beside
-// any number of others, and a user beside connections that its own scripts
-// have forgotten.
+// DefaultClients are the limits of clients' connections unless Access has places. A few clients
+// cannot exclude others, admins have reserved places, and a user at its limit replaces its own
+// idle connections.
 func DefaultClients() connlimit.Limits {
 	return connlimit.Limits{Total: port.ControlConnections, PerKey: 64, KeyGrace: keyGrace, Reserved: 32, Idle: 5 * time.Minute}
 }
@@ -20,9 +19,9 @@ func DefaultClients() connlimit.Limits {
 // take its place: a round trip on one machine, and some computing.
 const keyGrace = 10 * time.Millisecond
 
-// Places are those of connections to the control plane.
+// Places counts and limits connections to the control plane.
 type Places struct {
-	// Clients are identified.
+	// Clients has the connections of identified clients.
 	Clients *connlimit.Table
 	// arriving connections are not identified yet. They are counted apart from
 	// Clients, so that an admin always finds a place.
@@ -44,8 +43,9 @@ func NewPlaces(l connlimit.Limits) *Places {
 	return p
 }
 
-// SetLimits changes the limits of clients. There may be fifteen sixteenths as many connections more that
-// are being identified, at most 128, and a sixteenth that are turned away, at most 16.
+// SetLimits changes the limits of clients. In addition to the limit, up to 15/16 of it, at most
+// 128, may be connections that are being identified, and 1/16, at most 16, connections that are
+// being refused.
 func (p *Places) SetLimits(l connlimit.Limits) {
 	p.Clients.SetLimits(l)
 	arriving := min(128, max(l.Total-l.Total/16, 1))

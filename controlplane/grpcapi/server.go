@@ -1,7 +1,6 @@
-// Package grpcapi is the control plane's gRPC edge: the one place of the
-// daemon where generated protobuf types are used. It turns requests into
-// native values and native errors into statuses, and keeps clients within
-// bounds of size, number and time.
+// Package grpcapi is the gRPC server of the control plane, and the only package of the daemon
+// that uses generated protobuf types. It turns requests into native values and native errors
+// into statuses, and limits clients in size, number and time.
 package grpcapi
 
 import (
@@ -60,7 +59,7 @@ const (
 	keepaliveLeast = 10 * time.Second // between a client's own probes
 )
 
-// Plane is what the data plane shows.
+// Plane is the data plane as the API shows it.
 type Plane interface {
 	Connections() []dataplane.ConnInfo
 	Totals() (connections int, sum rpcrdma.Stats)
@@ -78,27 +77,28 @@ type Plane interface {
 	SlowCalls() dataplane.SlowCalls
 }
 
-// Daemon is the rdmad that a Server shows and steers, beside its data plane. All fields are
+// Daemon is the rdmad that a Server shows and changes, beside its data plane. All fields are
 // optional.
 type Daemon struct {
 	Version string
-	// Import puts a configuration file in force; nil refuses all.
+	// Import puts a configuration file in force. nil refuses all imports.
 	Import Importer
-	// Providers there are, and Devices of the machine, called for each answer of status.
+	// Providers returns the providers, and Devices the RDMA devices of the machine. Both are
+	// called for each answer of status.
 	Providers []inventory.Provider
 	Devices   func() []inventory.Device
-	// Memory gives the memory of the process; it is called for each answer. Nil
-	// leaves it out.
+	// Memory returns the memory of the process. It is called for each answer. nil leaves it
+	// out.
 	Memory func() procmem.Usage
-	// Descriptors, if not nil, says how the descriptors of the process are divided.
+	// Descriptors, if not nil, returns how the descriptors of the process are divided.
 	Descriptors func() descriptors.Budget
-	// LogLevel is the level of the log. Nil makes a level that nothing reads.
+	// LogLevel is the level of the log. nil makes a level that has no effect.
 	LogLevel *loglevel.Level
 	// Fleet, if not nil, is the fleet of which this rdmad is a node.
 	Fleet Fleet
 }
 
-// Config is what a Server is made with; every field up to Access is needed.
+// Config configures a Server. Every field up to Access is required.
 type Config struct {
 	Daemon
 	Plane      Plane
@@ -116,20 +116,19 @@ type Config struct {
 	Console *Console
 }
 
-// Access is who may do what. Zero values give their defaults.
+// Access decides which clients may do what. Zero values mean the defaults.
 type Access struct {
-	// Policy gives roles to clients; nil is that of no rules, which takes
-	// anonymous ones for administrators.
+	// Policy gives roles to clients. nil is the policy without rules, which makes anonymous
+	// clients administrators.
 	Policy *auth.Policy
-	// Certificates make clients use TLS; nil for none. Unix sockets have the
-	// kernel's word instead.
+	// Certificates make clients use TLS. nil means no TLS. On Unix sockets the kernel
+	// identifies clients instead.
 	Certificates *auth.Certificates
 	Rate         auth.Rate // of each client; zero for auth.DefaultRate
-	// Places are those of clients' connections; nil for some with
-	// DefaultClients.
+	// Places limits clients' connections. nil means new places with DefaultClients.
 	Places *Places
-	// SendTime is how long a stream's client may leave a message unread that
-	// no buffer takes any more; zero for 10 s.
+	// SendTime limits how long a stream's client may leave a message unread for which no buffer
+	// has room. 0 means 10 s.
 	SendTime time.Duration
 }
 
@@ -153,8 +152,8 @@ func (a Access) withDefaults() (Access, error) {
 	return a, nil
 }
 
-// Server answers gRPC. Serve may be called once; Shutdown at any time, and must
-// be called once by the owner.
+// Server answers gRPC. Serve may be called once. The owner must call Shutdown once, at any
+// time.
 type Server struct {
 	grpc     *grpc.Server
 	health   *health.Server
@@ -166,8 +165,8 @@ type Server struct {
 	stop     sync.Once
 }
 
-// New makes a server with all services, health and reflection, to be ended by
-// Shutdown whether it serves or not. Errors are those of registering its metrics.
+// New makes a server with all services, health and reflection. Shutdown ends it, even if it
+// never served. Errors are those of registering its metrics.
 func New(cfg Config) (*Server, error) {
 	validator, err := protovalidate.New()
 	if err != nil {
@@ -242,7 +241,7 @@ func New(cfg Config) (*Server, error) {
 // cannot record. Call it before Serve. Without it nothing is recorded.
 func (s *Server) Record(l *audit.Log) { s.gate.log = l }
 
-// Serve answers on l until Shutdown, which makes it return nil. It owns l.
+// Serve answers on l until Shutdown. It then returns nil. It owns l.
 func (s *Server) Serve(l net.Listener) error {
 	go func() { _ = s.grpc.Serve(s.itself) }() // ends with the server, and Shutdown waits for it
 	ctx, cancel := context.WithCancel(context.Background())

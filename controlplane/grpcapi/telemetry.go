@@ -36,9 +36,9 @@ const defaultInterval = time.Second
 // intervals share it for half of the interval.
 const maxCell = time.Second
 
-// WatchTelemetry implements rdmadv1.TelemetryServiceServer. While the client
-// doesn't read, Send blocks and no sample is taken: the next one covers the
-// time that was missed. Streams share samples, and their encoding if they ask for the same fields.
+// WatchTelemetry implements rdmadv1.TelemetryServiceServer. While the client does not read,
+// Send blocks and no sample is taken: the next one covers that time. Streams share samples, and
+// their encoding if they ask for the same fields.
 func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, stream grpc.ServerStreamingServer[rdmadv1.WatchTelemetryResponse]) error {
 	fields, err := newReadMask(req.GetReadMask(), &rdmadv1.WatchTelemetryResponse{})
 	if err != nil {

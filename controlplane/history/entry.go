@@ -1,8 +1,8 @@
-// Package history is the record of revisions of the live settings: the actor of
-// each, its kind, and its changes, so that it can be rolled back.
+// Package history records the revisions of the live settings: the actor of each, its kind, and
+// its changes, so that it can be rolled back.
 //
-// It has no I/O and no locks: the caller makes entries one after another and
-// stores them. Entries are immutable once they are in a Log.
+// It has no I/O and no locks: the caller makes entries one after another and stores them.
+// Entries are immutable once they are in a Log.
 package history
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
 
-// Kind is how a revision came about.
+// Kind is the origin of a revision.
 type Kind uint8
 
 // The kinds of revisions.
@@ -29,13 +29,13 @@ const (
 
 var kinds = [NumKinds]string{"set", "rollback", "auto-rollback", "reload", "load", "fleet"}
 
-// String names the kind.
+// String returns the name of the kind.
 func (k Kind) String() string { return kinds[k] }
 
-// MarshalText is String.
+// MarshalText returns String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText is MarshalText's inverse.
+// UnmarshalText is the inverse of MarshalText.
 func (k *Kind) UnmarshalText(b []byte) error { return named(k, "kind", kinds[:], b) }
 
 // named sets to to the value of a name.
@@ -48,7 +48,7 @@ func named[E ~uint8](to *E, what string, names []string, b []byte) error {
 	return nil
 }
 
-// Status is what became of a revision.
+// Status is the state of a revision.
 type Status uint8
 
 // Statuses. A revision that was made without a confirm window is Applied for
@@ -63,22 +63,22 @@ const (
 
 var statuses = [NumStatuses]string{"applied", "pending", "confirmed", "rolled back"}
 
-// String names the status.
+// String returns the name of the status.
 func (s Status) String() string { return statuses[s] }
 
-// MarshalText is String.
+// MarshalText returns String.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is MarshalText's inverse.
+// UnmarshalText is the inverse of MarshalText.
 func (s *Status) UnmarshalText(b []byte) error { return named(s, "status", statuses[:], b) }
 
-// Actor is who made a revision.
+// Actor is the author of a revision.
 type Actor struct {
 	Name string `json:"name,omitempty"` // such as a user or a certificate's name
 	From string `json:"from,omitempty"` // such as an address
 }
 
-// Entry is one revision. Its JSON is what the state directory holds.
+// Entry is one revision. The state directory holds its JSON.
 type Entry struct {
 	Revision uint32    `json:"revision"`
 	Time     time.Time `json:"time"`
@@ -86,16 +86,16 @@ type Entry struct {
 	Comment  string    `json:"comment,omitempty"`
 	Kind     Kind      `json:"kind"`
 	Status   Status    `json:"status"`
-	// Deadline of the confirm window; zero without one.
+	// Deadline is the end of the confirm window. It is zero without one.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Scope, Set and Unset are what was asked for, of the kind Set; of Reload,
-	// Set and Unset are what the file gives anew and gives no more.
+	// Scope, Set and Unset are the request of a revision of kind Set. For kind Reload, Set and
+	// Unset have the values that the file gives since then, and no longer gives.
 	Scope settings.Scope  `json:"scope"`
 	Set   settings.Values `json:"set,omitzero"`
 	Unset settings.KeySet `json:"unset,omitzero"`
-	// Target is the revision that was returned to, of rollbacks.
+	// Target is, for a rollback, the revision that it restores.
 	Target uint32 `json:"target,omitempty"`
-	// Step is what the revision changed, as far as it can be rolled back:
-	// settings of connections are not stored.
+	// Step is the change, as far as it can be rolled back: settings of connections are not
+	// stored.
 	Step settings.Step `json:"step"`
 }

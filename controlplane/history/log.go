@@ -9,8 +9,8 @@ const (
 	MaxDeltas  = 16384
 )
 
-// Log is the last entries, their revisions without a gap. When a bound is
-// passed the oldest are dropped. The zero Log is empty.
+// Log has the last entries, with consecutive revisions. When a bound is passed, the oldest
+// entries are dropped. The zero Log is empty.
 type Log struct {
 	entries []*Entry // the oldest first
 	deltas  int
@@ -30,8 +30,7 @@ func (l *Log) Excess(e *Entry) []uint32 {
 	return out
 }
 
-// Add appends e, which must carry the next revision, and drops what is too
-// much.
+// Add appends e, which must have the next revision, and drops the excess.
 func (l *Log) Add(e *Entry) {
 	for range l.Excess(e) {
 		l.deltas -= len(l.entries[0].Step.Deltas)
@@ -42,7 +41,7 @@ func (l *Log) Add(e *Entry) {
 	l.deltas += len(e.Step.Deltas)
 }
 
-// Find is the entry of a revision; nil when there is none.
+// Find returns the entry of a revision, or nil.
 func (l *Log) Find(revision uint32) *Entry {
 	if i, ok := l.index(revision); ok {
 		return l.entries[i]
@@ -50,8 +49,7 @@ func (l *Log) Find(revision uint32) *Entry {
 	return nil
 }
 
-// Replace puts e in the place of the entry of the same revision, if there is
-// one.
+// Replace replaces the entry with the same revision, if there is one.
 func (l *Log) Replace(e *Entry) {
 	if i, ok := l.index(e.Revision); ok {
 		l.deltas += len(e.Step.Deltas) - len(l.entries[i].Step.Deltas)
@@ -67,9 +65,8 @@ func (l *Log) index(revision uint32) (int, bool) {
 	return int(i), i < uint32(len(l.entries))
 }
 
-// Newest lists up to limit entries that are older than revision before, or
-// from the newest on when before is 0, the newest first. Limits under 1 stand
-// for all.
+// Newest lists up to limit entries, the newest first: those older than revision before, or the
+// newest if before is 0. A limit under 1 means all.
 func (l *Log) Newest(before uint32, limit int) []*Entry {
 	n := len(l.entries)
 	if before != 0 && n > 0 {
@@ -83,8 +80,8 @@ func (l *Log) Newest(before uint32, limit int) []*Entry {
 	return out
 }
 
-// Since lists the entries after a revision, the newest first. It is false
-// when they don't reach back that far or the revision is yet to come.
+// Since lists the entries after a revision, the newest first. It returns false if the log does
+// not reach back that far, or if the revision does not exist yet.
 func (l *Log) Since(revision uint32) ([]*Entry, bool) {
 	if n := len(l.entries); n == 0 || revision+1 < l.entries[0].Revision || revision > l.entries[n-1].Revision {
 		return nil, false
@@ -95,8 +92,7 @@ func (l *Log) Since(revision uint32) ([]*Entry, bool) {
 	return out, true
 }
 
-// Oldest is the first revision that can be returned to; false when there is
-// none.
+// Oldest returns the oldest revision to which a rollback is possible, or false.
 func (l *Log) Oldest() (uint32, bool) {
 	if len(l.entries) == 0 {
 		return 0, false

@@ -15,9 +15,8 @@ import (
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// NewManager is a manager over a plane: its services, listeners and connectors
-// exist by name, and nothing is bound. It has the service export, which the
-// plane's listeners name.
+// NewManager returns a manager over a plane: its services, listeners and connectors exist by
+// name, and nothing is bound. It has the service export, which the plane's listeners name.
 func NewManager(p *Plane) manager.API {
 	services := map[string]manager.ServiceInfo{
 		"export": {Spec: spec.Service{Name: "export", NFS: &spec.NFS{Export: spec.Export{Path: "/srv"}}}, State: manager.StateUp},

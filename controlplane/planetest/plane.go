@@ -1,6 +1,6 @@
-// Package planetest is a data plane without data, for tests of the control
-// plane and of what talks to it. Connections come and go as the test says;
-// settings and events behave as the real data plane's do.
+// Package planetest is a data plane without data, for tests of the control plane and of its
+// clients. The test makes and ends connections. Settings and events behave like those of the
+// real data plane.
 package planetest
 
 import (
@@ -37,7 +37,7 @@ type Plane struct {
 	slow      dataplane.SlowCalls
 }
 
-// Born is when everything came up.
+// Born is the time at which everything came up.
 var Born = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
 // Listen adds a listener of the nfs service.
@@ -69,7 +69,7 @@ func (p *Plane) Degrade(name, why string) {
 	}
 }
 
-// Unlisten removes a listener and says how many connections it had.
+// Unlisten removes a listener and returns the number of its connections.
 func (p *Plane) Unlisten(name string) (drained int) {
 	for _, c := range p.Connections() {
 		if c.Listener == name {
@@ -148,20 +148,20 @@ func (p *Plane) updateConnector(to *spec.Connector) {
 	}
 }
 
-// Use makes resolve the source of settings without telling connections.
+// Use makes resolve the source of settings without an event for connections.
 func (p *Plane) Use(resolve dataplane.Resolver) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.resolve = resolve
 }
 
-// Peer is a connection to come, of version 1.
+// Peer describes a connection of version 1 to be made.
 type Peer struct {
 	ID, Listener string
 	Address      string // and port
-	// Receive is what the peer receives inline, 4096 bytes when 0.
+	// Receive is the peer's receive size; 0 means 4096 bytes.
 	Receive uint32
-	// NoInvalidation: the peer doesn't take Send With Invalidate.
+	// NoInvalidation means that the peer does not accept Send With Invalidate.
 	NoInvalidation bool
 	Stats          rpcrdma.Stats
 	Sizes          rpcrdma.Sizes
@@ -242,7 +242,7 @@ func (p *Plane) Disconnect(id, reason string) {
 	p.subs.Publish(dataplane.Event{Type: dataplane.ConnDown, Time: Born, Conn: c.ConnInfo, Reason: reason})
 }
 
-// Applied counts calls of ApplySettings.
+// Applied returns the number of calls of ApplySettings.
 func (p *Plane) Applied() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,15 +5,15 @@ import live "github.com/rdmad/rdmad/rpcrdma/settings"
 type (
 	// Key is a row of the catalogue of live settings.
 	Key = live.Key
-	// KeySet is a set of them.
+	// KeySet is a set of keys.
 	KeySet = live.KeySet
-	// Values are values for some of them.
+	// Values are values of some keys.
 	Values = live.Values
-	// Violation is what is wrong with one value.
+	// Violation is a mistake in one value.
 	Violation = live.Violation
 	// InvalidError lists violations.
 	InvalidError = live.InvalidError
 )
 
-// ParseKey finds a key by its dotted name.
+// ParseKey returns the key with a dotted name.
 func ParseKey(name string) (Key, bool) { return live.ParseKey(name) }

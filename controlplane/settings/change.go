@@ -6,21 +6,20 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Change is one update, made whole or not at all.
+// Change is one update. It is made completely or not at all.
 type Change struct {
 	Scope  Scope
 	Target Target // the connection, when Scope is a connection's
 	Set    Values
 	Unset  KeySet // keys whose value at Scope is taken away
-	// Expected, when not nil, is the revision that the change was made for.
+	// Expected, if not nil, is the revision for which the change was made.
 	Expected *uint32
 }
 
-// Keys are those that the change touches.
+// Keys returns the keys that the change sets or unsets.
 func (c *Change) Keys() KeySet { return c.Set.Keys() | c.Unset }
 
-// Apply is the state after c. Errors: *InvalidError, *StaleError,
-// *LimitError.
+// Apply returns the state after c. Errors: *InvalidError, *StaleError, *LimitError.
 func (s *State) Apply(c *Change) (*State, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -63,20 +62,20 @@ func (s *State) checkRevision() error {
 	return nil
 }
 
-// Override is a key that a narrower scope decides.
+// Override is a key whose value comes from a narrower scope.
 type Override struct {
 	Key   Key
 	Scope Scope
 	Value string // there, as the command line takes it
 }
 
-// String says so to an operator.
+// String returns a sentence for operators.
 func (o Override) String() string {
 	return o.Key.String() + ": stays " + o.Value + ", set at " + o.Scope.String()
 }
 
-// Overridden lists the keys of c that a scope narrower than c's decides on t,
-// in order; nil when c has its way.
+// Overridden lists, in order, the keys of c that a scope narrower than c's decides on t. It
+// returns nil if c decides all of them.
 func (s *State) Overridden(c *Change, t Target) (out []Override) {
 	var buf [usualChain]*layer
 	chain, keys := s.chain(buf[:0], t), c.Keys()

@@ -4,15 +4,15 @@ import "strings"
 
 // Difference is a value that a revision changed.
 type Difference struct {
-	// Place is a scope; for the configuration file's layer it is "config", or
-	// "config SCOPE" at a narrower scope; for the fleet's "fleet SCOPE".
+	// Place is a scope. For the configuration file's layer it is "config", or "config SCOPE" at
+	// a narrower scope; for the fleet's "fleet SCOPE".
 	Place         string
 	Key           Key
 	Before, After string // as the command line takes them; "" for none
 }
 
-// Differences lists what the step changed, value by value: the file's layer, the
-// fleet's, then scopes in order.
+// Differences lists the changed values of the step: those of the file's layer, of the fleet's,
+// then of scopes in order.
 func (s *Step) Differences() (out []Difference) {
 	add := func(place string, before, after *Values) {
 		for _, k := range before.Differ(after).Keys() {
@@ -39,7 +39,7 @@ func (s *Step) Differences() (out []Difference) {
 	return out
 }
 
-// Texts is what the step changed in two lines: KEY=VALUE, or KEY unset, each
+// Texts returns the values of the step before and after it, as KEY=VALUE, or KEY unset, each
 // behind its place unless that is the global scope.
 func (s *Step) Texts() (before, after string) {
 	all := s.Differences()

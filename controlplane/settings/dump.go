@@ -18,13 +18,13 @@ type Dump struct {
 	Scopes []ScopeDump `json:"scopes"`
 }
 
-// ScopeDump is what one scope says.
+// ScopeDump has the values of one scope.
 type ScopeDump struct {
 	Scope  Scope  `json:"scope"`
 	Values Values `json:"values"`
 }
 
-// Dump writes a state down.
+// Dump returns the dump of a state.
 func (s *State) Dump() Dump {
 	d := Dump{Revision: s.revision, Base: s.base}
 	all := s.narrow()
@@ -41,12 +41,12 @@ func (s *State) Dump() Dump {
 	return d
 }
 
-// Load returns s with the settings of a dump at all scopes except connections, under the
-// next revision. If the dump's base differs from that of s, global settings make up for the
-// difference: the same values are in force as in the rdmad that made the dump. A value that
+// Load returns s with the settings of a dump at all scopes except connections, under the next
+// revision. If the dump's base differs from that of s, global settings make up for the
+// difference: the values in force are the same as in the rdmad that made the dump. A value that
 // s already has keeps its origin. At a scope narrower than global, a value that only the
-// configuration file gives remains the file's, and one that only the fleet gives the fleet's. A value of the file stays in force if the
-// dump does not name it.
+// configuration file gives remains the file's, and one that only the fleet gives the fleet's. A
+// value of the file stays in force if the dump does not name it.
 func (s *State) Load(d *Dump) (*State, error) {
 	if err := s.checkRevision(); err != nil {
 		return nil, err

@@ -7,12 +7,12 @@ type Saying struct {
 	Wins  bool   // whether it is the one in force
 }
 
-// Explain lists all values of k for t, the widest first: the default, the
-// configuration file, scopes. The last one wins.
+// Explain lists all values of k for t, the widest first: the default, the configuration file,
+// scopes. The last one is in force.
 func (s *State) Explain(k Key, t Target) []Saying { return s.sayings(k, s.chain(nil, t)) }
 
-// ExplainAt is Explain for a scope that is not a connection's, as far as the
-// scope alone can tell.
+// ExplainAt is Explain for a scope that is not a connection's, as far as it follows from the
+// scope alone.
 func (s *State) ExplainAt(k Key, scope Scope) []Saying { return s.sayings(k, s.chainAt(scope)) }
 
 func (s *State) sayings(k Key, chain []*layer) []Saying {

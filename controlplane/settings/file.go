@@ -14,8 +14,8 @@ import (
 // config is the source of the configuration file's values.
 const config = "config"
 
-// FileLayer is what the configuration file says. At each scope, what operators
-// set wins over it.
+// FileLayer has the settings of the configuration file. At each scope, values of operators
+// override them.
 type FileLayer struct {
 	Name   string               `json:"name,omitempty"` // of the file; "" without one
 	Values Values               `json:"values,omitzero"`
@@ -23,18 +23,18 @@ type FileLayer struct {
 	Scopes map[Scope]FileValues `json:"scopes,omitempty"`
 }
 
-// FileValues are what the file says at a listener or peer scope.
+// FileValues are the file's values at a listener or peer scope.
 type FileValues struct {
 	Values Values          `json:"values,omitzero"`
 	Lines  live.ByKey[int] `json:"lines,omitzero"`
 }
 
-// Equal says whether two layers are the same, lines included.
+// Equal reports whether two layers are the same, lines included.
 func (f *FileLayer) Equal(g *FileLayer) bool {
 	return f.Name == g.Name && f.Values == g.Values && f.Lines == g.Lines && maps.Equal(f.Scopes, g.Scopes)
 }
 
-// Differ are the keys that two layers don't say the same of, at any scope.
+// Differ returns the keys that differ between two layers, at any scope.
 func (f *FileLayer) Differ(g *FileLayer) KeySet {
 	changed := f.Values.Differ(&g.Values)
 	for _, scope := range eitherScopes(f.Scopes, g.Scopes) {
@@ -59,7 +59,7 @@ func (f *FileLayer) check() error {
 	return nil
 }
 
-// FileScope reads a scope of the configuration file: listener/NAME or peer/CIDR.
+// FileScope parses a scope of the configuration file: listener/NAME or peer/CIDR.
 func FileScope(name string) (Scope, error) {
 	scope, err := ParseScope(name)
 	cidr, _ := strings.CutPrefix(name, "peer/")
@@ -88,11 +88,11 @@ func hostBitsText(right netip.Prefix) string {
 	return fmt.Sprintf("has address bits beyond the prefix length: write %s", Scope{Kind: Peer, Prefix: right})
 }
 
-// File is the configuration file's layer in force.
+// File returns the configuration file's layer in force.
 func (s *State) File() FileLayer { return s.file }
 
-// WithFile is s with another layer of the configuration file, under the next
-// revision. An *InvalidError lists all that is wrong.
+// WithFile returns s with another layer of the configuration file, under the next revision. An
+// *InvalidError lists all mistakes.
 func (s *State) WithFile(f FileLayer) (*State, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -117,9 +117,8 @@ func (s *State) succeeded(next *State, changed KeySet) (*State, error) {
 	return next, nil
 }
 
-// Relined is s with the same values from other lines of the file, or from a
-// file of another name, at the same revision. It is s when f has other
-// values.
+// Relined returns s with the same values from other lines of the file, or from a file of
+// another name, at the same revision. It returns s if f has other values.
 func (s *State) Relined(f FileLayer) *State {
 	if f.Differ(&s.file) != 0 || f.Equal(&s.file) {
 		return s

@@ -11,8 +11,8 @@ import (
 // fleet is the source of values that the fleet's policies give.
 const fleet = "fleet"
 
-// FleetLayer is what the policies of a fleet give. At each scope it wins over the
-// configuration file, and what operators set wins over it.
+// FleetLayer has the settings of a fleet's policies. At each scope they override the
+// configuration file, and values of operators override them.
 type FleetLayer struct {
 	// Cluster and Assignment are the etcd cluster that the layer comes from and the
 	// revision of its assignment there; 0 without a layer.
@@ -23,27 +23,27 @@ type FleetLayer struct {
 	TakenBack int64 `json:"taken_back,omitempty"`
 }
 
-// FleetValues are what policies give at a scope.
+// FleetValues are the policies' values at a scope.
 type FleetValues struct {
 	Values   Values             `json:"values,omitzero"`
 	Policies live.ByKey[string] `json:"policies,omitzero"` // that give each value, as NAME@REVISION
 }
 
-// FleetDelta is how one revision changed the fleet's layer.
+// FleetDelta is the change of the fleet's layer by one revision.
 type FleetDelta struct {
 	Before FleetLayer `json:"before"`
 	After  FleetLayer `json:"after"`
 }
 
-// Equal says whether two layers are the same.
+// Equal reports whether two layers are the same.
 func (f *FleetLayer) Equal(g *FleetLayer) bool {
 	return f.Cluster == g.Cluster && f.Assignment == g.Assignment && f.TakenBack == g.TakenBack && f.Same(g)
 }
 
-// Same says whether two layers give the same.
+// Same reports whether two layers have the same values.
 func (f *FleetLayer) Same(g *FleetLayer) bool { return maps.Equal(f.Scopes, g.Scopes) }
 
-// Differ are the keys that two layers don't say the same of, at any scope.
+// Differ returns the keys that differ between two layers, at any scope.
 func (f *FleetLayer) Differ(g *FleetLayer) (changed KeySet) {
 	for _, scope := range eitherScopes(f.Scopes, g.Scopes) {
 		before, now := g.Scopes[scope].Values, f.Scopes[scope].Values
@@ -64,11 +64,11 @@ func (f *FleetLayer) check() error {
 	return nil
 }
 
-// Fleet is the fleet's layer in force.
+// Fleet returns the fleet's layer in force.
 func (s *State) Fleet() FleetLayer { return s.fleet }
 
-// WithFleet is s with another layer of the fleet, under the next revision. An *InvalidError
-// lists all that is wrong.
+// WithFleet returns s with another layer of the fleet, under the next revision. An
+// *InvalidError lists all mistakes.
 func (s *State) WithFleet(f FleetLayer) (*State, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *State) FleetDifferences(next *State) (all []Difference) {
 	return all
 }
 
-// TakeBack is s with the fleet's layer as it was before a step that was not confirmed, at the
+// TakeBack returns s with the fleet's layer from before a step that was not confirmed, at the
 // same revision.
 func (s *State) TakeBack(d *FleetDelta) *State {
 	f := d.Before
@@ -108,7 +108,7 @@ func (s *State) TakeBack(d *FleetDelta) *State {
 	return s.withFleet(f)
 }
 
-// Pin is a value that operators set over another one of the fleet, at the same scope.
+// Pin is a value of operators that overrides another value of the fleet, at the same scope.
 type Pin struct {
 	Scope  Scope
 	Key    Key
@@ -117,12 +117,12 @@ type Pin struct {
 	Policy string // NAME@REVISION
 }
 
-// String says so in one line.
+// String returns the pin in one line.
 func (p Pin) String() string {
 	return p.Scope.String() + ": " + p.Key.String() + " is " + p.Value + ", policy " + p.Policy + " gives " + p.Fleet
 }
 
-// Pins lists the values that operators set over other ones of the fleet, by scope and key.
+// Pins lists the values of operators that override other values of the fleet, by scope and key.
 func (s *State) Pins() (all []Pin) {
 	for scope, given := range s.assigned {
 		own := s.Layer(scope)

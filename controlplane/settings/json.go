@@ -1,9 +1,9 @@
 package settings
 
-// MarshalText is String.
+// MarshalText returns String.
 func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is ParseScope.
+// UnmarshalText parses the text with ParseScope.
 func (s *Scope) UnmarshalText(b []byte) (err error) {
 	*s, err = ParseScope(string(b))
 	return err

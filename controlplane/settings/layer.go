@@ -7,13 +7,13 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Layer is what one scope says.
+// Layer has the values of one scope.
 type Layer struct {
 	Values Values             `json:"values,omitzero"`
 	Set    live.ByKey[uint32] `json:"set,omitzero"` // revision that gave each value; 0 without a value
 }
 
-// Delta is how one revision changed a scope. A zero Layer says nothing.
+// Delta is the change of a scope by one revision. A zero Layer has no values.
 type Delta struct {
 	Scope  Scope  `json:"scope"`
 	Target Target `json:"-"` // the connection, when Scope is a connection's
@@ -21,21 +21,21 @@ type Delta struct {
 	After  Layer  `json:"after"`
 }
 
-// FileDelta is how one revision changed the configuration file's layer.
+// FileDelta is the change of the configuration file's layer by one revision.
 type FileDelta struct {
 	Before FileLayer `json:"before"`
 	After  FileLayer `json:"after"`
 }
 
-// Step is all that one revision changed.
+// Step is the whole change by one revision.
 type Step struct {
 	Deltas []Delta    `json:"deltas,omitempty"` // in the order of scopes
 	File   *FileDelta `json:"file,omitempty"`   // nil when the file's layer stayed
-	// Fleet is nil when the fleet's layer stayed.
+	// Fleet is nil if the fleet's layer did not change.
 	Fleet *FleetDelta `json:"fleet,omitempty"`
 }
 
-// Diff is the step from s to next.
+// Diff returns the step from s to next.
 func (s *State) Diff(next *State) Step {
 	var step Step
 	addLayers(&step, s.layers, next.layers)
@@ -79,9 +79,8 @@ func (s *Step) add(before, after *layer) {
 	}
 }
 
-// Undo is s with step undone, at the same revision. Scopes of connections that
-// alive doesn't know stay without settings. The fleet's layer stays: TakeBack
-// gives that back.
+// Undo returns s with step undone, at the same revision. Scopes of connections that alive does
+// not have stay without settings. The fleet's layer stays: TakeBack restores it.
 func (s *State) Undo(step Step, alive func(id string) bool) *State {
 	next := s
 	for _, d := range step.Deltas {
@@ -96,8 +95,8 @@ func (s *State) Undo(step Step, alive func(id string) bool) *State {
 	return next
 }
 
-// Advance is s under the next revision, checked whole: for states that didn't
-// come about by Apply.
+// Advance returns s under the next revision, after a full check. It is for states that Apply
+// did not make.
 func (s *State) Advance() (*State, error) {
 	if err := s.checkRevision(); err != nil {
 		return nil, err
@@ -115,10 +114,10 @@ func (s *State) checkWhole() error {
 	return s.checkTogether(s.base.Keys(), nil)
 }
 
-// Has says whether a scope says anything.
+// Has reports whether a scope has values.
 func (s *State) Has(scope Scope) bool { return s.at(scope) != nil }
 
-// Layer is what a scope says.
+// Layer returns the values of a scope.
 func (s *State) Layer(scope Scope) Layer {
 	if l := s.at(scope); l != nil {
 		return l.Layer
@@ -126,8 +125,7 @@ func (s *State) Layer(scope Scope) Layer {
 	return Layer{}
 }
 
-// Layers are what the scopes say that outlive connections: all but those of
-// connections.
+// Layers returns the values of all scopes except connections.
 func (s *State) Layers() map[Scope]Layer {
 	out := make(map[Scope]Layer, len(s.layers))
 	for scope, l := range s.layers {
@@ -136,8 +134,8 @@ func (s *State) Layers() map[Scope]Layer {
 	return out
 }
 
-// Restore is the state that Layers, File, Fleet and Revision were taken from, over
-// s's defaults. It is checked as if it were new.
+// Restore returns the state of which Layers, File, Fleet and Revision are parts, with the
+// defaults of s. It checks the state like a new one.
 func (s *State) Restore(revision uint32, file FileLayer, fleet FleetLayer, layers map[Scope]Layer) (*State, error) {
 	next := &State{revision: revision, defaults: s.defaults, layers: make(map[Scope]*layer, len(layers)), own: noOwners}
 	if err := errors.Join(file.check(), fleet.check()); err != nil {

@@ -18,16 +18,16 @@ const (
 	Connection
 )
 
-// Scope is where settings are given. Scopes compare with ==; the zero Scope
-// is global.
+// Scope is a place at which settings are given. Scopes compare with ==. The zero Scope is
+// global.
 type Scope struct {
 	Kind   ScopeKind
 	Name   string       // of a Listener; the id of a Connection
 	Prefix netip.Prefix // of a Peer: masked, IPv4 never mapped into IPv6
 }
 
-// ParseScope reads global, listener/NAME, peer/CIDR (or peer/ADDRESS) or
-// connection/ID; "" is global. A CIDR has no bits beyond its length.
+// ParseScope parses global, listener/NAME, peer/CIDR (or peer/ADDRESS) or connection/ID. "" is
+// global. A CIDR must have no bits beyond its length.
 func ParseScope(s string) (Scope, error) {
 	kind, rest, _ := strings.Cut(s, "/")
 	switch {
@@ -57,7 +57,7 @@ func validName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '/' || r == 0x7f })
 }
 
-// ParsePrefix reads an address or CIDR; IPv4 mapped into IPv6 becomes IPv4.
+// ParsePrefix parses an address or CIDR. IPv4 mapped into IPv6 becomes IPv4.
 func ParsePrefix(s string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		a = a.Unmap()
@@ -76,7 +76,7 @@ func ParsePrefix(s string) (netip.Prefix, bool) {
 	return p.Masked(), true
 }
 
-// String is the scope's one spelling.
+// String returns the only spelling of the scope.
 func (s Scope) String() string {
 	switch s.Kind {
 	case Listener:
@@ -89,14 +89,14 @@ func (s Scope) String() string {
 	return "global"
 }
 
-// Target is a connection, as far as scopes are concerned.
+// Target is a connection, as scopes see it.
 type Target struct {
 	Listener string
 	Peer     netip.Addr
 	ID       string
 }
 
-// Covers says whether settings given at s concern t.
+// Covers reports whether settings at s apply to t.
 func (s Scope) Covers(t Target) bool {
 	switch s.Kind {
 	case Listener:

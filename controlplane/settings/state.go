@@ -10,8 +10,8 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// MaxScopes bounds the listener and peer scopes that hold settings.
-// Connection scopes are bounded by the connections there are.
+// MaxScopes limits the listener and peer scopes with settings. The number of connections limits
+// connection scopes.
 const MaxScopes = 256
 
 // State is all desired settings at one revision. It is immutable.
@@ -44,9 +44,8 @@ type owners struct{ layers map[string]*layer }
 
 var noOwners = &owners{layers: map[string]*layer{}}
 
-// NewState is revision 0: base with nothing changed. Base must have a value
-// for every key that is available; configured names those that don't come
-// from the built-in defaults.
+// NewState returns revision 0: base without changes. base must have a value for every available
+// key. configured has the names of the keys whose values are not the built-in defaults.
 func NewState(base Values, configured KeySet) (*State, error) {
 	if err := base.Check(); err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func Builtin() *State {
 // Revision counts the changes since the start.
 func (s *State) Revision() uint32 { return s.revision }
 
-// Origin says where a value comes from.
+// Origin is the place from which a value comes.
 type Origin struct {
 	Source   string // default, config, fleet, or the scope that says it
 	Revision uint32 // that set it; 0 for default, config and fleet
@@ -84,13 +83,13 @@ type Origin struct {
 	Scope    Scope  // of config and fleet: at which they say it
 }
 
-// Effective is what is in force somewhere.
+// Effective is a value in force.
 type Effective struct {
 	Values  Values
 	Origins [live.NumKeys]Origin
 }
 
-// Resolve is what is in force on t.
+// Resolve returns the values in force on t.
 func (s *State) Resolve(t Target) Values {
 	var buf [usualChain]*layer
 	v := s.base
@@ -103,8 +102,8 @@ func (s *State) Resolve(t Target) Values {
 // Effective is Resolve with origins.
 func (s *State) Effective(t Target) Effective { return s.explain(s.chain(nil, t)) }
 
-// At is what is in force at a scope that is not a connection's, as far as
-// the scope alone can tell.
+// At returns the values in force at a scope that is not a connection's, as far as they follow
+// from the scope alone.
 func (s *State) At(scope Scope) Effective { return s.explain(s.chainAt(scope)) }
 
 // chainAt is chain for a scope that is not a connection's.
@@ -197,8 +196,7 @@ func (s *State) origin(l *layer, k Key) Origin {
 // Connections lists the connections that have settings of their own.
 func (s *State) Connections() []string { return slices.Collect(maps.Keys(s.own.layers)) }
 
-// Own is what a connection's own scope says; nil when it says nothing. It is
-// not to be changed.
+// Own returns the values of a connection's own scope, or nil. It must not be changed.
 func (s *State) Own(id string) *Values {
 	if l := s.own.layers[id]; l != nil {
 		return &l.Values
@@ -206,8 +204,8 @@ func (s *State) Own(id string) *Values {
 	return nil
 }
 
-// Forget is the state without the settings of a connection that has ended. The
-// revision stays, because no operator changed anything.
+// Forget returns the state without the settings of a connection that has ended. The revision
+// stays, because no operator changed anything.
 func (s *State) Forget(id string) *State {
 	scope := Scope{Kind: Connection, Name: id}
 	if s.at(scope) == nil {

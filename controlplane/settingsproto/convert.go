@@ -1,6 +1,6 @@
-// Package settingsproto puts values of the live settings into the API's
-// messages and takes them out. It goes by names: the dotted name of a setting
-// is the path of its field, the names of an enum's values are the choices.
+// Package settingsproto encodes values of the live settings as the API's messages and decodes
+// them. It uses names: the dotted name of a setting is the path of its field, and the names of
+// an enum's values are the choices.
 package settingsproto
 
 import (
@@ -41,8 +41,8 @@ var places = func() (all [settings.NumKeys]place) {
 	return all
 }()
 
-// Values takes the values that are present in m. An unknown value of an enum is
-// not one of the setting's choices.
+// Values returns the values that are present in m. An unknown value of an enum is not one of
+// the setting's choices.
 func Values(m *rdmadv1.Settings) settings.Values {
 	var v settings.Values
 	r := m.ProtoReflect()

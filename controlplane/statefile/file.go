@@ -31,9 +31,9 @@ func beside(path, what string) string { return strings.TrimSuffix(path, filepath
 // segments is the directory of the file's segments. Its lock is the file's.
 func segments(path string) string { return beside(path, ".history") }
 
-// Open opens a file and gives what it holds. The file of an earlier rdmad is kept
-// under another name, and one of the present format made of it. Errors:
-// os.ErrNotExist, *RefusedError, and those of the system.
+// Open opens a file and returns its contents. It keeps the file of an earlier rdmad under
+// another name, and makes one of the present format. Errors: os.ErrNotExist, *RefusedError, and
+// those of the system.
 func Open(path string) (*File, *Contents, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, nil, err
@@ -105,8 +105,8 @@ func lock(dir string) (*os.File, error) {
 	return d, nil
 }
 
-// Create makes a file at revision 0 and leaves it closed. There is no moment
-// at which a part of it has its name.
+// Create makes a file at revision 0 and leaves it closed. The file never has its name while it
+// is incomplete.
 func Create(path string, f settings.FileLayer) error {
 	s := &snapshot{state: state{Oldest: 1, File: f}}
 	s.see(&f)
@@ -128,9 +128,9 @@ func plain(err error) error {
 	return err
 }
 
-// Commit has r on the disk before it returns, or nothing of it. If a failed
-// write may have reached the disk, Commit undoes it. If that fails too, every
-// later Commit is refused until the file is opened again.
+// Commit writes r to the disk, completely or not at all. If a failed write may have reached the
+// disk, Commit undoes it. If that fails too, every later Commit is refused until the file is
+// opened again.
 func (f *File) Commit(r *Record) error {
 	if f.doubt != nil {
 		return fmt.Errorf("%s: in doubt since an earlier failure (%w); restart rdmad", f.path, f.doubt)

@@ -13,7 +13,7 @@ import (
 // attempts are how often a file that another process writes to is read.
 const attempts = 5
 
-// RefusedError refuses a file as it is.
+// RefusedError means that a file is damaged or of another version.
 type RefusedError struct {
 	Path string
 	Err  error
@@ -34,8 +34,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// Read gives what a file holds, even while a running rdmad writes to it.
-// Errors: os.ErrNotExist, *RefusedError, and those of reading.
+// Read returns the contents of a file, even while a running rdmad writes to it. Errors:
+// os.ErrNotExist, *RefusedError, and those of reading.
 func Read(path string) (c *Contents, err error) {
 	for range attempts {
 		// A segment that a file names may be gone when the file was replaced

@@ -39,7 +39,7 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w (%s)", errDamaged, fmt.Sprintf(format, args...))
 }
 
-// NewerError is why a file from a newer rdmad is refused.
+// NewerError means that the file is from a newer rdmad.
 type NewerError struct{ Format int }
 
 func (e *NewerError) Error() string {

@@ -10,14 +10,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Plane is what is measured.
+// Plane is the data plane to measure.
 type Plane interface {
 	Connections() []dataplane.ConnInfo
 	Connection(id string) (dataplane.ConnInfo, error)
 	Stats() []*dataplane.ListenerStats
 }
 
-// Look is what the counters were. Samplers share it, so nobody changes them.
+// Look has the counters at one moment. Samplers share it, so it must not be changed.
 type Look struct {
 	at            time.Time
 	listeners     map[string]*dataplane.ListenerStats
@@ -45,19 +45,19 @@ func lookAt(now time.Time, listeners map[string]*dataplane.ListenerStats, conns 
 	return l
 }
 
-// A Source takes a look, or returns one that another sampler took after last, in the same cell of
+// Source takes a look, or returns one that another sampler took after last, in the same cell of
 // time. Time is divided into cells for each length; of length 0, a cell is a moment.
 type Source func(now, last time.Time, cell time.Duration) *Look
 
-// Looks are those that the samplers of a data plane share. One look reads the counters of every
-// connection, so that many streams would otherwise cost many times as much.
+// Looks are shared by the samplers of a data plane. One look reads the counters of every
+// connection, so without sharing many streams would cost many times as much.
 type Looks struct {
 	plane       Plane
 	began       time.Time
 	totals, all shared
 }
 
-// NewLooks makes the looks at a data plane. Cells of time begin now.
+// NewLooks returns the looks at a data plane. Cells of time begin now.
 func NewLooks(p Plane, now time.Time) *Looks { return &Looks{plane: p, began: now} }
 
 // Totals is the Source without connections.
@@ -71,7 +71,7 @@ func (l *Looks) All(now, last time.Time, cell time.Duration) *Look {
 }
 
 // Some is the Source with some connections, as far as they are up. The totals may be those of
-// another sampler, the connections are those of now.
+// another sampler. The connections are read now.
 func (l *Looks) Some(ids []string) Source {
 	return func(now, last time.Time, cell time.Duration) *Look {
 		totals := l.Totals(now, last, cell)

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/procedures"
 )
 
-// Load is the work of a whole rdmad over a time.
+// Load is the work of a whole rdmad in a time.
 type Load struct {
 	// Calls are those of services and connectors, over RDMA and TCP. Errors are the calls that
 	// were answered with an error that is not the client's, and the errors of RDMA connections.
@@ -17,7 +17,7 @@ type Load struct {
 	Connections   int // at the time's end
 }
 
-// Counters are what a Meter reads.
+// Counters are the inputs of a Meter.
 type Counters struct {
 	Services   func() map[string]*procedures.Table
 	Listeners  func() []*dataplane.ListenerStats
@@ -37,14 +37,14 @@ type tally struct {
 	time          *histogram.Snapshot // of a service; else nil
 }
 
-// NewMeter makes a meter whose first load begins now.
+// NewMeter returns a meter whose first load begins now.
 func NewMeter(c Counters, now time.Time) *Meter {
 	m := &Meter{counters: c, at: now}
 	m.before, _ = m.look()
 	return m
 }
 
-// Load is the work since the last call.
+// Load returns the work since the last call.
 func (m *Meter) Load(now time.Time) Load {
 	after, connections := m.look()
 	before, seconds := m.before, now.Sub(m.at).Seconds()

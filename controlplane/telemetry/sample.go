@@ -11,10 +11,10 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Sample is what happened since the last one. A connection that came up
-// since counts from its start; those that ended count in their listeners.
-// If this sampler has had the look of the cell, another one is taken. Samplers
-// whose samples begin and end with the same looks share one, so nobody changes it.
+// Sample returns the work since the last sample. A connection that came up since then counts
+// from its start. Those that ended count in their listeners. If this sampler already used the
+// look of the cell, it takes another one. Samplers whose samples begin and end with the same
+// looks share one, so it must not be changed.
 func (s *Sampler) Sample(now time.Time) *Sample {
 	before, look := s.last, s.source(now, s.last.at, s.cell)
 	s.last = look
@@ -38,7 +38,8 @@ func sample(before, look *Look) *Sample {
 	return out
 }
 
-// Encoded is the sample as encode writes it: once for each form. Nobody changes the bytes.
+// Encoded returns the sample as encoded by encode, which is called once for each form. The
+// bytes must not be changed.
 func (s *Sample) Encoded(form string, encode func(*Sample) ([]byte, error)) ([]byte, error) {
 	return s.encoded.get(form, func() ([]byte, error) { return encode(s) })
 }

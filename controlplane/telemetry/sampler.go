@@ -15,7 +15,7 @@ type Rates struct {
 	SendsWithInvalidate, Errors  float64
 }
 
-// Connection is a connection over a sample's time.
+// Connection has the work of a connection in a sample.
 type Connection struct {
 	ID string
 	Rates
@@ -23,10 +23,10 @@ type Connection struct {
 	Credits    uint32 // granted at the sample's end
 }
 
-// Busy says whether the connection had traffic.
+// Busy reports whether the connection had traffic.
 func (c *Connection) Busy() bool { return c.Rates != Rates{} || c.InProgress > 0 }
 
-// Listener is a listener over a sample's time.
+// Listener has the work of a listener in a sample.
 type Listener struct {
 	Name string
 	Rates
@@ -36,7 +36,7 @@ type Listener struct {
 	Memory   rpcrdma.MemoryStats // at the sample's end
 }
 
-// Sample is what happened between two looks at the counters.
+// Sample has the work between two looks at the counters.
 type Sample struct {
 	At      time.Time
 	Seconds float64
@@ -50,15 +50,15 @@ type Sample struct {
 	encoded memo[string, []byte] // by form
 }
 
-// Sampler remembers the counters that it saw last. It is for one goroutine.
+// Sampler has the counters of the last sample. It is for one goroutine.
 type Sampler struct {
 	source Source
 	cell   time.Duration
 	last   *Look
 }
 
-// New is a sampler whose first sample begins with the first look of any sampler in the cell of
-// time that now is in. Samples end with such looks, too.
+// New returns a sampler. Its first sample begins with the first look of any sampler in the cell
+// of time that now is in. Samples end with such looks, too.
 func New(source Source, now time.Time, cell time.Duration) *Sampler {
 	return &Sampler{source, cell, source(now, time.Time{}, cell)}
 }

@@ -1,8 +1,8 @@
-// Package watch spreads the data plane's events over any number of watchers.
+// Package watch passes the data plane's events to any number of watchers.
 //
-// The data plane serves one subscriber, the hub, whatever the number of
-// watchers, and never waits for it. A watcher has a bounded queue of its own;
-// when that is full the watcher is dropped. Nothing waits for a watcher.
+// The data plane serves one subscriber, the hub, and never waits for it. A watcher has a
+// bounded queue of its own. When the queue is full, the watcher is dropped. Nothing waits for a
+// watcher.
 package watch
 
 import (
@@ -22,7 +22,7 @@ const (
 )
 
 var (
-	// ErrSlow ends a watcher that let its queue fill up.
+	// ErrSlow ends a watcher whose queue is full.
 	ErrSlow = errors.New("watcher fell behind")
 	// ErrTooMany refuses a watcher beyond the bound.
 	ErrTooMany = errors.New("too many watchers; end another one first")
@@ -30,23 +30,23 @@ var (
 	ErrShutdown = errors.New("shutting down")
 )
 
-// Source is the data plane, as far as events go.
+// Source is the data plane's source of events.
 type Source interface {
 	Subscribe(buffer int) *dataplane.Subscription
 }
 
-// Keeper keeps something for each connection until it ends.
+// Keeper keeps data for each connection until the connection ends.
 type Keeper interface {
-	// Ended reports the end of one.
+	// Ended reports the end of a connection.
 	Ended(id string)
 	// Reconcile reports that ends of connections may have been missed.
 	Reconcile()
 }
 
-// Hub spreads events. It is subscribed from the start, so that a watcher never
-// comes before it; Run makes it work, and Close ends a hub that is not run.
-// Watchers may come and go from any goroutine at any time. While there are
-// none the data plane is spared the events that only they want.
+// Hub passes events to watchers. It is subscribed from the start, so that no watcher misses an
+// event. Run does the work. Close ends a hub that was not run. Watchers may be added and
+// removed from any goroutine at any time. While there are none, the data plane omits the events
+// that only they use.
 type Hub struct {
 	*Queues[*dataplane.Event]
 	source Source
@@ -55,8 +55,7 @@ type Hub struct {
 	sub    *dataplane.Subscription // replaced by Run alone, with mu held
 }
 
-// NewHub makes a hub whose watchers each have a queue of so many events, and
-// that takes so many watchers.
+// NewHub returns a hub for at most so many watchers, each with a queue of so many events.
 func NewHub(source Source, keeper Keeper, log *slog.Logger, queue, watchers int) *Hub {
 	h := &Hub{Queues: NewQueues[*dataplane.Event](queue, watchers), source: source, keeper: keeper, log: log, sub: source.Subscribe(inbound)}
 	h.wanted = func(any bool) { h.sub.Changes(any) }
@@ -64,8 +63,7 @@ func NewHub(source Source, keeper Keeper, log *slog.Logger, queue, watchers int)
 	return h
 }
 
-// Run spreads events until ctx ends or the data plane does. Afterwards all
-// watchers are ended.
+// Run passes events on until ctx or the data plane ends. Then all watchers have ended.
 func (h *Hub) Run(ctx context.Context) {
 	defer h.Close()
 	for {
@@ -109,7 +107,7 @@ func (h *Hub) follow(ctx context.Context) error {
 	}
 }
 
-// Close ends all watchers and the subscription. Not for a hub that Run runs.
+// Close ends all watchers and the subscription. It is not for a hub that Run runs.
 func (h *Hub) Close() {
 	h.sub.Close()
 	h.End()

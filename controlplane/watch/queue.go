@@ -2,7 +2,7 @@ package watch
 
 import "sync"
 
-// Queues hand values to any number of watchers, each with a bounded queue of its own. Nothing
+// Queues passes values to any number of watchers, each with a bounded queue of its own. Nothing
 // waits for a watcher: one whose queue is full is dropped.
 type Queues[E any] struct {
 	length, most int
@@ -15,12 +15,12 @@ type Queues[E any] struct {
 	past uint64 // see Past
 }
 
-// NewQueues makes at most so many queues of a length.
+// NewQueues returns queues for at most so many watchers, of a length.
 func NewQueues[E any](length, most int) *Queues[E] {
 	return &Queues[E]{length: length, most: most, open: make(map[*Queue[E]]struct{})}
 }
 
-// Watch adds a watcher, to be closed by the caller. ErrTooMany, ErrShutdown.
+// Watch adds a watcher, which the caller closes. The error is ErrTooMany or ErrShutdown.
 func (q *Queues[E]) Watch() (*Queue[E], error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,16 +41,16 @@ func (q *Queues[E]) Watch() (*Queue[E], error) {
 	return w, nil
 }
 
-// Past counts what a watcher that comes later does not get: values, and times without a watcher,
-// in which values may be lost. A watcher whose own Past is not larger misses nothing of what
-// happened since this call.
+// Past counts everything that a later watcher does not get: values, and times without a
+// watcher, in which values may be lost. A watcher whose own Past is not larger misses nothing
+// of what happened since this call.
 func (q *Queues[E]) Past() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.past
 }
 
-// Spread hands e to the watchers and drops those without room.
+// Spread passes e to the watchers and drops those whose queue is full.
 func (q *Queues[E]) Spread(e E) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +64,7 @@ func (q *Queues[E]) Spread(e E) {
 	}
 }
 
-// End ends all watchers with ErrShutdown, and lets no more come.
+// End ends all watchers with ErrShutdown, and refuses new ones.
 func (q *Queues[E]) End() {
 	q.mu.Lock()
 	q.over = true
@@ -92,7 +92,7 @@ func (q *Queues[E]) dropLocked(w *Queue[E], err error) {
 	}
 }
 
-// Queue is that of one watcher.
+// Queue is the queue of one watcher.
 type Queue[E any] struct {
 	of     *Queues[E]
 	past   uint64
@@ -101,20 +101,19 @@ type Queue[E any] struct {
 	err    error // set before done is closed
 }
 
-// Events yields the events in order, shared with other watchers: they are
-// not to be changed. The channel is never closed; Done says when nothing
-// more comes.
+// Events returns the channel of events, in order. Other watchers share the events, which must
+// not be changed. The channel is never closed; Done is closed when no more events come.
 func (w *Queue[E]) Events() <-chan E { return w.events }
 
-// Past is that of the queues when the watcher came.
+// Past returns the Past of the queues at the time when the watcher was added.
 func (w *Queue[E]) Past() uint64 { return w.past }
 
-// Done is closed when the watcher was dropped or closed. What is still
-// queued then is not worth delivering.
+// Done is closed when the watcher was dropped or closed. The events that are still queued then
+// should be ignored.
 func (w *Queue[E]) Done() <-chan struct{} { return w.done }
 
-// Err says why the watcher was dropped, after Done: ErrSlow or ErrShutdown;
-// nil after Close.
+// Err returns, after Done, why the watcher was dropped: ErrSlow or ErrShutdown, or nil after
+// Close.
 func (w *Queue[E]) Err() error { return w.err }
 
 // Close ends the watcher. It may be called more than once.

@@ -194,8 +194,8 @@ func (s *Store) Use(secret string, browser Browser) *Session {
 	return c
 }
 
-// Made says whether a secret is of a session of this store, which may have ended.
-// Else rdmad has restarted since that session began.
+// Made reports whether a secret belongs to a session of this store, which may have ended. If
+// not, rdmad has restarted since that session began.
 func (s *Store) Made(secret string) bool { return strings.HasPrefix(secret, s.name) }
 
 // Done ends the use of a session by a request.

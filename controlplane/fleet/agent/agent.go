@@ -1,8 +1,8 @@
-// Package agent makes this rdmad a node of a fleet: it joins, reads what the node is assigned,
-// has that applied, and reports.
+// Package agent makes this rdmad a node of a fleet: it joins, reads the node's assignment, has
+// it applied, and reports.
 //
 // Nothing waits for etcd. Every error of etcd is a condition, after which the agent tries
-// again; the settings stay as they are meanwhile, and over a restart.
+// again. Meanwhile, and over a restart, the settings stay as they are.
 package agent
 
 import (
@@ -26,23 +26,23 @@ const (
 	silentAfter  = 4                // times Every without a word of the watch
 )
 
-// Local is where assignments are applied.
+// Local applies assignments.
 type Local interface {
-	// Assign is that of desired.Store, with a confirm window unless that is 0.
+	// Assign is desired.Store.Assign. A confirmWithin of 0 means no confirm window.
 	Assign(f settings.FleetLayer, confirmWithin time.Duration) (_ desired.Result, ok bool, err error)
 	// PreviewFleet is that of desired.Store.
 	PreviewFleet(settings.FleetLayer) (desired.FleetPreview, error)
-	// Fleet is the layer in force, and what operators set over it.
+	// Fleet returns the layer in force, and the values of operators that override it.
 	Fleet() (settings.FleetLayer, []settings.Pin)
 }
 
-// Config is what an agent is made with. TTL and Every have defaults.
+// Config configures an agent. TTL and Every have defaults.
 type Config struct {
 	Store    *store.Store
 	Node     string
 	Identity fleet.Identity // but Since
 	Local    Local
-	// Conditions has the conditions that are reported, and takes that of the agent.
+	// Conditions has the conditions that are reported, and gets that of the agent.
 	Conditions *conditions.Registry
 	// Load is the node's work since the last call.
 	Load   func(now time.Time) fleet.Load
@@ -84,7 +84,7 @@ func New(c Config) *Agent {
 	return a
 }
 
-// Run is the node's life, until ctx ends.
+// Run joins the fleet and works until ctx ends.
 func (a *Agent) Run(ctx context.Context) {
 	defer a.Conditions.Remove(conditions.Fleet, a.Node)
 	store.Retry(ctx, a.session, func(err error) { a.failed(a.Store.Explain(ctx, err)) })

@@ -1,9 +1,9 @@
-// Package controller writes to etcd what each node of a fleet is to have, and carries rollouts
-// out.
+// Package controller writes the assignments of a fleet's nodes to etcd, and carries out
+// rollouts.
 //
-// Every rdmad of a fleet runs a Controller; etcd's election chooses the one that works. Each
-// of its transactions holds the key of its election against what it won: a controller that
-// lost the election without knowing writes nothing.
+// Every rdmad of a fleet runs a Controller. An election in etcd chooses the one that works.
+// Each of its transactions checks the key of its election, so that a controller that lost the
+// election without noticing writes nothing.
 package controller
 
 import (
@@ -25,10 +25,10 @@ const (
 	keys = "keys"
 )
 
-// DefaultTTL is that of the election's lease.
+// DefaultTTL is the default time of the election's lease.
 const DefaultTTL = 10 * time.Second
 
-// Config is what a controller is made with.
+// Config configures a controller.
 type Config struct {
 	Store      *store.Store
 	Node       string // the rdmad's name, to be seen in etcd

@@ -21,14 +21,14 @@ func NewCA(dir string) (*CA, error) {
 	return &CA{File: filepath.Join(dir, "ca.pem"), dir: dir, ca: ca}, err
 }
 
-// Sign makes a certificate with a name that is good until a time, for this machine and names in
-// its domain. It returns its files, which replace those of the same name.
+// Sign makes a certificate with a name, valid until a time, for this machine and names in its
+// domain. It returns its files, which replace those of the same name.
 func (ca *CA) Sign(name string, until time.Time) (cert, key string, err error) {
 	err = ca.ca.Issue(name, time.Until(until), "*"+domain)
 	return filepath.Join(ca.dir, name+".pem"), filepath.Join(ca.dir, name+".key"), err
 }
 
-// Client is the TLS configuration of a user.
+// Client returns the TLS configuration of a user.
 func (ca *CA) Client(user string) (*tls.Config, error) {
 	cert, key, err := ca.Sign(user, time.Now().Add(24*time.Hour))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Options say what cluster to run.
+// Options describe the cluster to run.
 type Options struct {
 	Members int
 	TLS     bool // for clients and between members; a client's user is the name in its certificate
@@ -110,7 +110,7 @@ func freePorts(ctx context.Context, n int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// Endpoints are those of all members.
+// Endpoints returns the addresses of all members.
 func (c *Cluster) Endpoints() (all []string) {
 	for _, m := range c.Members {
 		all = append(all, m.Endpoint)
@@ -118,7 +118,7 @@ func (c *Cluster) Endpoints() (all []string) {
 	return all
 }
 
-// Security is the TLS configuration of a user; nil without TLS.
+// Security returns the TLS configuration of a user, or nil without TLS.
 func (c *Cluster) Security(user string) (*tls.Config, error) {
 	if c.CA == nil {
 		return nil, nil

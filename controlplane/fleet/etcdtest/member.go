@@ -89,10 +89,10 @@ func (m *Member) Kill() {
 	}
 }
 
-// Pause stops the member with SIGSTOP until Resume: its connections stay up and say nothing.
+// Pause stops the member with SIGSTOP until Resume. Its connections stay up and silent.
 func (m *Member) Pause() { m.signal(syscall.SIGSTOP) }
 
-// Resume lets the member go on.
+// Resume lets a paused member continue.
 func (m *Member) Resume() { m.signal(syscall.SIGCONT) }
 
 func (m *Member) signal(s syscall.Signal) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Metrics are those of a member that have no labels.
+// Metrics returns the metrics of a member that have no labels.
 func (c *Cluster) Metrics(ctx context.Context, m *Member) (map[string]float64, error) {
 	secure, err := c.Security("root")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Grant permits a role what keys with a prefix need.
+// Grant permits a role to use the keys with a prefix.
 type Grant struct {
 	Prefix string
 	Kind   clientv3.PermissionType
@@ -21,7 +21,7 @@ func ReadWrite(prefixes ...string) (all []Grant) {
 	return all
 }
 
-// Authenticate turns users on. From then on the cluster's client is root's.
+// Authenticate turns users on. Afterwards the cluster's client is root's.
 func (c *Cluster) Authenticate(ctx context.Context) error {
 	if err := c.AddUser(ctx, "root"); err != nil {
 		return err

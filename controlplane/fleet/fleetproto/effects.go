@@ -11,7 +11,7 @@ var answers = [...]rdmadv1.NodeEffects_Answer{
 	fleet.Refused:  rdmadv1.NodeEffects_REFUSED,
 }
 
-// EffectsMessage puts what a policy would do on a node into a message.
+// EffectsMessage encodes the effects of a policy on a node.
 func EffectsMessage(e *fleet.Effects) *rdmadv1.NodeEffects {
 	m := &rdmadv1.NodeEffects{Node: e.Node, Answer: answers[e.Answer], Reason: e.Reason, Pins: e.Pins, Connections: outcomesMessage(&e.Outcomes)}
 	for _, c := range e.Changes {
@@ -20,7 +20,7 @@ func EffectsMessage(e *fleet.Effects) *rdmadv1.NodeEffects {
 	return m
 }
 
-// Effects takes what a policy would do on a node out.
+// Effects decodes the effects of a policy on a node.
 func Effects(m *rdmadv1.NodeEffects) *fleet.Effects {
 	e := &fleet.Effects{Node: m.GetNode(), Reason: m.GetReason(), Outcomes: outcomes(m.GetConnections())}
 	for answer, number := range answers {

@@ -7,7 +7,7 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// EntryMessage puts a change of the history into a message.
+// EntryMessage encodes a change of the history.
 func EntryMessage(e *fleet.Entry) *rdmadv1.AuditEntry {
 	role, _ := auth.ParseRole(e.Role)
 	m := &rdmadv1.AuditEntry{
@@ -20,7 +20,7 @@ func EntryMessage(e *fleet.Entry) *rdmadv1.AuditEntry {
 	return m
 }
 
-// Entry takes a change of the history out.
+// Entry decodes a change of the history.
 func Entry(m *rdmadv1.AuditEntry) *fleet.Entry {
 	return &fleet.Entry{
 		Number: uint64(max(m.GetSequence(), 0)), Time: m.GetTime().AsTime(), Actor: m.GetActor(), Role: auth.Role(m.GetRole()).String(), Origin: m.GetOrigin(),

@@ -11,12 +11,12 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// PresenceMessage puts a node's identity into the message of its presence.
+// PresenceMessage encodes a node's identity for its presence.
 func PresenceMessage(n *fleet.Identity) *rdmadv1.FleetPresence {
 	return &rdmadv1.FleetPresence{Labels: n.Labels, Version: n.Version, ControlAddress: n.Control, Since: stamp(n.Since)}
 }
 
-// Presence takes a node's identity out.
+// Presence decodes a node's identity.
 func Presence(m *rdmadv1.FleetPresence) (*fleet.Identity, error) {
 	n := &fleet.Identity{Labels: m.GetLabels(), Version: m.GetVersion(), Control: m.GetControlAddress(), Since: m.GetSince().AsTime()}
 	return n, n.Labels.Check()
@@ -33,7 +33,7 @@ func Ref(text string) (fleet.Ref, error) {
 	return r, nil
 }
 
-// StatusMessage puts a report into a message, but for its conditions.
+// StatusMessage encodes a report without its conditions.
 func StatusMessage(n *fleet.Identity, s *fleet.Report) *rdmadv1.FleetStatus {
 	m := &rdmadv1.FleetStatus{
 		Labels: n.Labels, Version: n.Version, ControlAddress: n.Control,
@@ -50,7 +50,7 @@ func StatusMessage(n *fleet.Identity, s *fleet.Report) *rdmadv1.FleetStatus {
 	return m
 }
 
-// Status takes a report out.
+// Status decodes a report.
 func Status(m *rdmadv1.FleetStatus) (*fleet.Identity, *fleet.Report, error) {
 	n := &fleet.Identity{Labels: m.GetLabels(), Version: m.GetVersion(), Control: m.GetControlAddress()}
 	s := &fleet.Report{
@@ -67,7 +67,7 @@ func Status(m *rdmadv1.FleetStatus) (*fleet.Identity, *fleet.Report, error) {
 	return n, s, n.Labels.Check()
 }
 
-// NodeMessage puts a node into a message.
+// NodeMessage encodes a node.
 func NodeMessage(n *fleet.Node) *rdmadv1.FleetNode {
 	m := &rdmadv1.FleetNode{
 		Name: n.Name, Labels: n.Labels, State: rdmadv1.FleetNode_DOWN, Version: n.Version, AssignedRevision: float64(n.Assigned),

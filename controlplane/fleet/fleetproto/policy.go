@@ -1,6 +1,6 @@
-// Package fleetproto puts a fleet's policies and nodes into the API's messages and takes them
-// out. Messages come from clients and from etcd, to which others can write: what is taken out
-// is checked.
+// Package fleetproto encodes a fleet's policies and nodes as the API's messages and decodes
+// them. Messages come from clients and from etcd, to which others can write. So decoding checks
+// them.
 package fleetproto
 
 import (
@@ -19,7 +19,7 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Policy takes a policy out. It returns a *live.InvalidError for one that breaks a rule.
+// Policy decodes a policy. It returns a *live.InvalidError for one that breaks a rule.
 func Policy(m *rdmadv1.FleetPolicy) (*fleet.Policy, error) {
 	p := &fleet.Policy{Name: m.GetName(), Priority: m.GetPriority(), Settings: make(map[settings.Scope]live.Values)}
 	for i, text := range m.GetSelector() {
@@ -44,7 +44,7 @@ func Policy(m *rdmadv1.FleetPolicy) (*fleet.Policy, error) {
 	return p, p.Check()
 }
 
-// Revision takes a version of a policy out.
+// Revision decodes a version of a policy.
 func Revision(m *rdmadv1.FleetPolicy) (*fleet.Revision, error) {
 	p, err := Policy(m)
 	if err != nil {
@@ -54,7 +54,7 @@ func Revision(m *rdmadv1.FleetPolicy) (*fleet.Revision, error) {
 	return r, r.Check()
 }
 
-// PolicyMessage puts a policy into a message.
+// PolicyMessage encodes a policy.
 func PolicyMessage(p *fleet.Policy) *rdmadv1.FleetPolicy {
 	m := &rdmadv1.FleetPolicy{Name: p.Name, Selector: p.Selector.Texts(), Priority: p.Priority}
 	for _, scope := range slices.SortedFunc(maps.Keys(p.Settings), compareScopes) {
@@ -66,7 +66,7 @@ func PolicyMessage(p *fleet.Policy) *rdmadv1.FleetPolicy {
 
 func compareScopes(a, b settings.Scope) int { return strings.Compare(a.String(), b.String()) }
 
-// RevisionMessage puts a version of a policy into a message.
+// RevisionMessage encodes a version of a policy.
 func RevisionMessage(r *fleet.Revision) *rdmadv1.FleetPolicy {
 	m := PolicyMessage(&r.Policy)
 	m.Revision, m.Author, m.Comment, m.Time = r.Revision, r.Author, r.Comment, stamp(r.Time)

@@ -47,7 +47,7 @@ func Plan(m *rdmadv1.RolloutPlan) (*fleet.Plan, error) {
 	return p, p.Check()
 }
 
-// PlanMessage puts a plan into a message.
+// PlanMessage encodes a plan.
 func PlanMessage(p *fleet.Plan) *rdmadv1.RolloutPlan {
 	if p == nil {
 		return nil
@@ -62,12 +62,12 @@ func PlanMessage(p *fleet.Plan) *rdmadv1.RolloutPlan {
 	return m
 }
 
-// RolloutState puts a state into the API's enumeration.
+// RolloutState encodes a state as the API's enumeration.
 func RolloutState(s fleet.RolloutState) rdmadv1.FleetRollout_State {
 	return rdmadv1.FleetRollout_State(rdmadv1.FleetRollout_State_value[s.String()])
 }
 
-// RolloutMessage puts a rollout into a message.
+// RolloutMessage encodes a rollout.
 func RolloutMessage(r *fleet.Rollout) *rdmadv1.FleetRollout {
 	m := &rdmadv1.FleetRollout{
 		Id: r.String(), Policy: r.Policy, Revision: r.Revision, State: RolloutState(r.State), Reason: r.Reason, Plan: PlanMessage(r.Plan),
@@ -82,7 +82,7 @@ func RolloutMessage(r *fleet.Rollout) *rdmadv1.FleetRollout {
 	return m
 }
 
-// Rollout takes a rollout out.
+// Rollout decodes a rollout.
 func Rollout(m *rdmadv1.FleetRollout) (*fleet.Rollout, error) {
 	r := &fleet.Rollout{
 		Ref: fleet.Ref{Policy: m.GetPolicy(), Revision: m.GetRevision()}, Reason: m.GetReason(), Author: m.GetAuthor(), Previous: m.GetPreviousRevision(),
@@ -133,7 +133,7 @@ func at(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// AssignmentMessage puts an assignment into a message.
+// AssignmentMessage encodes an assignment.
 func AssignmentMessage(a *fleet.Assignment) *rdmadv1.FleetAssignment {
 	m := &rdmadv1.FleetAssignment{Policies: Refs(a.Policies)}
 	if a.ConfirmWithin != 0 {
@@ -154,7 +154,7 @@ const (
 	maxCondition  = 1024
 )
 
-// Assignment takes an assignment out.
+// Assignment decodes an assignment.
 func Assignment(m *rdmadv1.FleetAssignment) (a fleet.Assignment, err error) {
 	if n := len(m.GetPolicies()); n > fleet.MaxPolicies {
 		return a, fmt.Errorf("no more than %d policies (there are %d)", fleet.MaxPolicies, n)

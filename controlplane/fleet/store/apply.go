@@ -20,10 +20,11 @@ import (
 // ErrRace means that another policy was applied at the same time.
 var ErrRace = errors.New("another policy or rollout was changed at the same time: try again")
 
-// Apply stores r's policy as its next revision, and begins its rollout, which it returns. Without
-// a plan all nodes have the revision at once. A *fleet.ConflictError refuses a policy that
-// conflicts with another one, a *fleet.ActiveError one that has to wait for another rollout, a
-// *settings.LimitError one policy too many. With dry nothing is stored.
+// Apply stores r's policy as its next revision, and begins its rollout, which it returns.
+// Without a plan all nodes have the revision at once. The error is a *fleet.ConflictError for a
+// policy that conflicts with another one, a *fleet.ActiveError for one that has to wait for
+// another rollout, or a *settings.LimitError for one policy too many. With dry, Apply stores
+// nothing.
 func (s *Store) Apply(ctx context.Context, r fleet.Revision, plan *fleet.Plan, dry bool) (*fleet.Rollout, error) {
 	v, read, err := s.view(ctx, policies, rollouts, nodes)
 	if err != nil {

@@ -58,8 +58,8 @@ func leased(name string, kv *mvccpb.KeyValue, m proto.Message) error {
 	return lenient.Unmarshal(kv.Value, m)
 }
 
-// Blocked returns a *ValueError if the oldest key of the election is not a candidate's: nobody can
-// be elected before it is gone.
+// Blocked returns a *ValueError if the oldest key of the election is not a candidate's. No
+// candidate can be elected before the key is removed.
 func (s *Store) Blocked(ctx context.Context) error {
 	res, err := s.get(ctx, s.ElectionKey()+"/", append(clientv3.WithFirstCreate(), clientv3.WithSerializable())...)
 	if err != nil {

@@ -26,11 +26,11 @@ const (
 	dryRunTTL  = 30              // seconds after which etcd removes what a dead rdmad asked
 )
 
-// DryRuns is the prefix of what nodes are asked.
+// DryRuns is the prefix of the dry runs that nodes answer.
 func (s *Store) DryRuns() string { return s.prefix + dryRuns }
 
-// DryRun asks the nodes that a version of a policy concerns what it would do on them, in the
-// order of their names.
+// DryRun asks the nodes that a version of a policy concerns for its effects on them. It returns
+// their answers in the order of their names.
 func (s *Store) DryRun(ctx context.Context, r *fleet.Revision) ([]*fleet.Effects, error) {
 	nodes, _, err := s.AllNodes(ctx)
 	if err != nil {

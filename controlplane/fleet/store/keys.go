@@ -36,7 +36,7 @@ type ValueError struct {
 	Err error
 }
 
-// Error is short, and text, whatever the key and its value are.
+// Error is short and printable, whatever the key and its value are.
 func (e *ValueError) Error() string {
 	return fmt.Sprintf("key %s can't be read: %s", short(e.Key), short(e.Err.Error()))
 }

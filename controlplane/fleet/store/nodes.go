@@ -121,7 +121,7 @@ func decodeStatus(kv *mvccpb.KeyValue) (id *fleet.Identity, report *fleet.Report
 	return id, report, err
 }
 
-// Presence is a node that has joined.
+// Presence is the presence of a node that has joined.
 type Presence struct {
 	store    *Store
 	node     string
@@ -146,13 +146,15 @@ func (e *TakenError) Error() string {
 	return text
 }
 
-// LostError means that a node's presence has ended, as when etcd did not hear of it in time.
+// LostError means that a node's presence has ended, for example because etcd did not hear from
+// the node in time.
 type LostError struct{ Node string }
 
 func (e *LostError) Error() string { return "the lease of node " + e.Node + " has ended" }
 
-// Join makes a node's presence, with a lease of ttl seconds that the caller keeps alive.
-// *TakenError when another rdmad has the name, *ValueError when the key is garbage.
+// Join makes a node's presence, with a lease of ttl seconds that the caller keeps alive. The
+// error is a *TakenError if another rdmad has the name, or a *ValueError if the key can't be
+// read.
 func (s *Store) Join(ctx context.Context, node string, id *fleet.Identity, ttl int64) (*Presence, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -204,7 +206,7 @@ func (s *Store) revoke(ctx context.Context, lease clientv3.LeaseID) {
 	_, _ = s.client.Revoke(ctx, lease)
 }
 
-// Report stores the node's report. *LostError when its presence has ended.
+// Report stores the node's report. The error is a *LostError if its presence has ended.
 func (p *Presence) Report(ctx context.Context, id *fleet.Identity, r *fleet.Report) error {
 	value, err := encode(fleetproto.StatusMessage(id, r))
 	if err != nil {

@@ -32,8 +32,8 @@ func Reason(err error) *conditions.Reason {
 	return conditions.FleetAway
 }
 
-// Explain returns why no endpoint answers, if that is TLS: etcd's client only says that it waited
-// in vain. Else it returns err.
+// Explain returns the reason why no endpoint answers, if that is TLS: etcd's client only
+// reports that it waited. Otherwise it returns err.
 func (s *Store) Explain(ctx context.Context, err error) error {
 	if s.cfg.TLS == nil || Reason(err) != conditions.FleetAway {
 		return err

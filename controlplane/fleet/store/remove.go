@@ -9,7 +9,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet"
 )
 
-// UpError means that a node can't be removed: it is up, and would come back.
+// UpError means that a node can't be removed because it is up, and would come back.
 type UpError struct{ Node string }
 
 func (e *UpError) Error() string {
@@ -21,8 +21,8 @@ type NoNodeError struct{ Node string }
 
 func (e *NoNodeError) Error() string { return "the fleet has no node " + e.Node }
 
-// RemoveNode removes what etcd has of a node that is down: its last report and its assignment.
-// *UpError and *NoNodeError for other nodes.
+// RemoveNode removes the last report and the assignment of a node that is down. For other nodes
+// the error is a *UpError or a *NoNodeError.
 func (s *Store) RemoveNode(ctx context.Context, node string) error {
 	if fleet.NameProblem(node) != "" {
 		return &NoNodeError{node}

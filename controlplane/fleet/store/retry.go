@@ -12,9 +12,9 @@ const (
 	longestWait = 30 * time.Second
 )
 
-// Retry calls work until ctx ends, and each time failed with its error. Before it tries again it waits,
-// for longer and longer, and after work that succeeded at first for a short time again. The time is
-// random: rdmads that lose etcd together don't return together.
+// Retry calls work until ctx ends, and calls failed with each error. It pauses before the next
+// try, for longer and longer, and after work that succeeded at first only briefly again. The
+// pauses are random, so that rdmads that lose etcd together do not return together.
 func Retry(ctx context.Context, work func(context.Context) (succeeded bool, err error), failed func(error)) {
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		succeeded, err := work(ctx)

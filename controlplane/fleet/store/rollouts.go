@@ -40,7 +40,7 @@ func (s *Store) AllRollouts(ctx context.Context, policy string) ([]*fleet.Rollou
 	return rollouts, err
 }
 
-// ChangeRollout stores what change makes of a rollout. Its errors are those of change, a
+// ChangeRollout stores the result of change for a rollout. Its errors are those of change, a
 // *MissingError, and ErrRace.
 func (s *Store) ChangeRollout(ctx context.Context, ref fleet.Ref, change func(*fleet.Rollout) (*fleet.Rollout, error)) (*fleet.Rollout, error) {
 	for range attempts {
@@ -103,7 +103,7 @@ func (s *Store) commit(ctx context.Context, conditions []clientv3.Cmp, ops []cli
 	return res.Header.Revision, nil
 }
 
-// WatchRollout gives a rollout to changed, as it is now and after each change, until that
+// WatchRollout passes a rollout to changed, as it is now and after each change, until changed
 // returns false.
 func (s *Store) WatchRollout(ctx context.Context, ref fleet.Ref, changed func(*fleet.Rollout) (bool, error)) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))

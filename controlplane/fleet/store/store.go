@@ -26,7 +26,7 @@ const Timeout = 5 * time.Second
 // minutes after an outage of etcd.
 var redial = backoff.Config{BaseDelay: time.Second, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 15 * time.Second}
 
-// Config says where a fleet is.
+// Config has the place of a fleet in etcd.
 type Config struct {
 	Endpoints []string
 	TLS       *tls.Config // nil for none
@@ -57,25 +57,25 @@ func New(c Config) (*Store, error) {
 // Close ends all requests.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Client is the connection to etcd.
+// Client returns the connection to etcd.
 func (s *Store) Client() *clientv3.Client { return s.client }
 
-// NodeKey is the key of a node's presence.
+// NodeKey returns the key of a node's presence.
 func (s *Store) NodeKey(name string) string { return s.prefix + nodes + name }
 
-// AssignmentKey is the key of a node's assignment.
+// AssignmentKey returns the key of a node's assignment.
 func (s *Store) AssignmentKey(name string) string { return s.prefix + assignments + name }
 
-// StatusKey is the key of a node's report.
+// StatusKey returns the key of a node's report.
 func (s *Store) StatusKey(name string) string { return s.prefix + statuses + name }
 
-// ElectionKey is the prefix of the keys of the controller's election.
+// ElectionKey returns the prefix of the keys of the controller's election.
 func (s *Store) ElectionKey() string { return s.prefix + election }
 
-// Nodes is the prefix of all nodes' presences.
+// Nodes returns the prefix of all nodes' presences.
 func (s *Store) Nodes() string { return s.prefix + nodes }
 
-// Policies is the prefix of all policies.
+// Policies returns the prefix of all policies.
 func (s *Store) Policies() string { return s.prefix + policies }
 
 func (s *Store) policyKey(r fleet.Ref) string { return s.prefix + policies + r.String() }
@@ -102,7 +102,7 @@ func (s *Store) Assignment(ctx context.Context, node string) (*Assignment, error
 	return a, nil
 }
 
-// Take reads a key's value.
+// Take decodes a key's value.
 func (a *Assignment) Take(kv *mvccpb.KeyValue) {
 	a.Revision = kv.ModRevision
 	a.Assignment, a.Err = decode(kv, strict, fleetproto.Assignment)
@@ -216,8 +216,8 @@ func (s *Store) Newest(ctx context.Context) ([]*fleet.Revision, error) {
 	return fleet.Newest(all), nil
 }
 
-// Versions returns the revisions of a policy that etcd has, the newest first. *MissingError
-// without one.
+// Versions returns the revisions of a policy that etcd has, the newest first. The error is a
+// *MissingError if there are none.
 func (s *Store) Versions(ctx context.Context, policy string) ([]*fleet.Revision, error) {
 	versions, _, err := values(ctx, s, s.Policies()+policy+"@", s.DecodePolicy)
 	if err != nil {

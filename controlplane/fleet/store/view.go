@@ -32,17 +32,17 @@ func (s *Store) view(ctx context.Context, folders ...string) (v *fleet.View, rev
 	return v, revision, bad
 }
 
-// Prefix is that of all keys.
+// Prefix returns the prefix of all keys.
 func (s *Store) Prefix() string { return s.prefix }
 
-// Decides reports whether a key says what nodes are to have: of a policy or a rollout.
+// Decides reports whether a key is of a policy or a rollout, which decide about assignments.
 func (s *Store) Decides(key string) bool {
 	return strings.HasPrefix(key, s.prefix+policies) || strings.HasPrefix(key, s.prefix+rollouts)
 }
 
-// Take notes a key in a view, or that it is gone. An error is a *ValueError; the view then has
-// nothing of the key. It has nothing of the history, elections and dry runs either, whose keys are
-// only checked.
+// Take records in a view a key, or that the key was removed. An error is a *ValueError; the
+// view then has nothing of the key. A view has nothing of the history, elections and dry runs
+// either, whose keys are only checked.
 func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Time) error {
 	key := string(kv.Key)
 	folder, rest, _ := strings.Cut(strings.TrimPrefix(key, s.prefix), "/")

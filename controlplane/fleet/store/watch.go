@@ -28,10 +28,10 @@ type NodeChanges struct {
 	At       Position // after the step
 }
 
-// WatchNodes gives changed the nodes, then what changes, until changed returns an error or etcd
-// fails. From a position it begins with what changed since then, unless etcd no longer knows:
-// then it begins with the nodes again. While changed is busy, the changes of a node are put
-// together.
+// WatchNodes passes the nodes to changed, then each change, until changed returns an error or
+// etcd fails. From a position, it begins with the changes since then. If etcd no longer knows
+// these, it begins with the nodes again. While changed is busy, the changes of a node are
+// combined.
 func (s *Store) WatchNodes(ctx context.Context, from Position, changed func(*NodeChanges) error) error {
 	now, err := s.now(ctx)
 	if err != nil {
