@@ -2,7 +2,7 @@ package dataplane
 
 import "cmp"
 
-// CompareID orders connection ids, which are numbers, by the time at which they were given.
+// CompareID orders connection ids by the time at which they were given. Ids are numbers.
 func CompareID(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }

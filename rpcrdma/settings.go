@@ -45,7 +45,7 @@ const (
 	CreditsAdaptive = settings.CreditsAdaptive
 )
 
-// Placement is what a requester asks for large results of its calls when Sends place items.
+// Placement selects how a requester asks for large results of its calls when Sends place items.
 type Placement = settings.Placement
 
 // The placements: the peer writes the results, sends them where the largest fit, chooses,
@@ -129,7 +129,7 @@ const (
 	SmallShare   = regmem.SmallShare
 )
 
-// Load is what a connection did lately, and the memory that its credits need.
+// Load is the recent work of a connection, and the memory that its credits need.
 type Load = transport.Load
 
 // SlowCalls finds the calls that a connection answers slowly.
@@ -141,7 +141,7 @@ type SlowCall = slow.Call
 // Error reports why a connection ended, with both addresses.
 type Error = transport.Error
 
-// State is what changes while a connection lives.
+// State has the values that change during a connection's life.
 type State = transport.State
 
 // Info is the current state of a connection. Sizes are in bytes.
@@ -176,8 +176,8 @@ func (i *Info) Inline() (send, receive uint32) {
 	return i.InlineSend - header, i.InlineReceive - header
 }
 
-// Characteristics are what both sides of a connection of version 2 told each
-// other of themselves.
+// Characteristics are the transport characteristics that both sides of a connection of version
+// 2 announced.
 type Characteristics = conn.Characteristics
 
 // BackchannelState is the state of calls from server to client: whether they
@@ -187,8 +187,7 @@ type BackchannelState = transport.Backchannel
 // Padding is the use of padded messages on a connection (RDMA_MSGP).
 type Padding = conn.Padding
 
-// Configuration is what a peer told through the Connection Configuration
-// Protocol.
+// Configuration is what a peer announced through the Connection Configuration Protocol.
 type Configuration = conn.Configuration
 
 // tellable returns the size that private data can say: settings are in bytes,

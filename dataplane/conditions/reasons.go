@@ -24,7 +24,7 @@ const (
 	Rollout     Kind = "rollout"     // of a policy of the fleet, by its id; on the controller
 )
 
-// Reason is why a condition has its status: a row of the catalogue.
+// Reason is the reason for a condition's status: a row of the catalogue.
 type Reason struct {
 	Kind    Kind
 	Name    string // one word in CamelCase, as in Kubernetes' conditions

@@ -1,6 +1,5 @@
-// Package descriptors divides the files that a process may have open between their
-// uses, so that a flood of connections leaves some to the NFS service's files and
-// to operators.
+// Package descriptors divides the files that a process may have open between their uses. So a
+// flood of connections leaves some for the NFS service's files and for operators.
 package descriptors
 
 import (
@@ -12,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Want is what the configuration asks for.
+// Want is the configuration's need of descriptors.
 type Want struct {
 	Served        int // listeners, services and connectors
 	Connections   int // RPC-over-RDMA connections
@@ -22,7 +21,7 @@ type Want struct {
 	Metrics       int // connections to the metrics port
 }
 
-// Budget is how many descriptors each use may have.
+// Budget is the number of descriptors for each use.
 type Budget struct {
 	Limit   int // of the process (RLIMIT_NOFILE)
 	Own     int // sockets that listen, directories of exports, state, logs, devices
@@ -31,7 +30,7 @@ type Budget struct {
 	Files   int // of exports
 	TCP     int // NFS and MOUNT over TCP
 	RDMA    int // RPC-over-RDMA connections and what they pass on, those being made included
-	// Unreachable lists the limits that can't be reached, a line each.
+	// Unreachable lists the limits that need more descriptors than there are, one line each.
 	Unreachable []string
 
 	served, perRDMA int
@@ -54,7 +53,7 @@ const (
 	mostOfLimits = math.MaxInt32
 )
 
-// TooFewError says that the process may not open enough files for what it is to serve.
+// TooFewError means that the process may not open enough files for its configuration.
 type TooFewError struct {
 	Limit, Least int
 	Served       int
@@ -65,8 +64,8 @@ func (e *TooFewError) Error() string {
 		"raise ulimit -n, or LimitNOFILE of the service, to that or more", e.Limit, e.Least, e.Served)
 }
 
-// Limit is how many files the process may have open. The Go runtime has raised the
-// soft limit to the hard one.
+// Limit returns the number of files that the process may have open. The Go runtime has raised
+// the soft limit to the hard one.
 func Limit() (int, error) {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
@@ -106,23 +105,24 @@ func Divide(limit int, w Want) (Budget, error) {
 	return b, nil
 }
 
-// Handshakes is how many descriptors connections being made, and being closed, may have: all
-// that softiwarp has use for, or two fifths of those for RPC-over-RDMA connections. With
-// less, a flood of handshakes leaves others no time for theirs.
+// Handshakes is the number of descriptors for connections that are being made or closed: as
+// many as softiwarp can use, or two fifths of those for RPC-over-RDMA connections. With fewer,
+// a flood of handshakes would leave others no time for theirs.
 func (b *Budget) Handshakes() int {
 	return min(b.RDMA*2/5, mostClosing+perListener*b.served)
 }
 
-// Connected is how many descriptors RPC-over-RDMA connections that are up may have.
+// Connected is the number of descriptors for RPC-over-RDMA connections that are up.
 func (b *Budget) Connected() int { return b.RDMA - b.Handshakes() }
 
-// Connections is the most RPC-over-RDMA connections, if each needs Want.PerConnection.
+// Connections is the largest number of RPC-over-RDMA connections, if each needs
+// Want.PerConnection.
 func (b *Budget) Connections() int { return b.Connected() / b.perRDMA }
 
-// ControlClients is the most connections of identified clients.
+// ControlClients is the largest number of connections of identified clients.
 func (b *Budget) ControlClients() int { return max(b.Control/perClient, 1) }
 
-// Scrapers is the most connections to the metrics port.
+// Scrapers is the largest number of connections to the metrics port.
 func (b *Budget) Scrapers() int { return max(b.Metrics, 1) }
 
 // connections is the key of the limit of RPC-over-RDMA connections.

@@ -1,6 +1,5 @@
-// Package durable has names in directories survive a crash of the machine:
-// what a file holds is on the disk with its Sync, the name that it was given
-// with its directory's.
+// Package durable renames files so that the new names survive a crash of the machine. A file's
+// Sync writes its content to the disk, and a Sync of its directory writes its name.
 package durable
 
 import (
@@ -9,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Rename gives a file another name in its directory, for good.
+// Rename gives a file another name in its directory. The name is on the disk when Rename
+// returns.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -17,7 +17,7 @@ func Rename(from, to string) error {
 	return SyncDir(filepath.Dir(to))
 }
 
-// SyncDir brings a directory's names to the disk.
+// SyncDir writes a directory's names to the disk.
 func SyncDir(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

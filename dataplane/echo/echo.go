@@ -30,7 +30,7 @@ const (
 	ProcWrite = 3
 )
 
-// MaxPayload is the most bytes that one call carries either way.
+// MaxPayload is the largest payload of a call or a reply, in bytes.
 const MaxPayload = 1<<20 + 64<<10
 
 // castagnoli is the table of CRC32C, the checksum that WRITE answers with.
@@ -47,7 +47,7 @@ var (
 // Service implements oncrpc.Handler. It has no state.
 type Service struct{}
 
-// New gives the echo service.
+// New returns the echo service.
 func New() *Service { return &Service{} }
 
 // ServeRPC implements oncrpc.Handler.

@@ -15,9 +15,8 @@ var pattern = sync.OnceValue(func() []byte {
 	return b
 })
 
-// Fill fills dst, at most MaxPayload bytes, with what READ answers: each
-// four-byte word holds its own offset, big-endian, so that a byte in the wrong
-// place shows.
+// Fill fills dst, at most MaxPayload bytes, with the answer of READ: each four-byte word holds
+// its own offset, big-endian, so that a reader detects a byte in the wrong place.
 func Fill(dst []byte) {
 	copy(dst, pattern())
 }

@@ -19,14 +19,13 @@ const (
 	buckets = (maxBits - subBits + 1) << subBits
 )
 
-// Histogram is ready to use as its zero value. It must not be copied.
+// Histogram counts values. The zero value is ready for use. It must not be copied.
 type Histogram struct {
 	sum    atomic.Uint64
 	counts [buckets]atomic.Uint64
 }
 
-// Record counts v. It may be called from any goroutine and costs two atomic
-// additions.
+// Record counts v. It may be called from any goroutine and costs two atomic additions.
 func (h *Histogram) Record(v uint64) {
 	h.counts[index(v)].Add(1)
 	h.sum.Add(v)
@@ -51,9 +50,8 @@ func bounds(i int) (lo, hi uint64) {
 	return m << shift, (m + 1) << shift
 }
 
-// Snapshot is what a histogram held at one moment. Recording goes on while
-// it is taken: Sum may be ahead of or behind the counts by the calls that
-// were being recorded.
+// Snapshot is the content of a histogram at one moment. Recording continues meanwhile, so Sum
+// may differ from the counts by the calls that were being recorded.
 type Snapshot struct {
 	Count, Sum uint64
 	counts     [buckets]uint64
@@ -70,7 +68,7 @@ func (h *Histogram) Snapshot(s *Snapshot) {
 	}
 }
 
-// Between makes s what was recorded between two snapshots of one histogram.
+// Between sets s to the records between two snapshots of one histogram.
 func (s *Snapshot) Between(before, after *Snapshot) {
 	s.Count, s.Sum = 0, after.Sum-min(after.Sum, before.Sum)
 	for i := range after.counts {
@@ -80,7 +78,7 @@ func (s *Snapshot) Between(before, after *Snapshot) {
 	}
 }
 
-// Add adds what another snapshot holds.
+// Add adds the content of another snapshot.
 func (s *Snapshot) Add(o *Snapshot) {
 	s.Count += o.Count
 	s.Sum += o.Sum
@@ -89,8 +87,8 @@ func (s *Snapshot) Add(o *Snapshot) {
 	}
 }
 
-// Quantile is the value below which the fraction q of the records lies, to
-// the bucket's width; 0 of an empty snapshot. q is clamped to 0..1.
+// Quantile returns the value below which the fraction q of the records lies, to the bucket's
+// width, or 0 for an empty snapshot. q is clamped to 0..1.
 func (s *Snapshot) Quantile(q float64) uint64 {
 	if s.Count == 0 {
 		return 0
@@ -111,8 +109,7 @@ func (s *Snapshot) Quantile(q float64) uint64 {
 	return middle(last)
 }
 
-// Each gives the buckets that hold records, in order: n values from lo up to,
-// not including, hi.
+// Each yields the buckets with records, in order: n values from lo up to hi, not including hi.
 func (s *Snapshot) Each(f func(lo, hi, n uint64)) {
 	for i, n := range &s.counts {
 		if n > 0 {

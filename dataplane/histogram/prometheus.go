@@ -15,13 +15,12 @@ const nativeSchema = 3
 // zeroThreshold is the widest value counted as zero: below any unit we use.
 const zeroThreshold = 1e-12
 
-// Metric exports a snapshot as a Prometheus histogram: native buckets for
-// servers that read them (protobuf exposition), and classic buckets at every
-// fourth power of two for all others.
+// Metric exports a snapshot as a Prometheus histogram: native buckets for servers that read
+// them (protobuf exposition), and classic buckets at every fourth power of two for all others.
 //
-// Log-linear buckets don't end where exponential ones do; each is counted
-// whole where its middle lies, so a count may be off by one native bucket for
-// values within 1/64 of a boundary.
+// Log-linear buckets do not end where exponential ones do. Each is counted completely in the
+// bucket that contains its middle, so values within 1/64 of a boundary may be counted one
+// native bucket off.
 type Metric struct {
 	desc   *prometheus.Desc
 	labels []*dto.LabelPair
@@ -29,7 +28,7 @@ type Metric struct {
 	snap   *Snapshot
 }
 
-// Scale turns recorded integers into a metric's unit.
+// Scale converts recorded integers to a metric's unit.
 type Scale struct {
 	unit   float64
 	lo, hi int // classic upper bounds are 4^lo .. 4^hi recorded units
@@ -45,8 +44,8 @@ var (
 	Bytes   = &Scale{unit: 1, lo: 3, hi: 11}
 )
 
-// NewMetric exports snap under desc. The label values are those of desc's
-// variable labels, in order. snap belongs to the metric from now on.
+// NewMetric exports snap under desc. The label values are those of desc's variable labels, in
+// order. The metric owns snap.
 func NewMetric(desc *prometheus.Desc, scale *Scale, snap *Snapshot, labelValues ...string) *Metric {
 	return &Metric{desc: desc, labels: prometheus.MakeLabelPairs(desc, labelValues), scale: scale, snap: snap}
 }

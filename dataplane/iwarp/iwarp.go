@@ -1,6 +1,6 @@
-// Package iwarp has the headers of iWARP (RFC 5044, RFC 5041, RFC 5040) for those
-// who write or read the bytes of a connection that is not theirs: capture files and
-// attacks. Provider softiwarp has its own.
+// Package iwarp has the headers of iWARP (RFC 5044, RFC 5041, RFC 5040) for programs that write
+// or read the bytes of other programs' connections: capture files and attacks. Provider
+// softiwarp has its own.
 package iwarp
 
 import (
@@ -69,8 +69,8 @@ const (
 // Castagnoli is the table of CRC32C.
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendFPDU appends an FPDU whose ULPDU has n bytes, of which the first are
-// known: all, and CRC32C follows, or not, and it ends there.
+// AppendFPDU appends an FPDU whose ULPDU has n bytes. known has the first of them. If it has
+// all, CRC32C follows; otherwise the FPDU ends there.
 func AppendFPDU(dst, known []byte, n int) []byte {
 	at := len(dst)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(n))
@@ -84,7 +84,7 @@ func AppendFPDU(dst, known []byte, n int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], Castagnoli))
 }
 
-// FPDUSize is the size of an FPDU with a ULPDU of n bytes.
+// FPDUSize returns the size of an FPDU with a ULPDU of n bytes.
 func FPDUSize(n int) int { return (LengthSize+n+3)&^3 + CRCSize }
 
 // AppendTagged appends the header of a tagged segment.
@@ -120,7 +120,7 @@ type ReadRequest struct {
 	Source    uint64
 }
 
-// Append appends it.
+// Append appends the request.
 func (r *ReadRequest) Append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, r.SinkTag)
 	dst = binary.BigEndian.AppendUint64(dst, r.Sink)
@@ -129,7 +129,7 @@ func (r *ReadRequest) Append(dst []byte) []byte {
 	return binary.BigEndian.AppendUint64(dst, r.Source)
 }
 
-// DecodeReadRequest decodes one from ReadRequestSize bytes.
+// DecodeReadRequest decodes a request from ReadRequestSize bytes.
 func DecodeReadRequest(b []byte) ReadRequest {
 	return ReadRequest{
 		SinkTag: binary.BigEndian.Uint32(b), Sink: binary.BigEndian.Uint64(b[4:]), Size: binary.BigEndian.Uint32(b[12:]),

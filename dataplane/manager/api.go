@@ -9,13 +9,13 @@ import (
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// API is what operators can do. A *Manager has it.
+// API has the operations of operators. A *Manager implements it.
 type API struct {
 	Services   Set[spec.Service, Serving]
 	Listeners  Set[spec.Listener, dataplane.ListenerInfo]
 	Connectors Set[spec.Connector, dataplane.ConnectorInfo]
 	Limits     LimitsSet
-	// Export returns everything that is in service, as a configuration file has it.
+	// Export returns everything that is in service, in the form of a configuration file.
 	Export func() Exported
 }
 
@@ -30,12 +30,12 @@ type Set[S spec.Named, L any] interface {
 	Add(ctx context.Context, s S) (Info[S, L], error)
 	// Update changes an element. change is called while no other change is made; it must not
 	// change the name. Limits and access do not affect connections that are up, unless
-	// EndDenied ends those that may no longer connect. The second result is their number.
-	// Anything else replaces the element, and with a service its listeners: what the change
-	// needs is bound and opened first, and on an error everything stays as it was. The
-	// connections of the replaced element are drained afterwards. A change of an element of
-	// the configuration file is kept for the next start, and stands over later versions of the
-	// file, until it is taken back (Unset) or the element is removed.
+	// EndDenied ends those that may no longer connect. The second result is their number. Any
+	// other change replaces the element, and with a service its listeners: Update first binds
+	// and opens everything that the change needs, and on an error changes nothing. Then it
+	// drains the connections of the replaced element. A change of an element of the
+	// configuration file is kept for the next start, and overrides later versions of the file,
+	// until Unset or the removal of the element.
 	Update(ctx context.Context, name string, change func(*S), o UpdateOptions) (Info[S, L], int, error)
 	// Remove stops accepting at once and lets the connections finish their calls. After
 	// drain it cuts the remaining ones. If Remove is called again meanwhile, the shorter
@@ -46,7 +46,7 @@ type Set[S spec.Named, L any] interface {
 	Remove(name string, drain time.Duration) (dataplane.Removed, error)
 }
 
-// UpdateOptions says what happens to the connections of an updated element.
+// UpdateOptions decide about the connections of an updated element.
 type UpdateOptions struct {
 	EndDenied bool
 	Drain     time.Duration // the most that the connections of a replaced element have

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// Exported is everything that is in service, as a configuration file has it.
+// Exported is everything that is in service, in the form of a configuration file.
 type Exported struct {
 	spec.All // each list by name
 	Limits   spec.Limits

@@ -11,17 +11,17 @@ import (
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// Wanted is what an import makes of the services, listeners and connectors. A list that is nil
-// leaves its elements alone.
+// Wanted has the services, listeners and connectors after an import. A list that is nil leaves
+// its elements alone.
 type Wanted struct {
 	spec.All
 	Limits *spec.Limits // in place of those in force; nil leaves them alone
 }
 
-// PrepareImport is Prepare for a list that stands over the configuration file, now and at
-// later starts: the differences to the file are stored like the changes of operators.
-// Listeners of a replaced service are replaced, even if they are left alone otherwise. Commit
-// it with CommitImport.
+// PrepareImport is Prepare for a list that overrides the configuration file, now and at later
+// starts: the differences from the file are stored like the changes of operators. Listeners of
+// a replaced service are replaced, even if they are left alone otherwise. Commit it with
+// CommitImport.
 func (m *Manager) PrepareImport(ctx context.Context, w *Wanted) (*Prepared, error) {
 	m.op.Lock()
 	c := m.toImport(w)
@@ -178,7 +178,7 @@ func (p *part[S, L]) logAbsent() {
 	}
 }
 
-// Action is what a change does to an element.
+// Action is the effect of a change on an element.
 type Action string
 
 // The actions.
@@ -190,14 +190,15 @@ const (
 	Removed  Action = "removed" // its connections are drained
 )
 
-// ElementChange is what a change does to one element.
+// ElementChange is the effect of a change on one element.
 type ElementChange struct {
 	What, Name string
 	Action     Action
 	Fields     []FieldChange // those that differ
 }
 
-// FieldChange is a field that differs, with texts as in the configuration file; "" is not given.
+// FieldChange is a field that changes, with texts as in the configuration file; "" means not
+// given.
 type FieldChange struct{ Field, Before, After string }
 
 // Changes returns what the commit changes: services, listeners, connectors, each by name, and

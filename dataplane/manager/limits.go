@@ -10,12 +10,11 @@ import (
 // LimitsSet has the limits of all listeners together, of services on TCP, of rdmad's own ports
 // and of the memory.
 type LimitsSet interface {
-	// Get returns the limits of the file with those that operators changed, and the fields of
-	// the latter.
+	// Get returns the limits of the file with the changes of operators, and the changed fields.
 	Get() (l spec.Limits, changed []string)
-	// Set changes limits. It keeps them for the next start. They stand over later versions of
-	// the file. First, the fields that unset selects get the file's values back. On an error it
-	// changes nothing.
+	// Set changes limits and stores them for the next start. They override later versions of
+	// the file. Before that, the fields that unset selects get the file's values back. On an
+	// error it changes nothing.
 	Set(change func(*spec.Limits), unset func(*spec.Field) bool) error
 }
 

@@ -61,9 +61,9 @@ type Config struct {
 	Kinds     map[string]Maker // by spec.Service.Kind
 	Bindings  *ulb.Registry    // of the programs that connectors carry
 	Registrar Registrar        // nil if listeners can't be registered
-	// Changed has what operators changed of the file's elements and limits before the last
-	// stop. Limits are the file's limits. Bounds applies limits; without it nobody can change
-	// them.
+	// Changed has the changes that operators made to the file's elements and limits before the
+	// last stop. Limits are the file's limits. Bounds applies limits; without it limits can't
+	// be changed.
 	Changed spec.Changes
 	Limits  spec.Limits
 	Bounds  Bounds
@@ -138,9 +138,9 @@ func New(cfg Config) *Manager {
 // groups returns all sets, each after those on which it depends.
 func (m *Manager) groups() []group { return []group{m.services, m.listeners, m.connectors} }
 
-// Configure binds the addresses in the configuration file, which must be checked. An element
-// that an operator changed and that can't be had is logged, and stays in the list as failed.
-// After an error, which is ChangeErrors, the caller must call Close.
+// Configure binds the addresses in the configuration file, which must be checked. If an element
+// that an operator changed is not available, Configure logs that, and lists the element as
+// failed. After an error, which is ChangeErrors, the caller must call Close.
 func (m *Manager) Configure(ctx context.Context, file *spec.All) error {
 	m.op.Lock()
 	defer m.op.Unlock()

@@ -12,15 +12,15 @@ import (
 // Prepared is a reload that can be committed.
 type Prepared struct{ c *Change }
 
-// Prepare prepares everything that a new version of the file, which must be checked, needs:
-// it binds the addresses and opens the directories that are new, and changes nothing that is in
-// service. Until Commit or Discard no other change is made. The error is ChangeErrors, with the
-// reasons of all elements that can't be had, or ErrShutdown.
+// Prepare prepares everything that a new version of the file, which must be checked, needs: it
+// binds new addresses and opens new directories, and changes nothing that is in service. Until
+// Commit or Discard no other change is made. The error is ChangeErrors, with the reason for
+// each element that is not available, or ErrShutdown.
 //
 // Elements that are the same in both versions continue unchanged. Elements whose limits or
 // access changed keep their connections. The others are replaced. Listeners of a replaced
-// service are replaced, whoever added them. Additions of operators stay otherwise, unless the
-// file now has their name.
+// service are replaced, whether they are the file's or an operator's. Other additions of
+// operators stay, unless the file now has their name.
 func (m *Manager) Prepare(ctx context.Context, file *spec.All) (*Prepared, error) {
 	m.op.Lock()
 	c := m.toFile(file)
@@ -31,8 +31,8 @@ func (m *Manager) Prepare(ctx context.Context, file *spec.All) (*Prepared, error
 	return &Prepared{c}, nil
 }
 
-// Limits returns the limits of the file, and those that are in force after the commit: want with
-// what operators changed. Commit makes want the file's limits. An import has its own limits.
+// Limits returns the limits of the file, and those in force after the commit: want with the
+// changes of operators. Commit makes want the file's limits. An import has its own limits.
 func (p *Prepared) Limits(want spec.Limits) (file, now spec.Limits, err error) {
 	m := p.c.m
 	m.mu.Lock()

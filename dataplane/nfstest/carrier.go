@@ -20,26 +20,26 @@ const (
 // Call is an NFS call.
 type Call struct {
 	Program, Version, Procedure uint32
-	// Args are the arguments.
+	// Args has the arguments.
 	Args []byte
-	// Items are the opaques that may travel apart, in order.
+	// Items has the opaques of Args that may be moved separately, in order.
 	Items []Item
-	// Reads are the most bytes of each READ's data, in order.
+	// Reads has the largest size of each READ's data, in order, in bytes.
 	Reads []int
-	// MaxReply is the most bytes of the results without these.
+	// MaxReply is the largest size of the results without this data, in bytes.
 	MaxReply int
 	// Apart is set to the number of bytes of each READ's data that came in the
 	// write chunk offered for it.
 	Apart []int
 }
 
-// Item is an opaque in arguments: where its first byte is, and its length.
+// Item is an opaque in arguments: the position of its first byte, and its length.
 type Item struct{ Pos, Len int }
 
-// Carrier makes calls and gives their results as one stream.
+// Carrier makes calls and returns their results as one stream.
 type Carrier interface {
 	Call(ctx context.Context, c *Call) ([]byte, error)
-	// Cred is the size of its credential's body in bytes.
+	// Cred returns the size of the credential's body, in bytes.
 	Cred() int
 }
 

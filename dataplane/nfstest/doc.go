@@ -1,13 +1,12 @@
-// Package nfstest is NFS for tests that take a server at its word: a client
-// that uses every limit which a server announces to the byte, and a server that
-// announces more than anybody between it and a client carries. Both are made of
-// go-xdr's types, and share nothing with rdmad's bindings. Files is a plain client
-// of files, for tests of other things and for the demonstration.
+// Package nfstest is NFS for tests of announced limits: a client that uses every limit of a
+// server to the byte, and a server that announces more than a gateway between it and a client
+// can carry. Both use go-xdr's types, and share nothing with rdmad's bindings. Files is a plain
+// client of files, for other tests and for the demonstration.
 package nfstest
 
 import "encoding/binary"
 
-// Fill makes b what a file of a Server has from an offset on.
+// Fill fills b with the content of a Server's file from an offset on.
 func Fill(b []byte, offset uint64) {
 	var word [8]byte
 	for i := 0; i < len(b); {
@@ -17,7 +16,7 @@ func Fill(b []byte, offset uint64) {
 	}
 }
 
-// Data is n bytes of such a file.
+// Data returns n bytes of such a file.
 func Data(offset uint64, n int) []byte {
 	b := make([]byte, n)
 	Fill(b, offset)

@@ -51,9 +51,9 @@ func User(uid, gid uint32) oncrpc.Auth {
 	return oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: sys.Append(nil)}
 }
 
-// Files makes calls of NFSv3 and MOUNT, and returns what is wrong with their answers as
-// errors. Where the status is not success, the error is a StatusError. Its methods may be called
-// from any goroutine.
+// Files makes calls of NFSv3 and MOUNT, and returns the mistakes in the answers as errors. If
+// the status is not success, the error is a StatusError. Its methods may be called from any
+// goroutine.
 type Files struct{ Carrier }
 
 // FilesOver makes calls over RDMA for a user and a group.
@@ -108,7 +108,7 @@ func (f Files) Find(ctx context.Context, export, name string) (root, file []byte
 	return root, file, err
 }
 
-// Getattr asks for the attributes of a file or a directory.
+// Getattr gets the attributes of a file or a directory.
 func (f Files) Getattr(ctx context.Context, handle []byte) error {
 	if _, err := f.Do(ctx, ProcGetattr, &Call{Args: xdr.AppendOpaque(nil, handle)}); err != nil {
 		return fmt.Errorf("getattr: %w", err)
@@ -160,7 +160,7 @@ func (f Files) Commit(ctx context.Context, file []byte) error {
 	return nil
 }
 
-// Content is what a READ brought.
+// Content is the result of a READ.
 type Content struct {
 	Data   []byte
 	EOF    bool // the file ends there

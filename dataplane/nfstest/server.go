@@ -13,12 +13,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Boast is the most of everything that a Server says it takes and gives.
+// Boast is the size that a Server announces for everything.
 const Boast = 64 << 20
 
-// Server is an NFS server of versions 3, 4.0 and 4.1 whose root is one endless
-// file: READ gives what Fill makes, and WRITE of anything else is refused. It
-// announces Boast for every size, whatever a client asks.
+// Server is an NFS server of versions 3, 4.0 and 4.1 whose root is one endless file: READ
+// returns the bytes of Fill, and WRITE of other bytes is refused. It announces Boast for every
+// size, whatever a client asks for.
 type Server struct {
 	mu       sync.Mutex
 	sessions []nfsv4.CreateSession4args
@@ -32,7 +32,7 @@ func (s *Server) Sessions() []nfsv4.CreateSession4args {
 	return s.sessions
 }
 
-// LargestRead is the most that a READ has asked for.
+// LargestRead is the largest size that a READ has asked for.
 func (s *Server) LargestRead() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

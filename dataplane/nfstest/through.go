@@ -11,7 +11,7 @@ const maxData = 1 << 20
 type Through struct {
 	Client *Client
 	Server *Server
-	// Back is the most bytes of a message that the back channel carries.
+	// Back is the largest message that the back channel carries, in bytes.
 	Back uint32
 }
 

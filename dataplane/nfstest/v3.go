@@ -15,7 +15,7 @@ import (
 
 const headRoom = 512 // what a reply may have beside data or entries, in bytes
 
-// Client3 is a client of NFSv3 that uses what FSINFO tells to the byte.
+// Client3 is a client of NFSv3 that uses the sizes of FSINFO to the byte.
 type Client3 struct {
 	T testing.TB
 	Carrier
@@ -61,7 +61,7 @@ func (c *Client3) Mount(path string) {
 	}
 }
 
-// Info is what FSINFO tells.
+// Info is the result of FSINFO.
 func (c *Client3) Info() nfsv3.Fsinfo3resok {
 	c.T.Helper()
 	ok, err := ask[*nfsv3.Fsinfo3res_NFS3_OK](c, 19, &nfsv3.Fsinfo3args{Fsroot: nfsv3.NfsFh3{Data: c.Root}}, &Call{MaxReply: headRoom}, nfsv3.ReadFsinfo3res)
@@ -113,8 +113,8 @@ func (c *Client3) Write(file []byte, offset uint64, n int, short bool) {
 	}
 }
 
-// MaxData uses rtmax and wtmax: exactly as many bytes, and one more, of which
-// a server may do less.
+// MaxData uses rtmax and wtmax: requests of exactly as many bytes, and of one more, which a
+// server may serve in part.
 func (c *Client3) MaxData(file []byte) {
 	c.T.Helper()
 	info := c.Info()
@@ -192,8 +192,8 @@ func (l *listing) end() {
 	}
 }
 
-// Listings bounds READDIR and READDIRPLUS to exactly what some entries take,
-// and to one byte less (RFC 1813 §3.3.16, §3.3.17).
+// Listings limits READDIR and READDIRPLUS to exactly the size of some entries, and to one byte
+// less (RFC 1813 §3.3.16, §3.3.17).
 func (c *Client3) Listings() {
 	c.T.Helper()
 	most := c.Info().Dtpref

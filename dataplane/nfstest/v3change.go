@@ -34,7 +34,7 @@ func noAttributes() nfsv3.Sattr3 {
 		Size: &nfsv3.SetSize3_default{}, Atime: &nfsv3.SetAtime_default{}, Mtime: &nfsv3.SetMtime_default{}}
 }
 
-// Create makes a file in the root and gives its handle.
+// Create makes a file in the root and returns its handle.
 func (c *Client3) Create(name string) []byte {
 	c.T.Helper()
 	results := c.status("CREATE", 8, &nfsv3.Create3args{Where: c.in(name), How: &nfsv3.Createhow3_GUARDED{ObjAttributes: noAttributes()}}, new(Call))
@@ -89,7 +89,7 @@ func (c *Client3) Link(file []byte, name string) {
 	c.status("LINK", 15, &nfsv3.Link3args{File: nfsv3.NfsFh3{Data: file}, Link: c.in(name)}, new(Call))
 }
 
-// Good says whether a handle belongs to an existing object.
+// Good reports whether a handle belongs to an existing object.
 func (c *Client3) Good(handle []byte) bool {
 	c.T.Helper()
 	err := Files{c.Carrier}.Getattr(context.Background(), handle)

@@ -13,14 +13,14 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Client is a client of NFSv4 that uses what a server announces to the byte. With a
+// Client is a client of NFSv4 that uses the announced sizes of a server to the byte. With a
 // Session, each COMPOUND begins with SEQUENCE.
 type Client struct {
 	T testing.TB
 	Carrier
 	Minor uint32
-	// File puts the file to be read and written in place, the root when it is
-	// empty; Stateid is what it is read and written with.
+	// File has the operations that select the file to be read and written; if it is empty, that
+	// is the root. Stateid is the stateid for reading and writing.
 	File    []nfsv4.NfsArgop4
 	Stateid nfsv4.Stateid4
 	// LatePages expects the fault of Linux servers from 6.5 on: READ data that
@@ -126,7 +126,7 @@ func boastful(operations, requests uint32) nfsv4.ChannelAttrs4 {
 	}
 }
 
-// Open makes a session of version 4.1 that asks for all that it can get.
+// Open makes a session of version 4.1 that asks for the largest sizes.
 func (c *Client) Open(owner string) {
 	c.T.Helper()
 	c.Minor = 1
@@ -162,7 +162,7 @@ func (c *Client) write(offset uint64, n int) *nfsv4.NfsArgop4_OP_WRITE {
 	return &nfsv4.NfsArgop4_OP_WRITE{Opwrite: nfsv4.Write4args{Stateid: c.Stateid, Offset: offset, Stable: nfsv4.UNSTABLE4, Data: Data(offset, n)}}
 }
 
-// Limits are MAXREAD and MAXWRITE of the file.
+// Limits returns MAXREAD and MAXWRITE of the file.
 func (c *Client) Limits() (read, write uint64) {
 	c.T.Helper()
 	res, _ := c.must(append(c.file(), &nfsv4.NfsArgop4_OP_GETATTR{Opgetattr: nfsv4.Getattr4args{AttrRequest: []uint32{3 << 30}}})...)
@@ -182,7 +182,7 @@ func limitsIn(t testing.TB, f nfsv4.Fattr4) (read, write uint64) {
 	return read, write
 }
 
-// Listed are MAXREAD and MAXWRITE of the first entry of the root.
+// Listed returns MAXREAD and MAXWRITE of the first entry of the root.
 func (c *Client) Listed() (read, write uint64) {
 	c.T.Helper()
 	res, _ := c.must(&nfsv4.NfsArgop4_OP_PUTROOTFH{}, &nfsv4.NfsArgop4_OP_READDIR{
@@ -256,8 +256,8 @@ func (c *Client) MaxData() {
 	c.Read(true, c.read(1, uint32(read)+1))
 }
 
-// SmallFirst has several READs in one COMPOUND, the first of them small. It gives
-// how much of each came in the write chunk that was offered for it.
+// SmallFirst makes one COMPOUND with several READs, the first of them small. It returns how
+// many bytes of each came in the write chunk that was offered for it.
 func (c *Client) SmallFirst() []int {
 	c.T.Helper()
 	return c.Read(false, c.read(0, 100), c.read(3, 5000), c.read(1<<20, 20), c.read(9, 70001)).Apart

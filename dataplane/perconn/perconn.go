@@ -1,11 +1,10 @@
-// Package perconn is what the data plane and a service have to do with each
-// other when the service keeps something for each connection: an upstream
-// connection, a way to call the client.
+// Package perconn is the interface between the data plane and a service that keeps state for
+// each connection: an upstream connection, a way to call the client.
 //
 // A service's duties:
 //
-//   - End the connection when it can't go on. Answer the calls that wait only
-//     after their context has ended: then the client gets no answer to them;
+//   - End the connection when it can't continue. Answer the calls that wait only after their
+//     context has ended: then the client gets no answer to them;
 //   - make no call and no End after Close has returned.
 package perconn
 
@@ -18,19 +17,19 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// Opener is a service with something to keep for each connection; an
-// oncrpc.Handler of the data plane may be one.
+// Opener is a service with state for each connection. An oncrpc.Handler of the data plane may
+// be an Opener.
 type Opener interface {
-	// OpenConn is called before a peer's connection is accepted. ctx bounds
-	// it. On an error the connection is rejected. A nil Handler and no error
-	// mean that the service keeps nothing: it answers the calls itself.
+	// OpenConn is called before a peer's connection is accepted. ctx bounds it. On an error the
+	// connection is rejected. A nil Handler without an error means that the service has no
+	// state for the connection, and answers its calls itself.
 	OpenConn(ctx context.Context, peer netip.AddrPort) (Handler, error)
 }
 
 // Handler answers the calls of one connection.
 type Handler interface {
 	oncrpc.Handler
-	// Up tells once that the connection is up, before its first call. It must
+	// Up reports that the connection is up. It is called once, before the first call, and must
 	// not wait for calls.
 	Up(c Conn)
 	// Close is called once, when the connection has ended and all calls are
@@ -38,7 +37,7 @@ type Handler interface {
 	Close()
 }
 
-// Traited is a Handler that says how it serves calls.
+// Traited is a Handler with Traits.
 type Traited interface {
 	Handler
 	// Traits always returns the same.
@@ -53,13 +52,13 @@ func TraitsOf(h Handler) (t Traits) {
 	return t
 }
 
-// Traits are how a Handler serves calls. The zero value is right for all.
+// Traits describe how a Handler serves calls. The zero value is correct for all.
 type Traits struct {
-	// Early means that it takes calls whose items have not arrived yet
+	// Early means that the Handler takes calls whose items have not arrived yet
 	// (oncrpc.Call.Arrival).
 	Early bool
-	// Later means that it does not wait, and answers its calls later
-	// (oncrpc.Call.Later): at the latest when their context has ended.
+	// Later means that the Handler does not wait, and answers its calls later
+	// (oncrpc.Call.Later), at the latest when their context has ended.
 	Later bool
 }
 
@@ -69,11 +68,11 @@ type Conn interface {
 	// OpenBackchannel and Call are those of rpcrdma.Conn.
 	OpenBackchannel()
 	Call(ctx context.Context, call *rpcrdma.Call) error
-	// Inline is that of rpcrdma.Info now.
+	// Inline returns the present value of rpcrdma.Info.
 	Inline() (send, receive uint32)
-	// Waited tells that a call of the connection waited for d before the
-	// service could do anything for it, such as for room at its upstream. It
-	// counts as time before the service started, which adaptive credits follow.
+	// Waited reports that a call of the connection waited for d before the service could begin
+	// it, for example for room at its upstream. This counts as time before the service started,
+	// which adaptive credits follow.
 	Waited(d time.Duration)
 	// End ends the connection at once, for a reason that operators see.
 	// It does not wait.

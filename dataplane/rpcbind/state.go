@@ -1,13 +1,13 @@
 package rpcbind
 
-// State is how registering stands.
+// State is the state of the registrations.
 type State struct {
 	Entries int   // to be registered
 	Asked   bool  // rpcbind was asked for them
 	Err     error // why not all of them are registered: a *TakenError, or rpcbind is away
 }
 
-// State gives the state as the last look at rpcbind left it.
+// State returns the state after the last check of rpcbind.
 func (r *Registrar) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,9 +10,9 @@ const mostSpares = 16
 
 // Spares are storages of large streams that no call uses. All connections of a server share
 // them, so that an idle connection keeps none. There are at most mostSpares, each of at most
-// the size that NewSpares got. Further ones are left to the garbage collector, and so is a
-// spare that is too short for its call: then those that stay grow to what calls need. All
-// methods may be called from any goroutine.
+// the size given to NewSpares. The garbage collector gets further ones, and spares that are too
+// short for their call, so that the kept ones grow to the size that calls need. All methods may
+// be called from any goroutine.
 type Spares struct {
 	most int
 	free chan []byte

@@ -12,7 +12,7 @@ import (
 // file: the path of each, with its value as Encode returns it. nil means that it is not given.
 type Delta map[string]any
 
-// Changes are what operators changed of the configuration file's elements and limits.
+// Changes are the changes that operators made to the configuration file's elements and limits.
 // Elements are known by name.
 type Changes struct {
 	Services   map[string]Delta `mapstructure:"services"`

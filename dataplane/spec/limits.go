@@ -47,9 +47,9 @@ func (l *Limits) problems(report func(key, text string)) {
 	}
 }
 
-// Over returns the limits with what operators changed, and the part of the changes that is in
-// it. The part lacks changes that are out of range or do not go with the other limits; left
-// says why. A damaged delta is an error.
+// Over returns the limits with the changes of operators, and the part of the changes that it
+// used. The part lacks changes that are out of range or conflict with the other limits; left
+// has the reasons. A damaged delta is an error.
 func (l Limits) Over(changed Delta) (now Limits, part Delta, left, err error) {
 	part = maps.Clone(changed)
 	var all Errors

@@ -85,8 +85,8 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("oncrpc: AUTH_ERROR, %v", e.Auth)
 }
 
-// Answered says whether a call's error, or none, is the answer of a server that works:
-// it may not have the program or the version, or refuse the credential.
+// Answered reports whether the result of a call, err or none, is the answer of a working
+// server. Such a server may lack the program or the version, or refuse the credential.
 func Answered(err error) bool {
 	if accept, ok := errors.AsType[*AcceptError](err); ok {
 		return accept.Stat != SystemErr

@@ -5,8 +5,8 @@ import "io"
 // Instead of Read, the methods below read a record in parts as they arrive, for example
 // into several buffers.
 
-// Fragment returns how many bytes of the current fragment are left. If none are, it goes on
-// to the next fragment. It returns 0 at the record's end.
+// Fragment returns how many bytes of the current fragment are left. If none are, it continues
+// with the next fragment. It returns 0 at the record's end.
 func (r *RecordReader) Fragment() (int, error) {
 	for r.left == 0 && !r.last {
 		if err := r.nextFragment(); err != nil {

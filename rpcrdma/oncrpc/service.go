@@ -159,9 +159,9 @@ type Reply struct {
 // Ahead sends data of a reply before the reply is complete.
 type Ahead interface{ Filled(n int) }
 
-// Filled tells the transport that the first n bytes of the last item have their final
-// value, while the handler still fills the rest. The transport may send them. Even then the
-// handler may fail, but a reply that it makes must have the item as it is now.
+// Filled reports to the transport that the first n bytes of the last item have their final
+// value, while the handler still fills the rest. The transport may send them. The handler may
+// still fail, but if it makes a reply, the reply must have the item as it is now.
 func (r *Reply) Filled(n int) {
 	if r.Ahead != nil {
 		r.Ahead.Filled(n)

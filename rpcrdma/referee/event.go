@@ -50,8 +50,7 @@ const (
 	Write
 	// Read is a request of From to read its peer's memory by RDMA Read.
 	Read
-	// ReadDone ends the oldest unfinished Read of From. Data is what was read,
-	// if known.
+	// ReadDone ends the oldest unfinished Read of From. Data is the data read, if known.
 	ReadDone
 	// Terminate is a Terminate sent by From (RFC 5040 §4.8), with Layer, Type
 	// and Code.

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Report takes a violation, and what the connection did before it. It is
-// called from the goroutine that uses the connection.
+// Report takes a violation, and the events of the connection before it. It is called from the
+// goroutine that uses the connection.
 type Report func(v referee.Violation, before string)
 
 // Watch returns a provider whose connections are those of p, with a referee at

@@ -35,7 +35,7 @@ type Settings struct {
 	// CreditsWeight is the connection's weight when the adaptive policy divides credits.
 	CreditsWeight uint32
 
-	// Placement is what calls ask for large results when Sends place items.
+	// Placement selects how calls ask for large results when Sends place items.
 	Placement Placement
 
 	// Extensions is the set of extensions that are on.
@@ -95,7 +95,7 @@ const (
 	CreditsAdaptive               // by load
 )
 
-// Placement is what a requester asks for large results of its calls when Sends place items
+// Placement selects how a requester asks for large results of its calls when Sends place items
 // (extensions.send_ddp).
 type Placement uint8
 

@@ -1,4 +1,4 @@
-// Package wiretest reads headers that tests have as text.
+// Package wiretest reads headers that tests have as text files.
 package wiretest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Transcript is one file of testdata: the header, after a line ++ the rest of the message, and
-// after a line -- what the header says.
+// Transcript is one file of testdata: the header; after a line ++ the rest of the message;
+// after a line -- the meaning of the header.
 type Transcript struct {
 	Header []byte
 	Rest   []byte // the RPC message
@@ -41,8 +41,7 @@ func Transcripts(t testing.TB) map[string]Transcript {
 	return all
 }
 
-// Unhex decodes lines of hex digits with blanks between them and comments
-// after a #.
+// Unhex decodes lines of hex digits, separated by blanks. # begins a comment.
 func Unhex(t testing.TB, text string) []byte {
 	t.Helper()
 	var digits strings.Builder

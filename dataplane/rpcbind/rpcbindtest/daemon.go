@@ -26,8 +26,8 @@ type Daemon struct {
 	ended chan struct{}
 }
 
-// Start runs rpcbind and waits until it is ready. -w has it keep what is
-// registered from an end by Stop to the next start. The test's end ends it.
+// Start runs rpcbind and waits until it is ready. With -w, rpcbind keeps its registrations from
+// Stop to the next start. It ends with the test.
 func (h *Host) Start(t *testing.T, args ...string) *Daemon {
 	t.Helper()
 	// What a service manager listens on; a name without a file.
@@ -62,11 +62,10 @@ func (h *Host) Start(t *testing.T, args ...string) *Daemon {
 	return d
 }
 
-// Stop ends it as a service manager does, so that it can keep what is
-// registered.
+// Stop ends rpcbind as a service manager does, so that it can keep its registrations.
 func (d *Daemon) Stop() { d.end(syscall.SIGTERM) }
 
-// Kill ends it at once, so that it forgets what is registered.
+// Kill ends rpcbind at once, so that it loses its registrations.
 func (d *Daemon) Kill() { d.end(syscall.SIGKILL) }
 
 func (d *Daemon) end(s syscall.Signal) {
@@ -74,8 +73,8 @@ func (d *Daemon) end(s syscall.Signal) {
 	<-d.ended
 }
 
-// Registered lists what rpcinfo shows, but for rpcbind itself, each as
-// "program version netid address owner".
+// Registered lists the output of rpcinfo without rpcbind itself, each entry as "program version
+// netid address owner".
 func (h *Host) Registered(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -89,7 +88,7 @@ func (h *Host) Registered(t *testing.T) []string {
 	return out
 }
 
-// Info runs rpcinfo and gives what it prints.
+// Info returns the output of rpcinfo.
 func (h *Host) Info(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := h.command(t, rpcinfoPaths, args)

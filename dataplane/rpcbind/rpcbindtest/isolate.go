@@ -15,14 +15,13 @@ import (
 // rootVariable tells the process inside which root rpcbind is in.
 const rootVariable = "RDMAD_TEST_RPCBIND_ROOT"
 
-// Host is a machine of its own, as far as rpcbind sees.
+// Host is a machine of its own, from rpcbind's point of view.
 type Host struct {
 	root string // what rpcbind and rpcinfo see as /
 }
 
-// Isolate runs the calling test, which must not be a subtest, in a process of
-// its own and returns nil when that is over: the caller returns then. Within
-// that process it returns the Host to go on with.
+// Isolate runs the calling test, which must not be a subtest, in a process of its own, and then
+// returns nil: the caller returns. Within that process it returns the Host for the test.
 func Isolate(t *testing.T) *Host {
 	t.Helper()
 	if root := os.Getenv(rootVariable); root != "" {

@@ -84,9 +84,8 @@ func decodeDirection(d *xdr.Decoder) Direction {
 	return dir
 }
 
-// DirectionOf reads the direction of a message whose header Decode refuses: it
-// stands right behind the prefix. known is false for types that have none, and
-// for a word that is no direction.
+// DirectionOf reads the direction of a message whose header Decode refuses. The direction
+// follows the prefix. known is false for types that have none, and for an invalid direction.
 func DirectionOf(b []byte) (dir Direction, known bool) {
 	switch p, _ := rpcrdma1.DecodePrefix(b); p.Proc {
 	case Msg, NoMsg, Optional:

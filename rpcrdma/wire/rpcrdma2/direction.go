@@ -5,7 +5,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// ResultItem directs where one item of the response is to go (xmddp_rsditem).
+// ResultItem directs the place of one item of the response (xmddp_rsditem).
 type ResultItem struct {
 	MinLength uint32 // a shorter one stays in the payload stream
 	Place     Placement
@@ -51,8 +51,8 @@ func (it *ResultItem) decode(d *xdr.Decoder) {
 	}
 }
 
-// ResultSet directs the items of the response that belong to a range of the
-// request's XDR stream (xmddp_rsdset): from Begin up to End.
+// ResultSet directs the items of the response that belong to a range of the request's XDR
+// stream (xmddp_rsdset): from Begin up to End.
 type ResultSet struct {
 	Begin, End uint32
 	Items      []ResultItem
@@ -84,9 +84,9 @@ func (s *ResultSet) decode(d *xdr.Decoder) {
 	}
 }
 
-// Ordered reports whether the ranges are "disjoint and in strictly increasing order"
-// (rtrext §7.4). A range ends before its End: no text says so, but only so can
-// ranges of operations that follow each other be disjoint.
+// Ordered reports whether the ranges are "disjoint and in strictly increasing order" (rtrext
+// §7.4). A range ends before its End: no text says this, but otherwise ranges of consecutive
+// operations could not be disjoint.
 func Ordered(sets []ResultSet) bool {
 	for i := range sets {
 		if sets[i].End < sets[i].Begin || (i > 0 && (sets[i].Begin < sets[i-1].End || sets[i].Begin == sets[i-1].Begin)) {

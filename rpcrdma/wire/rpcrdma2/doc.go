@@ -2,20 +2,20 @@
 // version 2 (draft-cel-nfsv4-rpcrdma-version-two-01) and the bodies of its
 // optional operations: transport characteristics (opttypes 1 to 4), message
 // continuation and send-based DDP (draft-dnoveck-nfsv4-rpcrdma-rtrext-00,
-// opttypes 5 to 8). The XDR is in x/, put together where the texts have gaps;
-// what goxdr makes of it is the codec's oracle in tests.
+// opttypes 5 to 8). The XDR is in x/, completed where the texts have gaps. Tests
+// compare the codec with the code that goxdr generates from it.
 //
-// A caller's duties:
+// A caller must:
 //
-//   - tell Decode's errors apart: rpcrdma1.ErrShort drops the message,
-//     rpcrdma1.ErrVersion is answered with ERR_VERS, anything else
-//     (ErrMalformed) with BAD_HEADER;
-//   - look up who handles an Optional header's Option, and decode its Info with
-//     that operation's Body; one that nobody handles is answered with
-//     INVAL_OPTION;
-//   - check what a header or a body means: the codec checks that it is the XDR
-//     that it should be, and bounds each list;
-//   - own each Header and Body alone: decoding reuses the storage of its slices.
-//     Info, and a Characteristic's Data, are the message's bytes and end with
-//     them; all else that was decoded refers to nothing in the message.
+//   - handle Decode's errors separately: drop the message for rpcrdma1.ErrShort,
+//     answer ERR_VERS for rpcrdma1.ErrVersion, and BAD_HEADER for all others
+//     (ErrMalformed);
+//   - choose the operation by an Optional header's Option, decode Info with that
+//     operation's Body, and answer INVAL_OPTION for an operation that it does
+//     not handle;
+//   - check the meaning of a header or a body: the codec checks only that it
+//     follows the XDR, and bounds each list;
+//   - not share a Header or a Body. Decoding reuses the storage of its slices.
+//     Info, and a Characteristic's Data, alias the message. Nothing else that
+//     was decoded refers to it.
 package rpcrdma2

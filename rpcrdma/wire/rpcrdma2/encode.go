@@ -20,9 +20,8 @@ func (h *Header) Size() int {
 // OptionalSize returns the size of an Optional header whose body has n bytes.
 func OptionalSize(n int) int { return rpcrdma1.PrefixSize + 2*wordSize + xdr.OpaqueSize(n) }
 
-// Append appends the encoded header, Version as it stands in h. Fields that
-// the header type does not have are left out. It allocates only when dst is
-// too small.
+// Append appends the encoded header, with the Version in h. Fields that the header type does
+// not have are omitted. It allocates only when dst is too small.
 func (h *Header) Append(dst []byte) []byte {
 	dst = h.AppendPrefix(dst)
 	switch h.Proc {

@@ -14,7 +14,7 @@ type XmtReq struct {
 	// ReceiveBuffers is the number of receives posted beyond one for the
 	// response (rsbuf).
 	ReceiveBuffers uint32
-	// Reply is the reply chunk; HasReply tells an empty one from none.
+	// Reply is the reply chunk. HasReply distinguishes an empty one from none.
 	Reply         WriteChunk
 	HasReply      bool
 	PayloadLength uint32 // in this transmission, in bytes

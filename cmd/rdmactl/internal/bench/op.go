@@ -14,7 +14,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Op is what every call does.
+// Op is the operation of every call.
 type Op string
 
 // The ops: NULL of any program, and the procedures of the echo program.
@@ -25,7 +25,7 @@ const (
 	Write Op = "write" // payload to the server, by RDMA Read when large
 )
 
-// Ops lists them.
+// Ops lists the operations.
 var Ops = []string{string(Null), string(Echo), string(Read), string(Write)}
 
 // Procedures of the echo program.
@@ -35,7 +35,7 @@ const (
 	procWrite = 3 // opaque<> -> length, CRC32C
 )
 
-// ErrCorrupt says that the server's answer is not what it must be.
+// ErrCorrupt means that the server's answer has wrong data.
 var ErrCorrupt = errors.New("wrong data came back")
 
 // maker makes the calls of one worker. It is used by one goroutine.

@@ -8,44 +8,43 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
-// Result is what a run came to; its JSON names are fixed.
+// Result is the result of a run. Its JSON names are fixed.
 type Result struct {
 	Op         Op  `json:"op"`
 	Size       int `json:"size"` // bytes of payload per call
 	Depth      int `json:"depth"`
 	RPCVersion int `json:"rpc_version"`
-	// Ops are calls with the right answer, Errors all others.
+	// Ops counts calls with the right answer, Errors all others.
 	Ops          uint64  `json:"ops"`
 	Errors       uint64  `json:"errors"`
 	OpsPerSecond float64 `json:"ops_per_second"`
-	// BytesPerSecond is of payload, one way.
+	// BytesPerSecond counts payload in one direction.
 	BytesPerSecond float64 `json:"bytes_per_second"`
 	LatencyUS      Latency `json:"latency_us"`
 	PerOp          PerOp   `json:"per_op"`
 
-	// Elapsed is from the first call to the last answer.
+	// Elapsed is the time from the first call to the last answer.
 	Elapsed time.Duration `json:"-"`
 	// Histogram has the latencies of Ops, in ns.
 	Histogram histogram.Snapshot `json:"-"`
 	// FirstError is one of Errors, nil without any.
 	FirstError error `json:"-"`
-	// Lost says that the connection ended before its time.
+	// Lost means that the connection ended before the end of the run.
 	Lost bool `json:"-"`
 }
 
-// Latency of calls, in us. Percentiles are exact to 1/32.
+// Latency has the latencies of calls, in us. Percentiles are exact to 1/32.
 type Latency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
 }
 
-// PerOp are counts divided by calls. Sends, receives, registrations and
-// invalidations are those of our side. RDMA Reads and Writes are the peer's,
-// on our memory: verbs do not report them, so these are the read
-// segments of answered calls, each of which the peer must have read, and the
-// segments that replies return with a length. A peer that splits a segment
-// makes more of them.
+// PerOp has counts divided by calls. Sends, receives, registrations and invalidations are those
+// of our side. RDMA Reads and Writes are the peer's, on our memory. Verbs do not report them,
+// so these numbers follow from the protocol: the read segments of answered calls, each of which
+// the peer must have read, and the segments that replies return with a length. A peer that
+// splits a segment makes more of them.
 type PerOp struct {
 	Sends               float64 `json:"sends"`
 	Receives            float64 `json:"receives"`
@@ -54,8 +53,8 @@ type PerOp struct {
 	Registrations       float64 `json:"registrations"`
 	LocalInvalidations  float64 `json:"local_invalidations"`
 	RemoteInvalidations float64 `json:"remote_invalidations"`
-	// RoundTrips are changes of direction on a call's critical path, halved: 1,
-	// 1 more when the peer reads from us before it can answer.
+	// RoundTrips are the changes of direction on a call's critical path, halved: 1, and 1 more
+	// if the peer reads from us before it can answer.
 	RoundTrips float64 `json:"round_trips"`
 }
 
@@ -82,5 +81,5 @@ func perOp(before, after *rpcrdma.Stats, calls uint64) PerOp {
 // round keeps three decimals.
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// Micros is d in us with three decimals.
+// Micros returns d in us with three decimals.
 func Micros(d time.Duration) float64 { return round(float64(d) / float64(time.Microsecond)) }

@@ -1,5 +1,5 @@
-// Package bench loads a server with calls over one RPC-over-RDMA connection,
-// checks every answer and measures.
+// Package bench loads a server with calls over one RPC-over-RDMA connection, checks every
+// answer, and measures.
 package bench
 
 import (
@@ -22,7 +22,7 @@ const (
 	MaxMemory = 128 << 20 // bytes of payload in flight
 )
 
-// Config says what to run.
+// Config describes a run.
 type Config struct {
 	Op       Op
 	Size     int            // bytes of payload per call
@@ -32,11 +32,11 @@ type Config struct {
 	Duration time.Duration  // after it no call begins
 	Timeout  time.Duration  // how long calls may still take then
 	Program  target.Program // that null calls
-	// Progress is called several times a second, if it is not nil.
+	// Progress, if not nil, is called several times a second.
 	Progress func(Progress)
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Elapsed     time.Duration
 	Ops, Errors uint64
@@ -62,9 +62,9 @@ type run struct {
 	lost     atomic.Bool // the connection ended by itself
 }
 
-// Run calls until all calls are made, the duration is over, ctx ends or the connection does. One
-// call is made before, to see that the server can do what is asked, and is not
-// counted; its error is the only one that Run returns.
+// Run makes calls until all are made, the duration is over, or ctx or the connection ends.
+// Before that it makes one call that is not counted, to check that the server can serve the
+// others. Only the error of this call is returned.
 func Run(ctx context.Context, t *target.Target, cfg Config) (*Result, error) {
 	makers := make([]*maker, 0, cfg.Depth)
 	defer func() {

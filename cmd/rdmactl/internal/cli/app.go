@@ -1,5 +1,5 @@
-// Package cli is rdmactl's command line: commands, flags, completion, what
-// goes wrong and the exit code.
+// Package cli is rdmactl's command line: commands, flags, completion, error messages and exit
+// codes.
 package cli
 
 import (

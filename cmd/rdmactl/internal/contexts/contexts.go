@@ -23,8 +23,8 @@ type Context struct {
 	TLS  TLS    `json:"tls" yaml:"tls,omitempty"`
 }
 
-// TLS says how to reach a control plane with mutual TLS. Relative names of files are
-// relative to the directory of the contexts' file.
+// TLS has the files for a control plane with mutual TLS. Relative names are relative to the
+// directory of the contexts' file.
 type TLS struct {
 	Cert       string `json:"cert" yaml:"cert,omitempty"`
 	Key        string `json:"key" yaml:"key,omitempty"`
@@ -102,7 +102,7 @@ func parse(text []byte) (*File, error) {
 
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ValidName says whether a context may have this name.
+// ValidName reports whether a context may have this name.
 func ValidName(s string) bool { return name.MatchString(s) }
 
 // Get returns a context.
@@ -126,7 +126,7 @@ func (f *File) Put(c Context) {
 	}
 }
 
-// Remove removes a context, and says whether there was one.
+// Remove removes a context, and reports whether there was one.
 func (f *File) Remove(name string) bool {
 	i := f.index(name)
 	if i < 0 {
@@ -161,8 +161,7 @@ func (f *File) Encode() ([]byte, error) {
 	return out.Bytes(), errors.Join(err, enc.Close())
 }
 
-// Absolute returns the TLS files by their absolute names. Relative ones are relative
-// to dir.
+// Absolute returns the TLS files with absolute names. Relative ones are relative to dir.
 func (t TLS) Absolute(dir string) TLS {
 	for _, file := range []*string{&t.Cert, &t.Key, &t.CA} {
 		if *file != "" && !filepath.IsAbs(*file) {

@@ -36,7 +36,7 @@ type Finding struct {
 	Remedy string `json:"remedy"`
 }
 
-// Report is what all checks found.
+// Report has the results of all checks.
 type Report struct {
 	Address string    `json:"address"`
 	Healthy bool      `json:"healthy"` // no check failed
@@ -45,34 +45,34 @@ type Report struct {
 	Mount string `json:"mount"`
 }
 
-// DefaultPort is where NFS over RDMA listens.
+// DefaultPort is the port of NFS over RDMA.
 const DefaultPort = "20049"
 
-// Config says what to examine.
+// Config has the server to examine.
 type Config struct {
 	// Host and Port of the server.
 	Host, Port string
 	// Provider is the verbs provider to connect with.
 	Provider string
-	// Program is called in place of NFS, if it is set. No export is then looked for.
+	// Program, if set, is called in place of NFS. Then no export is checked.
 	Program *target.Program
 	// Export is the path to mount; "" is the first one that the server lists.
 	Export string
 	// MountPort is the TCP port of the MOUNT program; 0 asks the server's rpcbind.
 	MountPort uint16
-	// Timeout bounds each check's wait for an answer.
+	// Timeout limits how long each check waits for an answer.
 	Timeout time.Duration
-	// Daemon gives what the control plane of the server's rdmad says; nil, or an
-	// error, when there is none.
+	// Daemon returns the values that the control plane of the server's rdmad reports. It is
+	// nil, or returns an error, if there is none.
 	Daemon func(context.Context) (*Daemon, error)
-	// Show is called with each finding as it is made, if it is set.
+	// Show, if set, is called with each finding as it is made.
 	Show func(Finding)
 
-	// Machine is this one.
+	// Machine is this machine.
 	Machine Machine
 }
 
-// Machine is what a check asks of the machine that it runs on.
+// Machine returns facts about the machine on which the checks run.
 type Machine struct {
 	Root     fs.FS                                   // of the file system
 	LookPath func(string) (string, error)            // finds a program
@@ -83,14 +83,14 @@ type Machine struct {
 	Lookup   func(context.Context, string) ([]netip.Addr, error)
 }
 
-// Daemon is what an rdmad reports about the listener that serves the address.
+// Daemon has an rdmad's values for the listener that serves the address.
 type Daemon struct {
 	Listener string
-	// Now is its clock, to a second.
+	// Now is the time of its clock, exact to a second.
 	Now time.Time
 	// Invalidates: remote_invalidation.use is on for the listener.
 	Invalidates bool
-	// Advice are the commands that `settings advise` gives, with the reason.
+	// Advice has the commands that `settings advise` gives, with the reason.
 	Advice []Advice
 }
 
@@ -139,7 +139,7 @@ var checks = []check{
 	{"rdma device", false, (*visit).device},
 }
 
-// Run makes all checks. It ends early, with ctx's error, only when ctx ends.
+// Run makes all checks. It ends early, with ctx's error, only if ctx ends.
 func Run(ctx context.Context, cfg *Config) (*Report, error) {
 	v := &visit{Config: cfg}
 	defer v.close()

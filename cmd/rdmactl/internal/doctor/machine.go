@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ThisMachine asks the machine that the process runs on.
+// ThisMachine returns the machine on which the process runs.
 func ThisMachine() Machine {
 	return Machine{
 		Root: os.DirFS("/"), LookPath: lookPath, Release: release(), Now: time.Now, MTU: mtuOf, RPCBind: "111",

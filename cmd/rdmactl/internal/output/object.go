@@ -54,9 +54,8 @@ func (o *Object) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// AnswerFields writes m as Answer does, but of the messages in its field list
-// only these fields: those that weren't asked for aren't zero, they are not
-// there.
+// AnswerFields writes m as Answer does, but the messages in its field list have only these
+// fields. Other fields are absent, not zero.
 func (p *Printer) AnswerFields(m proto.Message, list string, fields []string, table func() *Table) error {
 	if p.format == FormatTable {
 		return p.Answer(m, table)

@@ -20,10 +20,10 @@ const (
 	FormatYAML  = "yaml"
 )
 
-// Formats lists them.
+// Formats lists the formats.
 var Formats = []string{FormatTable, FormatJSON, FormatYAML}
 
-// KnownFormat says whether there is such a format.
+// KnownFormat reports whether a format exists.
 func KnownFormat(name string) bool { return slices.Contains(Formats, name) }
 
 // When there are colours.
@@ -33,7 +33,7 @@ const (
 	ColourNever  = "never"
 )
 
-// Colourings lists them.
+// Colourings lists the values of --color.
 var Colourings = []string{ColourAuto, ColourAlways, ColourNever}
 
 // Printer writes answers in one format. Colours and the width of tables
@@ -45,7 +45,7 @@ type Printer struct {
 	colours bool
 }
 
-// NewPrinter writes to w.
+// NewPrinter returns a printer that writes to w.
 func NewPrinter(w io.Writer, format string) *Printer {
 	p := &Printer{w: w, format: format}
 	if f, ok := w.(*os.File); ok {
@@ -57,8 +57,7 @@ func NewPrinter(w io.Writer, format string) *Printer {
 	return p
 }
 
-// Colours overrides what the terminal and NO_COLOR say, unless when is
-// ColourAuto.
+// Colours overrides the choice by terminal and NO_COLOR, unless when is ColourAuto.
 func (p *Printer) Colours(when string) *Printer {
 	if when != ColourAuto {
 		p.colours = when == ColourAlways
@@ -66,8 +65,8 @@ func (p *Printer) Colours(when string) *Printer {
 	return p
 }
 
-// Answer writes v as JSON or YAML, or in table format what table makes of it. The JSON of a
-// message is that of protobuf, of anything else that of encoding/json.
+// Answer writes v as JSON or YAML, or in table format the result of table. The JSON of a
+// message is protobuf's, that of other values encoding/json's.
 func (p *Printer) Answer(v any, table func() *Table) error {
 	if p.format == FormatTable {
 		return table().write(p.w, p.width, p.colours)
@@ -138,8 +137,8 @@ func (p *Printer) raw(raw []byte, indent bool) error {
 	return err
 }
 
-// Note writes a line of text, in table format only: JSON and YAML say it in
-// their fields.
+// Note writes a line of text, in table format only: JSON and YAML have its content in their
+// fields.
 func (p *Printer) Note(format string, args ...any) error {
 	if p.format != FormatTable {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
 
-// Progress is one line on a terminal that is written again and again. Nothing
-// is written to anything but a terminal.
+// Progress is one line on a terminal that is written again and again. If the output is not a
+// terminal, it writes nothing.
 type Progress struct {
 	w     io.Writer // nil: not a terminal
 	drawn bool
 }
 
-// NewProgress draws on w.
+// NewProgress returns a progress line on w.
 func NewProgress(w io.Writer) *Progress {
 	p := &Progress{}
 	if f, ok := w.(*os.File); ok {
@@ -29,13 +29,13 @@ func NewProgress(w io.Writer) *Progress {
 	return p
 }
 
-// Shown says whether a terminal shows it.
+// Shown reports whether a terminal shows the line.
 func (p *Progress) Shown() bool { return p.w != nil }
 
 // eraseLine goes to the line's begin and erases it.
 const eraseLine = "\r\x1b[K"
 
-// Draw shows the part of the work that is done, 0 to 1, and a text.
+// Draw shows the finished part of the work, 0 to 1, and a text.
 func (p *Progress) Draw(done float64, text string) {
 	if p.w != nil {
 		p.drawn = true
@@ -43,7 +43,7 @@ func (p *Progress) Draw(done float64, text string) {
 	}
 }
 
-// Text shows a text alone, for work without a known end.
+// Text shows only a text, for work without a known end.
 func (p *Progress) Text(text string) {
 	if p.w != nil {
 		p.drawn = true
@@ -51,7 +51,7 @@ func (p *Progress) Text(text string) {
 	}
 }
 
-// End takes the line away.
+// End removes the line.
 func (p *Progress) End() {
 	if p.drawn {
 		p.drawn = false

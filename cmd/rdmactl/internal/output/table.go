@@ -26,20 +26,20 @@ const (
 type Column struct {
 	Name  string
 	Right bool // numbers
-	// Min is the width down to which cells may be shortened if the table is
-	// wider than the terminal; 0 for not at all.
+	// Min is the width to which cells may be shortened if the table is wider than the terminal;
+	// 0 means not at all.
 	Min int
-	// Drop says when the column goes if that isn't enough: the highest first,
-	// 0 never.
+	// Drop orders the columns that are left out if that is not enough: the highest first, 0
+	// never.
 	Drop int
 }
 
 // Table is rows of cells under columns.
 type Table struct {
 	Columns []Column
-	// Whole tables are not made to fit the terminal: they are to be copied.
+	// Whole tables are not fitted to the terminal, because users copy from them.
 	Whole bool
-	// Next follows after an empty line, if there is one.
+	// Next is a table that follows after an empty line.
 	Next *Table
 	rows [][]Cell
 }
@@ -59,8 +59,8 @@ func (t *Table) Row(texts ...string) {
 	t.Cells(cells...)
 }
 
-// Cells adds a row. Texts come from the daemon and from peers: what could
-// steer a terminal is replaced.
+// Cells adds a row. Texts come from the daemon and from peers, so control characters are
+// replaced.
 func (t *Table) Cells(cells ...Cell) {
 	for i := range cells {
 		cells[i].Text = terminal.Printable(cells[i].Text)

@@ -2,8 +2,8 @@ package output
 
 import "strconv"
 
-// Field is a column of a table that has a row for each T. It has one of Text, Cell, Number
-// and Count.
+// Field is a column of a table with a row for each T. It has one of Text, Cell, Number and
+// Count.
 type Field[T any] struct {
 	Name  string
 	Right bool // also without it if it has Number or Count
@@ -16,7 +16,7 @@ type Field[T any] struct {
 	Count  func(T) float64
 }
 
-// Things makes a table with a row for each of all.
+// Things returns a table with a row for each element of all.
 func Things[T any](all []T, fields []Field[T]) *Table {
 	t := &Table{}
 	for i := range fields {
@@ -45,10 +45,10 @@ func (f *Field[T]) cell(of T) Cell {
 	return f.Cell(of)
 }
 
-// Count writes a counter.
+// Count returns the text of a counter.
 func Count(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
 
-// Pairs makes a table without a head of names and values.
+// Pairs returns a table of names and values without a head.
 func Pairs(rows ...[2]string) *Table {
 	t := &Table{Columns: make([]Column, 2)}
 	for _, row := range rows {

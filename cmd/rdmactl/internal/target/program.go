@@ -30,8 +30,8 @@ func (p Program) String() string {
 	return fmt.Sprintf("program %d version %d", p.Number, p.Version)
 }
 
-// Null calls procedure 0 of a program, which has no arguments, no results and
-// no effect, and says how long the answer took.
+// Null calls procedure 0 of a program, which has no arguments, no results and no effect. It
+// returns the time until the answer.
 func (t *Target) Null(ctx context.Context, p Program, timeout time.Duration) (time.Duration, error) {
 	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -41,8 +41,8 @@ func (t *Target) Null(ctx context.Context, p Program, timeout time.Duration) (ti
 	return time.Since(began), err
 }
 
-// Find gives a program that answers NULL: the wanted one, or when wanted is
-// nil NFS in a version that the server has, else echo.
+// Find returns a program that answers NULL: the wanted one; if wanted is nil, NFS in a version
+// that the server has, otherwise echo.
 func (t *Target) Find(ctx context.Context, wanted *Program, timeout time.Duration) (Program, error) {
 	if wanted != nil {
 		_, err := t.Null(ctx, *wanted, timeout)
@@ -65,12 +65,12 @@ func (t *Target) Find(ctx context.Context, wanted *Program, timeout time.Duratio
 	return p, t.Explain(ctx, p, timeout, err)
 }
 
-// NotServedError says that a server has other programs or versions.
+// NotServedError means that a server has other programs or versions.
 type NotServedError struct{ text string }
 
 func (e *NotServedError) Error() string { return e.text }
 
-// Explain says in one line why a call of a program failed. nil stays nil.
+// Explain returns, in one line, why a call of a program failed. nil stays nil.
 func (t *Target) Explain(ctx context.Context, p Program, timeout time.Duration, err error) error {
 	var answer *oncrpc.AcceptError
 	var denied *oncrpc.DeniedError

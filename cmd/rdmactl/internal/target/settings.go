@@ -9,8 +9,8 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Configure gives base with assignments KEY=VALUE made, which must be settings
-// that rdmad would take at its global scope.
+// Configure returns base with assignments KEY=VALUE. They must be settings that rdmad would
+// accept at its global scope.
 func Configure(base rpcrdma.Settings, assignments []string) (*rpcrdma.Settings, error) {
 	if len(assignments) == 0 {
 		return &base, nil

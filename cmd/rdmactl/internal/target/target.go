@@ -1,5 +1,5 @@
-// Package target makes RPC-over-RDMA connections of rdmactl's own, to any
-// server, and explains failures to the user that typed the address.
+// Package target makes rdmactl's own RPC-over-RDMA connections, to any server, and explains
+// failures to the user.
 package target
 
 import (
@@ -18,16 +18,16 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// Target is a server that we are connected to. Close it.
+// Target is a server with a connection to it. Close it.
 type Target struct {
 	*rpcrdma.Client
-	// Address is what was dialled.
+	// Address is the address that was dialled.
 	Address  string
 	provider rdmacm.Provider
 }
 
-// Dial connects to host:port with a provider by name, within timeout. The
-// error says why in one line, with the address; ctx.Err() when ctx ended.
+// Dial connects to host:port with a provider by name, within timeout. The error has the reason
+// in one line, with the address. It is ctx.Err() if ctx ended.
 func Dial(ctx context.Context, provider, address string, timeout time.Duration, s *rpcrdma.Settings) (*Target, error) {
 	p, err := providers.Open(provider, providers.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -5,7 +5,7 @@ import "strings"
 // eighths are the ends of bars, in eighths of a column.
 var eighths = []rune(" ▏▎▍▌▋▊▉")
 
-// Bar shows n of most in so many columns. Whatever is there can be seen.
+// Bar returns a bar for n of most, so many columns wide. A number above 0 is always visible.
 func Bar(n, most float64, width int) string {
 	if n <= 0 || most <= 0 {
 		return ""

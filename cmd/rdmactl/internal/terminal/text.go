@@ -1,5 +1,5 @@
-// Package terminal makes texts fit to be shown: those from rdmad, and what
-// rdmad has from peers, may hold what steers a terminal.
+// Package terminal makes texts safe to print. Texts from rdmad, and from peers through rdmad,
+// may contain control sequences of a terminal.
 package terminal
 
 import (
@@ -10,8 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// Printable replaces what could steer a terminal, or show a text in another
-// order than it has.
+// Printable replaces characters that control a terminal or change the order of the text.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if steers(r) {
@@ -21,8 +20,7 @@ func Printable(s string) string {
 	}, s)
 }
 
-// OneLine takes what could steer a terminal away; ends of lines and tabs
-// become blanks.
+// OneLine removes control characters. Ends of lines and tabs become blanks.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

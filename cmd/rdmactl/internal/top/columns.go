@@ -61,7 +61,7 @@ var columns = []column[*row]{
 	numbers("errors", "ERR", 3, 2, count, func(r *row) float64 { return r.errors }),
 }
 
-// Columns are the names of what can be sorted by.
+// Columns has the names of the columns by which connections can be sorted.
 var Columns = namesOf(columns)
 
 func namesOf[R any](columns []column[R]) (names []string) {

@@ -166,7 +166,7 @@ var fleetColumns = []column[*nodeRow]{
 	numbers("revision", "REVISION", 0, 5, whole, func(r *nodeRow) float64 { return r.GetAppliedRevision() }),
 }
 
-// FleetColumns are the names of what nodes can be sorted by.
+// FleetColumns has the names of the columns by which nodes can be sorted.
 var FleetColumns = namesOf(fleetColumns)
 
 // arrange filters and sorts the nodes.

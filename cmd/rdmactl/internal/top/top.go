@@ -21,36 +21,35 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// Options say what to show and how.
+// Options configure the view.
 type Options struct {
-	// Conn is the connection to rdmad. It stays the caller's.
+	// Conn is the connection to rdmad. The caller owns it.
 	Conn *grpc.ClientConn
-	// Addr is where rdmad is, to be shown.
+	// Addr is the address of rdmad, to be shown.
 	Addr string
 	// Interval is the time between samples.
 	Interval time.Duration
-	// Timeout bounds each answer.
+	// Timeout limits the wait for each answer.
 	Timeout time.Duration
 	// Sort is the column to sort by, one of Columns.
 	Sort string
-	// Reverse turns the order round.
+	// Reverse reverses the order.
 	Reverse bool
 	// Filter is a text that shown connections must contain.
 	Filter string
-	// In and Out are the terminal, Env the environment that describes it.
+	// In and Out are the terminal. Env is the environment that describes it.
 	In, Out *os.File
 	Env     []string
-	// Assign reads KEY=VALUE arguments, as `settings set` takes them.
+	// Assign parses KEY=VALUE arguments in the form of `settings set`.
 	Assign func(assignments []string) (set *rdmadv1.Settings, unset []string, err error)
-	// Values are what a key can be set to, nil for numbers.
+	// Values returns the possible values of a key, or nil for numbers.
 	Values func(key string) []string
-	// Explain puts an error into a line for the user.
+	// Explain returns an error as one line for the user.
 	Explain func(error) string
 }
 
-// Run shows the view until the user quits or ctx ends. The terminal is then
-// as it was. It fails when rdmad is not reachable to begin with; later it
-// waits for it to come back.
+// Run shows the view until the user quits or ctx ends. It then restores the terminal. It fails
+// if rdmad is not reachable at the start. Later it waits until rdmad is back.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

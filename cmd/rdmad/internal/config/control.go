@@ -20,7 +20,7 @@ type Control struct {
 	TLS    *TLS   `mapstructure:"tls"`
 	Group  string `mapstructure:"group" doc:"group whose members are administrators on the Unix socket"`
 	Roles  []Role `mapstructure:"roles" doc:"list of roles, with their certificates, users and groups"`
-	// DefaultRole is the role of everybody who is not in Roles.
+	// DefaultRole is the role of clients that are not in Roles.
 	DefaultRole string `mapstructure:"default_role" doc:"role of clients that have no other role"`
 	Insecure    bool   `mapstructure:"insecure" doc:"accept every client that reaches control.listen, anonymous and without TLS"`
 	Rate        *Rate  `mapstructure:"rate"`

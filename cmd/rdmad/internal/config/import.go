@@ -18,16 +18,16 @@ import (
 // imported are the sections that an import replaces.
 var imported = []string{"services", "listeners", "connectors", "limits", configfile.SettingsKey, configfile.ScopesKey}
 
-// InForce is what a running rdmad has.
+// InForce is the configuration of a running rdmad.
 type InForce struct {
 	*Config // of its configuration file, environment and flags
 	spec.All
 	Limits Limits
 }
 
-// Import checks a file that is to replace what is in force. A section that the file does not have
-// is that of now. Sections that an import can't replace must say what is in force. The
-// environment counts for nothing. The errors are Errors.
+// Import checks a file that is to replace the configuration in force. A missing section means
+// the present one. Sections that an import can't replace must have the values in force. The
+// environment has no effect. The errors are Errors.
 func Import(file string, text []byte, o Options, now *InForce) (c *Config, has func(section string) bool, err error) {
 	root, err := configfile.Parse(file, text)
 	if err != nil {

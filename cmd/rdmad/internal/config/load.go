@@ -35,7 +35,7 @@ type Options struct {
 
 // Load reads and checks a configuration: the defaults, a file unless its name is "", the
 // environment and the flags. Its errors are Errors, except for a file that can't be read. With
-// Errors it may also return what is right, for further checks only.
+// Errors it may also return the valid part, for further checks only.
 func Load(file string, o Options) (*Config, error) {
 	if file == "" {
 		return load("", nil, o, os.LookupEnv)

@@ -1,7 +1,7 @@
 // Package reload applies a changed configuration file to a running rdmad: on demand, when the
-// file changes, and when what prevented it may be gone: settings that waited to be confirmed, a
-// port in use, a directory that was not mounted. A file is applied completely or not at all, and
-// one line of the log says which.
+// file changes, and when the reason of an earlier failure may be gone: settings that waited to
+// be confirmed, a port in use, a directory that was not mounted. A file is applied completely
+// or not at all, and one line of the log reports which.
 package reload
 
 import (
@@ -58,13 +58,12 @@ type Config struct {
 	// Load reads the file again.
 	Load     func() (*config.Config, error)
 	Settings Settings
-	// Prepare prepares everything of a version except the settings, and leaves what is in
-	// service as it is. The error may be an *OutsideError.
+	// Prepare prepares everything of a version except the settings, and does not touch running
+	// listeners and services. The error may be an *OutsideError.
 	Prepare func(next *config.Config) (Prepared, error)
-	// Refused gets the error of a file that is not applied: the file is
-	// invalid, something that it needs can't be had (*OutsideError), or a revision of the
-	// settings waits to be confirmed (*desired.PendingError). It is not called again for
-	// the same error.
+	// Refused gets the error of a file that is not applied: the file is invalid, something that
+	// it needs is not available (*OutsideError), or a revision of the settings waits to be
+	// confirmed (*desired.PendingError). It is not called again for the same error.
 	Refused func(error)
 	// Applied is called when a file is in force. waits has the keys of its values
 	// that need a restart to be in force, in the order of the keys.

@@ -14,7 +14,7 @@ import (
 	"github.com/xdrpp/goxdr/xdr"
 )
 
-// ErrShort means that the value goes on after the last byte.
+// ErrShort means that the data ends before the value does.
 var ErrShort = errors.New("it ends too early")
 
 // Decode decodes v from the start of b and returns the number of bytes that it
