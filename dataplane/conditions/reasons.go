@@ -130,7 +130,7 @@ var (
 	FleetOlder        = reason(Fleet, "OlderData", Degraded, "etcd's data are older than the assignment in force, as after a restore of a backup. The settings stay as they are.", "restore the backup with etcdutl snapshot restore --bump-revision 1000000000 --mark-compacted")
 	FleetUnreadable   = reason(Fleet, "Unreadable", Degraded, "A key of the fleet has a value that this rdmad can't read. The settings stay as they are.", "update this rdmad if a newer one wrote the key; else delete the key: etcdctl del KEY")
 	FleetNotApplied   = reason(Fleet, "NotApplied", Degraded, "The node refused its assignment. The settings stay as they are.", "remove the cause that the message names, or change the policy; rdmad tries again by itself")
-	FleetLeftOut      = reason(Fleet, "LeftOut", Degraded, "A key under the prefix is not one of the fleet's, or has a value that can't be read. The fleet goes on without it.", "update this rdmad if a newer one wrote the key; else delete the key: etcdctl del KEY")
+	FleetLeftOut      = reason(Fleet, "LeftOut", Degraded, "A key under the prefix is not one of the fleet's, or has a value that can't be read. The fleet continues without it.", "update this rdmad if a newer one wrote the key; else delete the key: etcdctl del KEY")
 
 	RolloutRunning    = reason(Rollout, "Running", OK, "The rollout goes from wave to wave.", "")
 	RolloutPaused     = reason(Rollout, "Paused", OK, "An operator has paused the rollout. No further wave begins.", "")

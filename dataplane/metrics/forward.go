@@ -22,7 +22,7 @@ var forwardSeries = named("rdmad_forward_", "service", []series[forward.Stats]{
 		func(s *forward.Stats) uint64 { return s.DialFailures }),
 	counter("held_off_total", "Clients rejected without trying the upstream, as it had just failed.",
 		func(s *forward.Stats) uint64 { return s.HeldOff }),
-	counter("connections_lost_total", "Connections that the upstream ended, or lost for what it did.",
+	counter("connections_lost_total", "Connections that the upstream ended, or that ended because of its errors.",
 		func(s *forward.Stats) uint64 { return s.Lost }),
 	counter("calls_total", "RPC calls sent to the upstream.",
 		func(s *forward.Stats) uint64 { return s.Calls }),

@@ -208,7 +208,7 @@ rdmad_tcp_connections_slow_total{service="export"} 41
 # HELP rdmad_tcp_disconnects_total ONC RPC connections over TCP that their peers reset before all calls were answered.
 # TYPE rdmad_tcp_disconnects_total counter
 rdmad_tcp_disconnects_total{service="export"} 38
-# HELP rdmad_tcp_errors_total RPC calls over TCP not answered with success, and connections cut for what the peer did.
+# HELP rdmad_tcp_errors_total RPC calls over TCP not answered with success, and connections ended because of errors of the peer.
 # TYPE rdmad_tcp_errors_total counter
 rdmad_tcp_errors_total{service="export"} 25
 # HELP rdmad_tcp_received_bytes_total Bytes of records received over TCP.

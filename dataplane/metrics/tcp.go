@@ -35,7 +35,7 @@ var tcpSeries = named("rdmad_tcp_", "service", []series[rpctcp.Stats]{
 		func(s *rpctcp.Stats) uint64 { return s.Calls }),
 	counter("slow_calls_total", "RPC calls over TCP that took as long as slow_call, or longer.",
 		func(s *rpctcp.Stats) uint64 { return s.Slow }),
-	counter("errors_total", "RPC calls over TCP not answered with success, and connections cut for what the peer did.",
+	counter("errors_total", "RPC calls over TCP not answered with success, and connections ended because of errors of the peer.",
 		func(s *rpctcp.Stats) uint64 { return s.Errors }),
 	counter("disconnects_total", "ONC RPC connections over TCP that their peers reset before all calls were answered.",
 		func(s *rpctcp.Stats) uint64 { return s.Disconnects }),

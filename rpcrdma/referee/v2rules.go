@@ -16,7 +16,7 @@ var rules2 = []Rule{
 	{"version.first-size", "version two §5", "The first message of version 2 has 1024 bytes at most."},
 	{"version.first-alone", "version two §5", "Only one message goes out until an answer that is no error."},
 	{"version.changed", "version two §5.2", "The version that was agreed on holds for the connection's life."},
-	{"version.range", "version two §5.2", "After ERR_VERS a requester goes on with a version in the range."},
+	{"version.range", "version two §5.2", "After ERR_VERS a requester continues with a version in the range."},
 
 	{"init.first", "wire §5.1", "INIT is its sender's first message."},
 	{"init.size", "wire §5.1", "INIT has 1024 bytes at most."},

@@ -45,7 +45,7 @@ func newConnectorsUpdate(a *app) *cobra.Command {
 		Long: `Change a connector. Values without a flag do not change. The change lasts until
 "rdmactl connectors unset", also over restarts and reloads. Existing clients stay if only
 access and limits change. With another address or target, new clients come to the new
-connector at once, and the old one's are drained. If the new connector can't be had,
+connector at once, and the old one's are drained. If the new connector can't be made,
 nothing changes.`,
 		Example: `  rdmactl connectors update out --target 192.0.2.8:20049
   rdmactl connectors update out --max-connections 64 --deny 192.0.2.66`,

@@ -34,8 +34,8 @@ func newFleetNodes(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "List the nodes of the fleet",
-		Long: `Lists the nodes of the fleet. ASSIGNED is the revision of what a node is to have, APPLIED
-that of what it has. DRIFT is yes if they differ, or if operators of the node set other
+		Long: `Lists the nodes of the fleet. ASSIGNED is the revision of a node's assignment, APPLIED
+the revision in force. DRIFT is yes if they differ, or if operators of the node set other
 values than its policies: fleet drift shows which. CALLS/S, ERRORS/S and P99 are those of the
 last interval, of about 5 seconds: an error is a call that was answered with an RPC error or
 an NFS status of the server, such as NFS3ERR_IO, or an error of an RDMA connection. A node

@@ -12,9 +12,9 @@ func newFleetHistory(a *app) *cobra.Command {
 		Use:   "history",
 		Short: "Print who changed what in the fleet, newest first",
 		Long: `Prints the changes of the fleet, newest first: who changed what, through which node. WHO is
-rdmad for what the controller did: a rollout is done, a gate halted it, or its nodes have
-taken the change back. etcd keeps the newest 1,000. Requests that were refused are in the audit log of the node that
-refused them: rdmactl audit.`,
+rdmad for changes by the controller: a rollout is done, a gate halted it, or its nodes have
+taken the change back. etcd keeps the newest 1,000. The audit log of a node has the requests
+that the node refused: rdmactl audit.`,
 		Example: "  rdmactl fleet history --limit 5\n  rdmactl fleet history --limit 0 -o json",
 	}
 	limit := limitFlag(cmd, "changes")

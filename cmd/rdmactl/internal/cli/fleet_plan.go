@@ -40,7 +40,7 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	s.Float64Var(&f.maxP99, "max-p99", 2, "gate: how many times as long as before a node's p99 may be; 0 for no gate")
 	s.Uint32Var(&f.maxUnsupported, "max-unsupported", 0, "gate: connections on which the change may be UNSUPPORTED")
 	s.Uint32Var(&f.maxLost, "max-lost", 0, "gate: nodes that may be DOWN for longer than --apply-within after they got the change")
-	s.BoolVar(&f.ignoreConditions, "ignore-conditions", false, "no gate: go on if a node has a new condition that is not OK")
+	s.BoolVar(&f.ignoreConditions, "ignore-conditions", false, "no gate: continue if a node has a new condition that is not OK")
 	s.BoolVar(&f.atOnce, "at-once", false, "all nodes at once: no waves, no gates, no way back by itself")
 }
 

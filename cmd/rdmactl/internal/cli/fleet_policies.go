@@ -39,7 +39,7 @@ func newFleetPolicyRemove(a *app) *cobra.Command {
 		Use:   "remove POLICY",
 		Short: "Take a policy's settings away from its nodes",
 		Long: `Stores a next revision of the policy that has no settings, and begins its rollout: the nodes get
-what they would have without the policy. Its earlier revisions stay: fleet rollback brings one
+their settings without the policy. Its earlier revisions stay: fleet rollback brings one
 back.
 
 ` + planHelp,
@@ -92,7 +92,7 @@ type policyRequest struct {
 }
 
 func (r *policyRequest) register(cmd *cobra.Command, comment string) {
-	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "check the policy and ask the nodes what it would do on them, but change nothing")
+	cmd.Flags().BoolVar(&r.dryRun, "dry-run", false, "check the policy and ask the nodes for its effects, but change nothing")
 	cmd.Flags().StringVar(&r.comment, "comment", comment, "reason of the change")
 	r.plan.register(cmd)
 }

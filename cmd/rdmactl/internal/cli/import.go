@@ -17,14 +17,14 @@ func newImport(a *app) *cobra.Command {
 one change: everything or nothing. FILE is an export (rdmactl export) or a configuration
 file, in YAML, or TOML or JSON by its name. - stands for standard input.
 
-A section that FILE has replaces what is in force: elements that it does not name are
+A section of FILE replaces the section in force: elements that it does not name are
 removed. A section that FILE does not have is left alone. The change lasts over restarts,
 and over later versions of rdmad's own configuration file, like other changes of operators.
 To go back to that file, import it.
 
 rdmad first checks everything, binds the addresses and opens the directories. Every mistake
-is printed with its line. Elements that stay the same go on; if only limits or access
-change, connections stay; connections of all others finish their calls until --deadline.
+is printed with its line. Elements that stay the same continue. If only limits or access
+change, connections stay. Connections of all others finish their calls until --deadline.
 
 The other sections (control, metrics, state, console, providers, tracing, slow_call, fleet)
 belong to one machine: a value there must be the one in force. A setting of a listener or

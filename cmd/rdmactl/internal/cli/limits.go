@@ -107,7 +107,7 @@ func newLimitsSet(a *app) *cobra.Command {
 		Aliases: []string{"update"},
 		Short:   "Change limits",
 		Long: `Change limits for new connections. Limits without a flag do not change. The changes
-stand over the configuration file, also after restarts and reloads, until
+override the configuration file, also after restarts and reloads, until
 "rdmactl limits unset". --tcp-idle also applies to existing connections.`,
 		Example: "  rdmactl limits set --max-connections 1024 --max-connections-per-peer 32",
 	}

@@ -54,7 +54,7 @@ func newListenersUpdate(a *app) *cobra.Command {
 "rdmactl listeners unset", also over restarts and reloads. Existing connections stay if
 only access and limits change; --disconnect ends those that the listener would no
 longer accept. With another address, service or provider, new connections come to the
-new listener at once, and the old one's are drained. If the new listener can't be had,
+new listener at once, and the old one's are drained. If the new listener can't be made,
 nothing changes.`,
 		Example: `  rdmactl listeners update nfs --max-connections-per-peer 16
   rdmactl listeners update nfs --deny 192.0.2.66 --disconnect

@@ -170,9 +170,9 @@ func newServicesUpdate(a *app) *cobra.Command {
 		Long: `Change a service of kind nfs or forward. Values without a flag do not change. The
 change lasts until "rdmactl services unset", also over restarts and reloads. The new
 service takes the addresses of the old one at once, with new listeners, and the
-connections of the old ones are drained. If the new service can't be had, nothing
+connections of the old ones are drained. If the new service can't be made, nothing
 changes. --clients and --exports are lists in YAML or JSON with the keys of the
-configuration file, and replace the lists there are.`,
+configuration file, and replace the present lists.`,
 		Example: `  rdmactl services update export --read-only
   rdmactl services update lab --path /srv/lab2 --clients '[{networks: [192.0.2.0/24]}]'
   rdmactl services update filer --address 192.0.2.10:2049`,

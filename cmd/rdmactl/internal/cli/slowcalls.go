@@ -21,9 +21,10 @@ took as long as slow_call in rdmad's configuration file, or longer; the newest
 first. Without slow_call, rdmad measures no calls.
 
 RECEIVE is the time until the whole call had arrived and its service started,
-READ that of RDMA Reads, SERVICE that in the service, of which rdmad waited
-UPSTREAM for the server behind forward or a connector. POST is the time until the
-reply was in the send queue, SEND the time until it had left.`,
+READ the time of RDMA Reads, SERVICE the time in the service. UPSTREAM is the part
+of SERVICE for which rdmad waited for the server behind forward or a connector.
+POST is the time until the reply was in the send queue, SEND the time until it had
+left.`,
 		Example: "  rdmactl slow-calls",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := ask(cmd.Context(), a, rdmadv1.NewDiagnosticsServiceClient, rdmadv1.DiagnosticsServiceClient.ListSlowCalls, &rdmadv1.ListSlowCallsRequest{})

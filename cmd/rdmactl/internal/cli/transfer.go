@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 )
 
-const exportHelp = `Write what is in force at the global scope, and what every listener and peer scope
-says over that. The output has the sections settings and scopes of a configuration
+const exportHelp = `Write the settings in force at the global scope, and the values of every listener and peer
+scope. The output has the sections settings and scopes of a configuration
 file: put it into one as it is, or load it with settings import. It is YAML; TOML or
 JSON if FILE ends in .toml or .json, JSON with -o json. An existing FILE is replaced when
 the new one is complete. Settings of connections are not in it: they end with them.`
