@@ -33,6 +33,9 @@ var avoided = []struct {
 	{regexp.MustCompile(`\bnobody('s)? (has|answers|handles|sees|makes|asks|is told)\b`), "name what is missing: without a handler, unanswered"},
 	{regexp.MustCompile(`\bwhat there (is|are)\b`), "name the things"},
 	{regexp.MustCompile(`\bgoes on (draining|ending|polling|serving)\b`), "still drains, continues"},
+	{regexp.MustCompile(`\b(goes|go|went) on with\b`), "continues with, keeps"},
+	{regexp.MustCompile(`\b(stand|stands|stood) over\b`), "overrides"},
+	{regexp.MustCompile(`\b(can't|cannot) be had\b`), "is not available, can't be made"},
 }
 
 // programs are the folders whose texts are looked at.
@@ -118,6 +121,9 @@ func TestWordsRuleBites(t *testing.T) {
 		"a limit of its own; nothing of itself":             true,
 		`"xml" is none of table, json, yaml`:                true,
 		"the answer makes no sense":                         true,
+		"It goes on with what it has.":                      true,
+		"Their values stand over the file.":                 true,
+		"If the address can't be had, nothing changes.":     true,
 		"Who may connect?":                                  false,
 		"It uses none of them.":                             false,
 		"TIME  WHO  ROLE":                                   false,
