@@ -22,8 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Role is what a client of the control plane may do. Each role includes the
-// roles before it.
+// Role is a set of rights on the control plane. Each role includes the roles
+// before it.
 type Role int32
 
 const (

@@ -348,8 +348,8 @@ func (x *ImportConfigurationRequest) GetDeadline() *durationpb.Duration {
 	return nil
 }
 
-// ElementChange is what an import does to a service, a listener, a connector or
-// the limits.
+// ElementChange is the effect of an import on a service, a listener, a
+// connector or the limits.
 type ElementChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Kind: service, listener, connector or limits.
@@ -486,7 +486,7 @@ func (x *FieldChange) GetAfter() string {
 	return ""
 }
 
-// ImportConfigurationResponse says what the import changed, or would change.
+// ImportConfigurationResponse has the changes of the import, or of its dry run.
 type ImportConfigurationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Revision of the settings, after the change.

@@ -38,11 +38,11 @@ type ConfigurationServiceClient interface {
 	ExportConfiguration(ctx context.Context, in *ExportConfigurationRequest, opts ...grpc.CallOption) (*ExportConfigurationResponse, error)
 	// ImportConfiguration puts a configuration file in force, in one change:
 	// everything or nothing. A section of the file (services, listeners,
-	// connectors, limits, settings, scopes) replaces what is in force; a section
+	// connectors, limits, settings, scopes) replaces the one in force; a section
 	// that the file does not have stays. The change lasts over restarts, and over
 	// later versions of rdmad's own configuration file. Fails with
 	// INVALID_ARGUMENT for mistakes in the file, and with FAILED_PRECONDITION if
-	// something that the file names can't be had, such as an address in use.
+	// something that the file names is not available, such as an address.
 	// Either has all reasons as field violations, with their lines.
 	ImportConfiguration(ctx context.Context, in *ImportConfigurationRequest, opts ...grpc.CallOption) (*ImportConfigurationResponse, error)
 }
@@ -90,11 +90,11 @@ type ConfigurationServiceServer interface {
 	ExportConfiguration(context.Context, *ExportConfigurationRequest) (*ExportConfigurationResponse, error)
 	// ImportConfiguration puts a configuration file in force, in one change:
 	// everything or nothing. A section of the file (services, listeners,
-	// connectors, limits, settings, scopes) replaces what is in force; a section
+	// connectors, limits, settings, scopes) replaces the one in force; a section
 	// that the file does not have stays. The change lasts over restarts, and over
 	// later versions of rdmad's own configuration file. Fails with
 	// INVALID_ARGUMENT for mistakes in the file, and with FAILED_PRECONDITION if
-	// something that the file names can't be had, such as an address in use.
+	// something that the file names is not available, such as an address.
 	// Either has all reasons as field violations, with their lines.
 	ImportConfiguration(context.Context, *ImportConfigurationRequest) (*ImportConfigurationResponse, error)
 	mustEmbedUnimplementedConfigurationServiceServer()

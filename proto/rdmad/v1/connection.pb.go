@@ -569,7 +569,7 @@ func (x *ListConnectionsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// Client is what a client did over all its connections.
+// Client has the counters of a client over all its connections.
 //
 // Counters are doubles for the reason that Connection gives. They count from
 // when rdmad first saw the client. rdmad remembers 4096 clients.

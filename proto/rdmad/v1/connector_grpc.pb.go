@@ -44,8 +44,8 @@ type ConnectorServiceClient interface {
 	// UpdateConnector changes a connector. Clients stay if only limits and the
 	// addresses that may connect change. Any other change makes a new connector,
 	// to which new clients come at once, and drains the clients of the old one. If
-	// the new one cannot be had, nothing changes. The change stays after a
-	// restart, and stands over the configuration file. Errors: NOT_FOUND;
+	// the new one cannot be made, nothing changes. The change stays after a
+	// restart, and overrides the configuration file. Errors: NOT_FOUND;
 	// ALREADY_EXISTS if the address is in use.
 	UpdateConnector(ctx context.Context, in *UpdateConnectorRequest, opts ...grpc.CallOption) (*UpdateConnectorResponse, error)
 	// RemoveConnector stops accepting clients and drains the connector's clients.
@@ -120,8 +120,8 @@ type ConnectorServiceServer interface {
 	// UpdateConnector changes a connector. Clients stay if only limits and the
 	// addresses that may connect change. Any other change makes a new connector,
 	// to which new clients come at once, and drains the clients of the old one. If
-	// the new one cannot be had, nothing changes. The change stays after a
-	// restart, and stands over the configuration file. Errors: NOT_FOUND;
+	// the new one cannot be made, nothing changes. The change stays after a
+	// restart, and overrides the configuration file. Errors: NOT_FOUND;
 	// ALREADY_EXISTS if the address is in use.
 	UpdateConnector(context.Context, *UpdateConnectorRequest) (*UpdateConnectorResponse, error)
 	// RemoveConnector stops accepting clients and drains the connector's clients.

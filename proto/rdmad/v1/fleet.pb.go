@@ -150,7 +150,7 @@ const (
 	NodeEffects_ANSWER_UNSPECIFIED NodeEffects_Answer = 0
 	// The node would apply the policy.
 	NodeEffects_ACCEPTED NodeEffects_Answer = 1
-	// The node would refuse the policy, and go on with what it has.
+	// The node would refuse the policy, and keep its settings.
 	NodeEffects_REFUSED NodeEffects_Answer = 2
 	// The node is not connected to etcd, or has not answered within 5 seconds.
 	NodeEffects_NO_ANSWER NodeEffects_Answer = 3
@@ -1389,8 +1389,7 @@ type ApplyPolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The policy. A policy without settings gives nothing.
 	Policy *FleetPolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
-	// Check the policy, and ask the nodes what it would do on them, but store
-	// nothing.
+	// Check the policy, and ask the nodes for its effects, but store nothing.
 	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// Waves, bake time and gates; absent for the defaults.
 	Plan *RolloutPlan `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
@@ -1470,7 +1469,7 @@ type ApplyPolicyResponse struct {
 	Nodes []string `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// Name of the rollout. For a dry run: the name that it would get.
 	RolloutId string `protobuf:"bytes,4,opt,name=rollout_id,json=rolloutId,proto3" json:"rollout_id,omitempty"`
-	// For a dry run: what the policy would do on each node that it selects, or
+	// For a dry run: the effects of the policy on each node that it selects, or
 	// that has its previous revision. Ordered by name.
 	Effects       []*NodeEffects `protobuf:"bytes,5,rep,name=effects,proto3" json:"effects,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1542,7 +1541,7 @@ func (x *ApplyPolicyResponse) GetEffects() []*NodeEffects {
 	return nil
 }
 
-// NodeEffects is what a policy would do on a node.
+// NodeEffects has the effects of a policy on a node.
 type NodeEffects struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the node.

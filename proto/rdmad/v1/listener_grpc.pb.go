@@ -49,7 +49,7 @@ type ListenerServiceClient interface {
 	// the addresses that may connect change, unless the request says otherwise.
 	// Any other change makes a new listener, to which new connections come at
 	// once, and drains the connections of the old one. If the new one cannot be
-	// had, nothing changes. The change stays after a restart, and stands over the
+	// made, nothing changes. The change stays after a restart, and overrides the
 	// configuration file. Errors: NOT_FOUND; ALREADY_EXISTS if the address is in
 	// use; RESOURCE_EXHAUSTED if there is no memory.
 	UpdateListener(ctx context.Context, in *UpdateListenerRequest, opts ...grpc.CallOption) (*UpdateListenerResponse, error)
@@ -62,8 +62,8 @@ type ListenerServiceClient interface {
 	AddService(ctx context.Context, in *AddServiceRequest, opts ...grpc.CallOption) (*AddServiceResponse, error)
 	// UpdateService changes a service. rdmad makes a new service with new
 	// listeners at the addresses of the old ones, and drains the connections of
-	// the old ones. If the new service cannot be had, nothing changes. The change
-	// stays after a restart, and stands over the configuration file. Errors:
+	// the old ones. If the new service cannot be made, nothing changes. The change
+	// stays after a restart, and overrides the configuration file. Errors:
 	// NOT_FOUND.
 	UpdateService(ctx context.Context, in *UpdateServiceRequest, opts ...grpc.CallOption) (*UpdateServiceResponse, error)
 	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
@@ -73,7 +73,7 @@ type ListenerServiceClient interface {
 	// ports.
 	GetLimits(ctx context.Context, in *GetLimitsRequest, opts ...grpc.CallOption) (*GetLimitsResponse, error)
 	// SetLimits changes these limits for new connections. The change stays after a
-	// restart, and stands over the configuration file. Errors: INVALID_ARGUMENT;
+	// restart, and overrides the configuration file. Errors: INVALID_ARGUMENT;
 	// RESOURCE_EXHAUSTED if there are too few file descriptors.
 	SetLimits(ctx context.Context, in *SetLimitsRequest, opts ...grpc.CallOption) (*SetLimitsResponse, error)
 }
@@ -204,7 +204,7 @@ type ListenerServiceServer interface {
 	// the addresses that may connect change, unless the request says otherwise.
 	// Any other change makes a new listener, to which new connections come at
 	// once, and drains the connections of the old one. If the new one cannot be
-	// had, nothing changes. The change stays after a restart, and stands over the
+	// made, nothing changes. The change stays after a restart, and overrides the
 	// configuration file. Errors: NOT_FOUND; ALREADY_EXISTS if the address is in
 	// use; RESOURCE_EXHAUSTED if there is no memory.
 	UpdateListener(context.Context, *UpdateListenerRequest) (*UpdateListenerResponse, error)
@@ -217,8 +217,8 @@ type ListenerServiceServer interface {
 	AddService(context.Context, *AddServiceRequest) (*AddServiceResponse, error)
 	// UpdateService changes a service. rdmad makes a new service with new
 	// listeners at the addresses of the old ones, and drains the connections of
-	// the old ones. If the new service cannot be had, nothing changes. The change
-	// stays after a restart, and stands over the configuration file. Errors:
+	// the old ones. If the new service cannot be made, nothing changes. The change
+	// stays after a restart, and overrides the configuration file. Errors:
 	// NOT_FOUND.
 	UpdateService(context.Context, *UpdateServiceRequest) (*UpdateServiceResponse, error)
 	// RemoveService ends a service. Errors: NOT_FOUND; FAILED_PRECONDITION
@@ -228,7 +228,7 @@ type ListenerServiceServer interface {
 	// ports.
 	GetLimits(context.Context, *GetLimitsRequest) (*GetLimitsResponse, error)
 	// SetLimits changes these limits for new connections. The change stays after a
-	// restart, and stands over the configuration file. Errors: INVALID_ARGUMENT;
+	// restart, and overrides the configuration file. Errors: INVALID_ARGUMENT;
 	// RESOURCE_EXHAUSTED if there are too few file descriptors.
 	SetLimits(context.Context, *SetLimitsRequest) (*SetLimitsResponse, error)
 	mustEmbedUnimplementedListenerServiceServer()

@@ -108,9 +108,9 @@ const (
 	FleetWave_BAKING FleetWave_State = 3
 	// The gates passed: the nodes keep the revision.
 	FleetWave_DONE FleetWave_State = 4
-	// The nodes are assigned what they had before.
+	// The nodes are assigned their earlier settings.
 	FleetWave_TAKING_BACK FleetWave_State = 5
-	// The nodes have what they had before.
+	// The nodes have their earlier settings.
 	FleetWave_TAKEN_BACK FleetWave_State = 6
 )
 
@@ -500,7 +500,7 @@ func (x *FleetWave) GetSince() *timestamppb.Timestamp {
 	return nil
 }
 
-// FleetBefore is what a node reported before a rollout changed it.
+// FleetBefore has the values that a node reported before a rollout changed it.
 type FleetBefore struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Errors per second.
