@@ -103,13 +103,12 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Concern says whether a key, a section or list around it, or something within it is
-// wrong.
+// Concern reports whether a key, a section or list around it, or a part of it is wrong.
 func (e Errors) Concern(key string) bool {
 	return slices.ContainsFunc(e, func(one *Error) bool { return within(key, one.Key) || within(one.Key, key) })
 }
 
-// Unwrap makes errors.As find the first.
+// Unwrap lets errors.As find the first mistake.
 func (e Errors) Unwrap() []error {
 	out := make([]error, len(e))
 	for i, one := range e {

@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse gives the mapping at the top of a file, with the lines of all keys;
-// an empty one when the file holds nothing. The name's end says the format:
-// .toml, .json, and YAML for all others.
+// Parse returns the mapping at the top of a file, with the lines of all keys. An empty file
+// has an empty mapping. The end of the name selects the format: .toml, .json, and YAML for
+// all others.
 func Parse(file string, text []byte) (*yaml.Node, error) {
 	switch strings.ToLower(filepath.Ext(file)) {
 	case ".toml":

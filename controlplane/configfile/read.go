@@ -45,7 +45,8 @@ func Read(file string, text []byte) (*Contents, error) {
 	return c, d.Err()
 }
 
-// ReadSettings reads a section "settings" or "scopes": values by scope, those that are given.
+// ReadSettings reads a section "settings" or "scopes". It returns the values that are given, by
+// scope.
 func (d *Document) ReadSettings(e *Entry) map[settings.Scope]live.Values {
 	var all Scopes
 	if e.Name == ScopesKey {

@@ -25,8 +25,8 @@ type Settings map[string]map[string]Setting
 // Setting is the text of a value, which the setting's row of the catalogue parses.
 type Setting string
 
-// Scopes are the live settings that a text gives for listeners and peers. They are one value
-// to viper, which folds the case of keys that are texts.
+// Scopes are the live settings of a text for listeners and peers. viper sees them as one
+// value, because it folds the case of keys that are texts.
 type Scopes map[settings.Scope]live.Values
 
 // Values returns the settings that are given. They must have been checked.
@@ -79,8 +79,8 @@ func oneOf(known []string) func(string) string {
 	}
 }
 
-// Values reads groups of live settings. Wrong ones are noted and left out, as are those
-// without a value.
+// Values reads groups of live settings. It notes wrong ones and leaves them out, as well as
+// those without a value.
 func (d *Document) Values(key string, n *yaml.Node, from Source) (v live.Values, ok bool) {
 	all, ok := d.Entries(key, n, from, oneOf(namesIn("")))
 	for _, group := range all {
@@ -115,14 +115,14 @@ func (d *Document) Settings(key string, n *yaml.Node, from Source) (map[string]a
 	return out, ok
 }
 
-// Setting reads one setting as viper takes it.
+// Setting returns one setting in the form that viper takes.
 func (d *Document) Setting(key, name string, n *yaml.Node, from Source) (text string, ok bool) {
 	k, _ := live.ParseKey(name)
 	value, ok := d.setting(key, k, n, from)
 	return k.Row().Format(value), ok
 }
 
-// setting holds a value against the row of a setting, whatever YAML takes it for.
+// setting checks a value against the row of a setting, whatever its type in YAML is.
 func (d *Document) setting(key string, k live.Key, n *yaml.Node, from Source) (value uint32, ok bool) {
 	if n.Kind != yaml.ScalarNode {
 		d.Wrong(key, from(n), "must be one value, not a list or a mapping")

@@ -21,8 +21,8 @@ const (
 	JSON = "json"
 )
 
-// InForce returns the settings of a dump as the file has them: what is in force at the global
-// scope, and what narrower scopes say.
+// InForce returns the settings of a dump in the form of the file: the values in force at the
+// global scope, and the values of narrower scopes.
 func InForce(d *settings.Dump) *Contents {
 	c := &Contents{Values: d.Base, Scopes: make(map[settings.Scope]live.Values)}
 	for _, one := range d.Scopes {

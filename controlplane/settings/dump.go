@@ -7,14 +7,14 @@ import (
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// Dump is all settings of all scopes but those of connections.
+// Dump has all settings of all scopes except connections.
 type Dump struct {
 	Revision uint32 `json:"revision"`
-	// Base is what is in force below the scopes: defaults under the
-	// configuration file's values.
+	// Base has the values in force below the scopes: defaults, overridden by the configuration
+	// file's values.
 	Base Values `json:"base"`
-	// Scopes are in the order of scopes. The fleet's values, and the configuration file's
-	// at a narrower scope, are among their values.
+	// Scopes are in the order of scopes. Their values include the fleet's, and those of the
+	// configuration file at a narrower scope.
 	Scopes []ScopeDump `json:"scopes"`
 }
 

@@ -95,7 +95,7 @@ func Dump(m dumped) (*model.Dump, error) {
 	return d, nil
 }
 
-// Message puts the values of v into a message.
+// Message returns a message with the values of v.
 func Message(v *settings.Values) *rdmadv1.Settings {
 	m := &rdmadv1.Settings{}
 	r := m.ProtoReflect()

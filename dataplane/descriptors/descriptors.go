@@ -74,7 +74,8 @@ func Limit() (int, error) {
 	return int(min(l.Cur, mostOfLimits)), nil
 }
 
-// Open is how many files the process has open; 0 if the system doesn't say.
+// Open returns the number of files that the process has open, or 0 if the system does not
+// report it.
 func Open() int { return OpenIn("/proc/self") }
 
 // OpenIn is Open for the process that has a directory of /proc.
