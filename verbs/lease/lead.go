@@ -7,10 +7,10 @@ const (
 	Brisk = 2 * time.Millisecond
 	// Bearable is the longest time that a call may wait for a call served by a leader.
 	Bearable = 200 * time.Microsecond
-	// LeastRest is how many calls go to workers after a leader's call took longer. MostRest
-	// is the maximum after several such calls.
+	// LeastRest is how many calls go to workers after a leader's call took longer.
 	LeastRest = 16
-	MostRest  = 4096
+	// MostRest is the maximum after several such calls.
+	MostRest = 4096
 )
 
 // Lead is the right of a leader: it reads a connection, or polls its completion queue, and
