@@ -24,12 +24,9 @@ const (
 
 // page makes messages of the infos that a request asks for, and the token of the
 // page after.
-func page[S spec.Named, L, M any](req pageRequest, what string, set manager.Set[S, L], message func(*manager.Info[S, L]) M) (out []M, next string, err error) {
-	all, next, err := pageOf(set.List(), req, maxEndpoints, what, func(i manager.Info[S, L]) string { return i.Spec.Called() })
-	for i := range all {
-		out = append(out, message(&all[i]))
-	}
-	return out, next, err
+func page[S spec.Named, L any, M proto.Message](req pageRequest, what string, set manager.Set[S, L], message func(*manager.Info[S, L]) M) (out []M, next string, err error) {
+	type info = manager.Info[S, L]
+	return pageOf(set.List(), req, maxEndpoints, what, func(i info) string { return i.Spec.Called() }, func(i info) M { return message(&i) })
 }
 
 // find looks a name up.

@@ -55,12 +55,9 @@ func (s *fleetService) ListNodes(ctx context.Context, req *rdmadv1.ListNodesRequ
 		return nil, err
 	}
 	res := &rdmadv1.ListNodesResponse{}
-	all, res.NextPageToken, err = pageOf(all, req, maxNodes, "fleet nodes", func(n *fleet.Node) string { return n.Name })
+	res.Nodes, res.NextPageToken, err = pageOf(all, req, maxNodes, "fleet nodes", func(n *fleet.Node) string { return n.Name }, fleetproto.NodeMessage)
 	if err != nil {
 		return nil, err
-	}
-	for _, n := range all {
-		res.Nodes = append(res.Nodes, fleetproto.NodeMessage(n))
 	}
 	if req.GetPageToken() == "" {
 		for _, problem := range problems {
@@ -82,14 +79,8 @@ func (s *fleetService) ListPolicies(ctx context.Context, req *rdmadv1.ListPolici
 		return nil, err
 	}
 	res := &rdmadv1.ListPoliciesResponse{}
-	all, res.NextPageToken, err = pageOf(all, req, maxPolicies, "fleet policies", func(r *fleet.Revision) string { return r.Name })
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range all {
-		res.Policies = append(res.Policies, fleetproto.RevisionMessage(r))
-	}
-	return res, nil
+	res.Policies, res.NextPageToken, err = pageOf(all, req, maxPolicies, "fleet policies", func(r *fleet.Revision) string { return r.Name }, fleetproto.RevisionMessage)
+	return res, err
 }
 
 // ApplyPolicy implements rdmadv1.FleetServiceServer.

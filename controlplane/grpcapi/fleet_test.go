@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -24,6 +25,7 @@ type largeFleet struct {
 	policies []*fleet.Revision
 	from     chan store.Position // of each watch
 	steps    []*store.NodeChanges
+	text     string // in each change and rollout
 }
 
 func (f *largeFleet) AllNodes(context.Context) ([]*fleet.Node, []error, error) {
@@ -40,7 +42,7 @@ func (f *largeFleet) History(_ context.Context, before uint64, limit int) (list 
 		if len(list) == limit {
 			return list, true, nil
 		}
-		list = append(list, &fleet.Entry{Number: n})
+		list = append(list, &fleet.Entry{Number: n, After: f.text})
 	}
 	return list, false, nil
 }
@@ -117,6 +119,56 @@ func TestPagesOfTheFleet(t *testing.T) {
 	for _, token := range []string{"x", tokens["policies"], tokens["history"]} {
 		if _, err := c.ListNodes(t.Context(), &rdmadv1.ListNodesRequest{PageToken: token}); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%q: %v", token, err)
+		}
+	}
+}
+
+func (f *largeFleet) AllRollouts(context.Context, string) (all []*fleet.Rollout, _ error) {
+	for i, n := range f.nodes {
+		all = append(all, &fleet.Rollout{Ref: fleet.Ref{Policy: n.Name, Revision: uint32(i + 1)}, Reason: f.text})
+	}
+	return all, nil
+}
+
+// A page of large items has fewer, so that a client with gRPC's default limits takes it.
+func TestPagesOfLargeItems(t *testing.T) {
+	f := newLargeFleet(40)
+	f.text = strings.Repeat("x", 1<<20)
+	f.nodes[0].Report = &fleet.Report{Refused: strings.Repeat("x", 3<<20)} // alone more than a page
+	for _, n := range f.nodes[1:] {
+		n.Report = &fleet.Report{Refused: f.text}
+	}
+	c := rdmadv1.NewFleetServiceClient(startIn(t, f, smallPlane(), nil, 16).client)
+	for what, page := range map[string]func(token string) (int, string, error){
+		"nodes": func(token string) (int, string, error) {
+			res, err := c.ListNodes(t.Context(), &rdmadv1.ListNodesRequest{PageToken: token})
+			return len(res.GetNodes()), res.GetNextPageToken(), err
+		},
+		"rollouts": func(token string) (int, string, error) {
+			res, err := c.ListRollouts(t.Context(), &rdmadv1.ListRolloutsRequest{PageToken: token})
+			return len(res.GetRollouts()), res.GetNextPageToken(), err
+		},
+		"history": func(token string) (int, string, error) {
+			res, err := c.ListHistory(t.Context(), &rdmadv1.ListHistoryRequest{PageSize: 40, PageToken: token})
+			if n := len(res.GetEntries()); n > 0 && res.GetEntries()[n-1].GetSequence() <= 1000-40 {
+				return n, "", err
+			}
+			return len(res.GetEntries()), res.GetNextPageToken(), err
+		},
+	} {
+		n, pages, token := 0, 0, ""
+		for {
+			items, next, err := page(token)
+			if err != nil || items == 0 {
+				t.Fatalf("%s: %d items, %v", what, items, err)
+			}
+			n, pages, token = n+items, pages+1, next
+			if token == "" {
+				break
+			}
+		}
+		if n < 40 || n > 41 || pages < 20 {
+			t.Errorf("%s: %d items in %d pages", what, n, pages)
 		}
 	}
 }

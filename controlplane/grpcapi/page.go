@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
 )
 
 // A page token names the last item of the page before, so that items added or
@@ -45,10 +47,24 @@ func sequenceAfter(token string, bits int, filters ...string) (uint64, error) {
 // defaultPage is the items of a page when a request doesn't say.
 const defaultPage = 100
 
+// maxPage bounds a page, in bytes: if items are large, a page has fewer than the request asks for. It
+// is half of what a gRPC client takes by default. A single item may be larger.
+const maxPage = 2 << 20
+
+// filling is a page while it is made.
+type filling struct{ items, bytes int }
+
+// takes reports whether a page has room for another item. Each page has at least one.
+func (f *filling) takes(m proto.Message) bool {
+	f.items++
+	f.bytes += proto.Size(m)
+	return f.items == 1 || f.bytes <= maxPage
+}
+
 // pageBefore makes messages of the items of a list that has the newest first, and the token of the
 // next page. A token is the number, of some bits, of the last item before. list returns items before
 // a number, and whether there are more.
-func pageBefore[T, M any](req pageRequest, bits int, filters []string, list func(before uint64, limit int) ([]T, bool, error), number func(T) uint64, message func(T) M) (out []M, next string, err error) {
+func pageBefore[T any, M proto.Message](req pageRequest, bits int, filters []string, list func(before uint64, limit int) ([]T, bool, error), number func(T) uint64, message func(T) M) (out []M, next string, err error) {
 	before, err := sequenceAfter(req.GetPageToken(), bits, filters...)
 	if err != nil {
 		return nil, "", err
@@ -57,11 +73,17 @@ func pageBefore[T, M any](req pageRequest, bits int, filters []string, list func
 	if err != nil {
 		return nil, "", err
 	}
+	var page filling
 	for _, one := range all {
-		out = append(out, message(one))
+		m := message(one)
+		if !page.takes(m) {
+			more = true
+			break
+		}
+		out = append(out, m)
 	}
 	if more {
-		next = pageToken(strconv.FormatUint(number(all[len(all)-1]), 10), filters...)
+		next = pageToken(strconv.FormatUint(number(all[len(out)-1]), 10), filters...)
 	}
 	return out, next, nil
 }
@@ -76,8 +98,9 @@ type pageRequest interface {
 	GetPageToken() string
 }
 
-// pageOf is the page of a list in the order of names, and the token of the next one.
-func pageOf[T any](all []T, req pageRequest, most int, list string, name func(T) string) (page []T, next string, err error) {
+// pageOf makes messages of the items of a list that is in the order of names, and the token of the
+// next page.
+func pageOf[T any, M proto.Message](all []T, req pageRequest, most int, list string, name func(T) string, message func(T) M) (out []M, next string, err error) {
 	after, err := afterToken(req.GetPageToken(), list)
 	if err != nil {
 		return nil, "", err
@@ -88,8 +111,13 @@ func pageOf[T any](all []T, req pageRequest, most int, list string, name func(T)
 	}
 	all = all[first:]
 	size := min(cmp.Or(int(req.GetPageSize()), most), most)
-	if len(all) > size {
-		return all[:size], pageToken(name(all[size-1]), list), nil
+	var page filling
+	for i, one := range all {
+		m := message(one)
+		if i == size || !page.takes(m) {
+			return out, pageToken(name(all[i-1]), list), nil
+		}
+		out = append(out, m)
 	}
-	return all, "", nil
+	return out, "", nil
 }

@@ -34,15 +34,17 @@ func (s *fleetService) ListRollouts(ctx context.Context, req *rdmadv1.ListRollou
 	}
 	slices.SortFunc(all, func(a, b *fleet.Rollout) int { return byPolicy(a.Ref, b.Ref) })
 	res, size := &rdmadv1.ListRolloutsResponse{}, cmp.Or(int(req.GetPageSize()), defaultPage)
+	var page filling
 	for _, r := range all {
 		if after != "" && byPolicy(r.Ref, last) <= 0 {
 			continue
 		}
-		if len(res.Rollouts) == size {
-			res.NextPageToken = pageToken(res.Rollouts[size-1].GetId(), "rollouts", req.GetPolicy())
+		m := fleetproto.RolloutMessage(r)
+		if n := len(res.Rollouts); n == size || !page.takes(m) {
+			res.NextPageToken = pageToken(res.Rollouts[n-1].GetId(), "rollouts", req.GetPolicy())
 			break
 		}
-		res.Rollouts = append(res.Rollouts, fleetproto.RolloutMessage(r))
+		res.Rollouts = append(res.Rollouts, m)
 	}
 	return res, nil
 }
