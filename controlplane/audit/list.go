@@ -58,7 +58,8 @@ func (l *Log) List(ctx context.Context, q Query) (entries []Entry, more bool, er
 		} else if err != nil {
 			return nil, false, err
 		}
-		end = p.take(text)
+		p.late = false
+		end = p.take(text) || len(text) > 0 && !p.late
 	}
 	return p.entries, p.more, nil
 }
@@ -98,6 +99,7 @@ type page struct {
 	actor   []byte // how an entry of the actor has to read; nil for all
 	begun   map[uint64]*Entry
 	last    uint64 // sequence of the line before, nearer to the end
+	late    bool   // a line of the file is not before Since
 	entries []Entry
 	more    bool
 }
@@ -123,11 +125,11 @@ func (p *page) line(line []byte) (end bool) {
 		e.Sequence = max(p.last, 1) - 1
 	}
 	p.last = e.Sequence
+	early := err == nil && e.Time.Before(p.Since)
+	p.late = p.late || !early
 	switch {
-	case p.Before != 0 && e.Sequence >= p.Before:
+	case p.Before != 0 && e.Sequence >= p.Before, early: // an entry before an early one may be late: clocks jump
 		return false
-	case err == nil && e.Time.Before(p.Since):
-		return true
 	case err == nil && (p.hidden(e) || !p.wanted(line, e)):
 		return false
 	case len(p.entries) == p.Limit:

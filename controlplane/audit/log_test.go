@@ -160,6 +160,26 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A machine whose clock was wrong for a while has early entries among late ones.
+func TestSinceAfterAJumpOfTheClock(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.MaxSize, cfg.Keep = 2<<10, 100
+	clock := time.Unix(100, 0)
+	cfg.Now = func() time.Time { return clock }
+	l := open(t, cfg)
+	made(t, l, 30)
+	clock = time.Unix(1000, 0)
+	made(t, l, 10)
+	clock = time.Unix(0, 0)
+	made(t, l, 1)
+	clock = time.Unix(1001, 0)
+	made(t, l, 1)
+	entries, more, err := l.List(t.Context(), Query{Limit: 100, Since: time.Unix(1000, 0)})
+	if err != nil || more || len(entries) != 11 {
+		t.Errorf("%d entries, more %v, %v", len(entries), more, err)
+	}
+}
+
 func TestFilesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(dir)
