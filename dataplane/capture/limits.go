@@ -3,6 +3,12 @@ package capture
 // Bounds of what is kept. The memory of one connection is at most maxWaiting,
 // two FPDUs, two messages in each direction and its referee.
 const (
+	// maxPacket is the size of a packet in the file with what belongs to it, in bytes: four times the
+	// longest one of tcpdump.
+	maxPacket = 1 << 20
+	// maxInterfaces is the number of interfaces of a section of a pcapng file.
+	maxInterfaces = 1024
+
 	// maxFlows is the number of TCP connections that are remembered. Above it,
 	// the longest silent one is dropped.
 	maxFlows = 16384

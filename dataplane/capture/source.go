@@ -21,6 +21,8 @@ type source struct {
 	next    func() ([]byte, gopacket.CaptureInfo, []string, error)
 	link    func(*gopacket.CaptureInfo) layers.LinkType
 	ng      *pcapgo.NgReader // nil for pcap
+	counts  bool             // statistics of interfaces have come since the last call of dropped
+	drops   uint64           // result of that call
 	packets uint64
 }
 
@@ -71,6 +73,7 @@ func (s *source) openPcap(r io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
+	p.SetSnaplen(min(p.Snaplen(), maxPacket))
 	s.next = func() ([]byte, gopacket.CaptureInfo, []string, error) {
 		data, info, err := p.ReadPacketData()
 		return data, info, nil, err
@@ -80,7 +83,10 @@ func (s *source) openPcap(r io.Reader) error {
 }
 
 func (s *source) openNg(r io.Reader) error {
-	p, err := pcapgo.NewNgReader(r, pcapgo.NgReaderOptions{WantMixedLinkType: true, SkipUnknownVersion: true})
+	p, err := pcapgo.NewNgReader(&blocks{r: r}, pcapgo.NgReaderOptions{
+		WantMixedLinkType: true, SkipUnknownVersion: true,
+		StatisticsCallback: func(int, pcapgo.NgInterfaceStatistics) { s.counts = true },
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
@@ -139,9 +145,11 @@ const (
 // dropped returns the number of packets that the capturing program has dropped
 // so far, as recorded in the file.
 func (s *source) dropped() (n uint64) {
-	if s.ng == nil {
-		return 0
+	if !s.counts {
+		return s.drops
 	}
+	s.counts = false
+	defer func() { s.drops = n }()
 	for i := range s.ng.NInterfaces() {
 		f, err := s.ng.Interface(i)
 		if err == nil && f.Statistics.PacketsDropped != pcapgo.NgNoValue64 {
