@@ -62,7 +62,7 @@ func newWorld(dir string, options []string) (*world, error) {
 	for _, option := range options {
 		switch option {
 		case "unix":
-			cfg.Listen = "unix://" + filepath.Join(dir, "control.sock")
+			cfg.Listen = "unix://" + filepath.Join(dir, "100%, a b?#%20 control.sock")
 		case "tls":
 			cfg.Access.TLS = &auth.Files{
 				Cert: filepath.Join(dir, "rdmad.pem"), Key: filepath.Join(dir, "rdmad.key"), ClientCA: filepath.Join(dir, "ca.pem"),

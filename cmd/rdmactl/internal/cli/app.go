@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -117,15 +118,15 @@ func (a *app) dial() (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	a.use(where)
-	target := a.addr
-	if !strings.HasPrefix(target, "unix:") {
-		target = "passthrough:///" + target
+	target := url.URL{Scheme: "passthrough", Path: "/" + a.addr} // gRPC takes escapes out of it again
+	if path, ok := strings.CutPrefix(a.addr, "unix://"); ok {
+		target = url.URL{Scheme: "unix", Path: path}
 	}
 	creds, err := a.tls.credentials()
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient(target,
+	return grpc.NewClient(target.String(),
 		grpc.WithTransportCredentials(creds),
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: a.timeout}),

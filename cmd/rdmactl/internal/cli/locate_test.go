@@ -2,7 +2,9 @@ package cli
 
 import (
 	"net"
+	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -37,5 +39,21 @@ func TestPackagedSocketIsFound(t *testing.T) {
 		if err != nil || got.addr != c.addr || got.from != c.from {
 			t.Errorf("%s: %s from %s, %v; want %s from %s", c.name, got.addr, got.from, err, c.addr, c.from)
 		}
+	}
+}
+
+// TestTargets: gRPC, which reads its targets as URLs, gets addresses as they are.
+func TestTargets(t *testing.T) {
+	for _, addr := range []string{"[fe80::1%eth0]:20050", "nas:20050", "unix:///run/a b/100%?#%20.sock"} {
+		a := &app{where: whereFlags{addr: addr}}
+		conn, err := a.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		target, err := url.Parse(conn.Target())
+		if err != nil || "/"+strings.TrimPrefix(addr, "unix:///") != target.Path {
+			t.Errorf("%s: target %s, %v", addr, conn.Target(), err)
+		}
+		conn.Close()
 	}
 }

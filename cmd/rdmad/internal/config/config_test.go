@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 
 func TestEveryKey(t *testing.T) {
 	c := parse(t, `
-control: {listen: "unix:///run/rdmad/control.sock"}
+control: {listen: "unix:///run/rdmad/100% control.sock"}
 metrics: {listen: "0.0.0.0:9000"}
 state: {path: /var/lib/rdmad}
 listeners:
@@ -79,7 +79,7 @@ settings:
   credits: {policy: fixed, max: 128, min: 2, backchannel: 0, weight: 7}
   extensions: {v2: off, msgp: yes, ccp: false}
 `)
-	if c.Control.Listen != "unix:///run/rdmad/control.sock" || c.Metrics.Listen != "0.0.0.0:9000" || c.State.Path != "/var/lib/rdmad" {
+	if c.Control.Listen != "unix:///run/rdmad/100% control.sock" || c.Metrics.Listen != "0.0.0.0:9000" || c.State.Path != "/var/lib/rdmad" {
 		t.Errorf("control %+v, metrics %+v, state %+v", c.Control, c.Metrics, c.State)
 	}
 	if len(c.Listeners) != 2 || !c.Listeners[0].RPCBind || !reflect.DeepEqual(c.Listeners[1], spec.Listener{

@@ -5,7 +5,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -63,16 +62,20 @@ func (c *Config) validateControl(d document) {
 	}
 }
 
+// maxSocket is the longest path of a Unix socket, in bytes (unix(7)).
+const maxSocket = 107
+
 // validateListen accepts only safe addresses unless insecure is set: without TLS only the
 // loopback, and Unix sockets, on which the kernel identifies the client.
 func (c *Control) validateListen(d document) {
 	const key = "control.listen"
 	v := c.Listen
 	if rest, ok := strings.CutPrefix(v, "unix:"); ok {
-		u, err := url.Parse(v)
 		switch {
-		case err != nil || !strings.HasPrefix(rest, "///") || u.Host != "" || u.Path == "/":
+		case !strings.HasPrefix(rest, "///") || rest == "///":
 			d.Fail(key, "%q is not unix:///absolute/path", v)
+		case len(rest)-len("//") > maxSocket:
+			d.Fail(key, "the path of a socket has at most %d bytes, this one has %d", maxSocket, len(rest)-len("//"))
 		case c.TLS != nil:
 			d.Fail("control.tls", "%s is a Unix socket, which has no TLS", v)
 		case c.Insecure:

@@ -59,6 +59,7 @@ var badInput = []struct{ name, text, want string }{
 	{"control everywhere", "control: {listen: \":20050\"}",
 		"f.yaml:1: control.listen: :20050 is not on the loopback; without control.tls the control plane listens there or on unix:///path only"},
 	{"control socket", "control: {listen: \"unix://run/x\"}", `f.yaml:1: control.listen: "unix://run/x" is not unix:///absolute/path`},
+	{"long control socket", "control: {listen: \"unix:///" + strings.Repeat("x", 107) + "\"}", "f.yaml:1: control.listen: the path of a socket has at most 107 bytes, this one has 108"},
 	{"no port", "metrics: {listen: localhost}", `f.yaml:1: metrics.listen: "localhost" is not HOST:PORT`},
 	{"port by name", "metrics: {listen: \"localhost:http\"}", `f.yaml:1: metrics.listen: port "http" is not a number from 0 to 65535`},
 	{"space in a host", "metrics: {listen: \"local host:1\"}", `f.yaml:1: metrics.listen: "local host:1" is not HOST:PORT`},
