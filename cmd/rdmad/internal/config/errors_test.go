@@ -76,6 +76,7 @@ var badInput = []struct{ name, text, want string }{
 	{"fleet's node", "fleet: {node: a/b, endpoints: [\"http://etcd:2379\"]}",
 		`f.yaml:1: fleet.node: "a/b" must be 1 to 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit`},
 	{"fleet's labels", "fleet:\n  labels: {role: a b}", "f.yaml:2: fleet.labels: value of label role: \"a b\" must be at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit"},
+	{"two labels as one", "fleet:\n  labels: {role: \"a,rack=b\"}", "f.yaml:2: fleet.labels: value of label role: \"a,rack=b\" must be at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit"},
 	{"fleet's labels as a list", "fleet:\n  labels: [a]", "f.yaml:2: fleet.labels: must be a mapping of keys to values"},
 	{"label of a list", "fleet:\n  labels: {role: [a]}", "f.yaml:2: fleet.labels.role: must be one value, not a list or a mapping"},
 	{"retries", "providers:\n  rdmacore:\n    retry_count: 0\n", "f.yaml:3: providers.rdmacore.retry_count: 0 is out of range 1..7"},

@@ -36,25 +36,27 @@ var labelsType = reflect.TypeFor[Labels]()
 
 // labels reads a mapping of names to values, or their text.
 func (d document) labels(key string, n *yaml.Node, from configfile.Source) (any, bool) {
-	text := n.Value
-	if n.Kind != yaml.ScalarNode {
+	var l fleet.Labels
+	var err error
+	if n.Kind == yaml.ScalarNode {
+		l, err = fleet.ParseLabels(n.Value)
+	} else {
 		all, ok := d.Entries(key, n, from, func(string) string { return "" })
 		if !ok {
 			return nil, false
 		}
-		var parts []string
+		l = fleet.Labels{}
 		for _, one := range all {
 			if one.Value.Kind != yaml.ScalarNode {
 				d.Wrong(one.Key, one.At, "must be one value, not a list or a mapping")
 				return nil, false
 			}
 			if !one.Empty() {
-				parts = append(parts, one.Name+"="+one.Value.Value)
+				l[one.Name] = one.Value.Value
 			}
 		}
-		text = strings.Join(parts, ",")
+		err = l.Check()
 	}
-	l, err := fleet.ParseLabels(text)
 	if err != nil {
 		d.Wrong(key, from(n), err.Error())
 		return nil, false
