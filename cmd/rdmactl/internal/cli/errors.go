@@ -68,6 +68,9 @@ func (a *app) explain(err error) string {
 			return "rdmad ended the stream because rdmactl read it too slowly: run the command again"
 		}
 	case codes.Internal, codes.Unknown:
+		if strings.HasPrefix(text, "grpc: error while marshaling: ") && strings.HasSuffix(text, "invalid UTF-8") {
+			return "a file or an argument has bytes that are not text in UTF-8" // nothing was sent
+		}
 		return fmt.Sprintf("rdmad at %s failed: %s", a.addr, text)
 	}
 	return text + remedy(st)
@@ -103,7 +106,7 @@ func (a *app) violations(st *status.Status, text string) string {
 	for i, v := range all {
 		line := terminal.OneLine(v.GetDescription())
 		if strings.Contains(line, "regex pattern") { // names alone have one
-			line = "must be letters, digits, dots, dashes and underscores, at most 64, and begin with a letter or digit"
+			line = "must be letters, digits, dots, dashes and underscores, at most 63, and begin with a letter or digit"
 		}
 		if flag, ok := noFlag(line); ok {
 			line = flag

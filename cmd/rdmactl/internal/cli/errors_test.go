@@ -27,6 +27,7 @@ func TestExplain(t *testing.T) {
 		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), "rdmad at here:1 did not answer within 5s: is it overloaded? set --timeout"},
 		{status.Error(codes.Unimplemented, "unknown service rdmad.v1.X"), "rdmad at here:1 does not know this request: is it older than rdmactl? (unknown service rdmad.v1.X)"},
 		{status.Error(codes.Internal, "internal error"), "rdmad at here:1 failed: internal error"},
+		{status.Error(codes.Internal, "grpc: error while marshaling: string field contains invalid UTF-8"), "a file or an argument has bytes that are not text in UTF-8"},
 		{slow.Err(), "rdmad ended the stream because rdmactl read it too slowly: run the command again"},
 		{status.Error(codes.InvalidArgument, "a: b\nc\x1b[2J"), "a: b c[2J"},
 		{errors.New("no terminal"), "no terminal"},
