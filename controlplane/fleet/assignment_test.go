@@ -134,3 +134,24 @@ func TestNewest(t *testing.T) {
 		t.Errorf("%v %v", got[0].Ref(), got[1].Ref())
 	}
 }
+
+// A node that has an assignment of another name in force, and none of its own, gets what its labels say.
+// If etcd has no policies, its keys may have been deleted: the node keeps what it has.
+func TestLeftoverAssignment(t *testing.T) {
+	v := NewView()
+	v.Members["renamed"] = &Member{Up: true, Labels: Labels{"role": "other"}, Reports: [2]*Reported{{Report: Report{Applied: 45}, At: 50}}}
+	v.Members["new"] = &Member{Up: true, Labels: Labels{"role": "other"}, Reports: [2]*Reported{{At: 50}}}
+	v.Members["unknown"] = &Member{Up: true, Labels: Labels{"role": "other"}}
+	if got := v.Changes(); len(got) != 0 {
+		t.Errorf("without policies: %+v", got)
+	}
+	v.Policies[Ref{"small", 1}] = &Revision{Policy: Policy{Name: "small", Selector: Selector{{"role", In, []string{"gateway"}}}}, Revision: 1}
+	got := v.Changes()
+	if a, ok := got["renamed"]; len(got) != 1 || !ok || len(a.Policies) != 0 {
+		t.Errorf("%+v", got)
+	}
+	v.Members["renamed"].Assigned = Assigned{got["renamed"], 60}
+	if got := v.Changes(); len(got) != 0 {
+		t.Errorf("once it is written: %+v", got)
+	}
+}

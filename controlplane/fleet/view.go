@@ -160,12 +160,18 @@ func (v *View) Changes() map[string]Assignment {
 			continue
 		}
 		wanted := m.wanted(name, all)
-		if m.Assigned.At == 0 && len(wanted.Policies) == 0 || m.Assigned.At != 0 && m.Assigned.same(&wanted) {
+		if m.Assigned.At == 0 && len(wanted.Policies) == 0 && !v.leftover(m) || m.Assigned.At != 0 && m.Assigned.same(&wanted) {
 			continue
 		}
 		out[name] = wanted
 	}
 	return out
+}
+
+// leftover reports whether a member without an assignment has an earlier one in force, as that of
+// another name. Without policies, the fleet's keys may have been deleted: nodes then keep what they have.
+func (v *View) leftover(m *Member) bool {
+	return len(v.Policies) > 0 && m.Reports[0] != nil && m.Reports[0].Applied != 0
 }
 
 // takesBack reports whether a member is assigned what a rollout took back.
