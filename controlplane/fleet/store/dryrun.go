@@ -22,7 +22,7 @@ import (
 
 // Times of a dry run.
 const (
-	AnswerTime = 5 * time.Second // that nodes have for an answer
+	AnswerTime = 5 * time.Second // that nodes have for an answer, unless the client waits for less
 	dryRunTTL  = 30              // seconds after which etcd removes what a dead rdmad asked
 )
 
@@ -37,12 +37,12 @@ func (s *Store) DryRun(ctx context.Context, r *fleet.Revision) ([]*fleet.Effects
 		return nil, err
 	}
 	var all []*fleet.Effects
-	waiting := make(map[string]*fleet.Effects)
+	waiting, most := make(map[string]*fleet.Effects), share(ctx, AnswerTime)
 	for _, n := range nodes {
 		if !r.Concerns(n.Labels, n.Policies) {
 			continue
 		}
-		e := &fleet.Effects{Node: n.Name, Reason: fmt.Sprintf("the node has not answered within %v", AnswerTime)}
+		e := &fleet.Effects{Node: n.Name, Reason: fmt.Sprintf("the node has not answered within %v", most.Round(time.Second/10))}
 		all = append(all, e)
 		if n.Up {
 			waiting[n.Name] = e
@@ -53,16 +53,16 @@ func (s *Store) DryRun(ctx context.Context, r *fleet.Revision) ([]*fleet.Effects
 	if len(waiting) == 0 {
 		return all, nil
 	}
-	return all, s.ask(ctx, r, waiting)
+	return all, s.ask(ctx, r, waiting, most)
 }
 
 // ask fills in the effects that the nodes of waiting answer in time.
-func (s *Store) ask(ctx context.Context, r *fleet.Revision, waiting map[string]*fleet.Effects) error {
+func (s *Store) ask(ctx context.Context, r *fleet.Revision, waiting map[string]*fleet.Effects, most time.Duration) error {
 	value, err := encode(fleetproto.RevisionMessage(r))
 	if err != nil {
 		return err
 	}
-	asking, cancel := context.WithTimeout(ctx, AnswerTime)
+	asking, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	lease, err := s.client.Grant(asking, dryRunTTL)
 	if err != nil {

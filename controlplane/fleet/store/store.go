@@ -126,9 +126,23 @@ func (s *Store) Policy(ctx context.Context, ref fleet.Ref) (*fleet.Revision, err
 	return one(ctx, s, s.policyKey(ref), &MissingError{"policy", ref}, s.DecodePolicy)
 }
 
+// share is the time of a request to etcd or to nodes: a client that waits for less has a fifth of its
+// time left to read what they answered, or that they did not.
+func share(ctx context.Context, most time.Duration) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)*4/5)
+	}
+	return most
+}
+
+// within bounds the time of a request to etcd.
+func within(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, share(ctx, most))
+}
+
 // get asks etcd for keys.
 func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := within(ctx, Timeout)
 	defer cancel()
 	return s.client.Get(ctx, key, opts...)
 }

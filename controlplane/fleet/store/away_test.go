@@ -1,0 +1,48 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
+	"github.com/rdmad/rdmad/controlplane/fleet/store"
+)
+
+// A client that waits for less time than etcd or a node has gets the answer within its time.
+func TestAnswersInTheClientsTime(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := open(t, e)
+	if _, err := s.Join(t.Context(), "hangs", &fleet.Identity{}, 60); err != nil {
+		t.Fatal(err)
+	}
+	in := func(what string, most time.Duration, request func(ctx context.Context)) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), most)
+		defer cancel()
+		if request(ctx); ctx.Err() != nil {
+			t.Errorf("%s: nothing is left of %v", what, most)
+		}
+	}
+	r := revision(t, "name: p\nsettings: {}")
+	in("dry run", 4*time.Second, func(ctx context.Context) {
+		all, err := s.DryRun(ctx, &r)
+		if err != nil || len(all) != 1 || all[0].Answer != fleet.NoAnswer {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+	e.Kill(t)
+	for what, request := range map[string]func(ctx context.Context) error{
+		"nodes":  func(ctx context.Context) error { _, _, err := s.AllNodes(ctx); return err },
+		"apply":  func(ctx context.Context) error { _, err := s.Apply(ctx, r, nil, false); return err },
+		"remove": func(ctx context.Context) error { return s.RemoveNode(ctx, "x") },
+	} {
+		in(what, store.Timeout/2, func(ctx context.Context) {
+			if err := request(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+}
