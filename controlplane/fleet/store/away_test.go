@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,5 +45,25 @@ func TestAnswersInTheClientsTime(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		})
+	}
+}
+
+// Values as large as etcd takes them are left out where they are only shown.
+func TestLargeValues(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := open(t, e)
+	if _, err := s.Join(t.Context(), "n1", &fleet.Identity{}, 60); err != nil {
+		t.Fatal(err)
+	}
+	large := strings.Repeat("x", 1<<20)
+	e.Put(t, "/rdmad/status/large", `{"version":"`+large+`"}`)
+	e.Put(t, "/rdmad/node/large", `{"version":"`+large+`"}`)
+	e.Put(t, "/rdmad/audit/00000000000000000001", `{"actor":"`+large+`"}`)
+	all, problems, err := s.AllNodes(t.Context())
+	if err != nil || len(all) != 1 || len(problems) != 2 || problems[0].Error() != "key /rdmad/node/large can't be read: it has 1048590 bytes, more than 262144" {
+		t.Errorf("%+v, %v, %v", all, problems, err)
+	}
+	if list, _, err := s.History(t.Context(), 0, 10); err != nil || len(list) != 1 || list[0].Err == nil {
+		t.Errorf("%+v, %v", list, err)
 	}
 }

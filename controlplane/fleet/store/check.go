@@ -26,7 +26,7 @@ func (s *Store) check(folder, rest string, kv *mvccpb.KeyValue) error {
 	switch folder {
 	case changes:
 		if s.number(string(kv.Key)) != 0 {
-			err = lenient.Unmarshal(kv.Value, &rdmadv1.AuditEntry{})
+			err = lenient(kv.Value, &rdmadv1.AuditEntry{})
 		}
 	case dryRuns:
 		err = leased(rest, kv, &rdmadv1.FleetPolicy{})
@@ -55,7 +55,7 @@ func leased(name string, kv *mvccpb.KeyValue, m proto.Message) error {
 	if m == nil {
 		return nil
 	}
-	return lenient.Unmarshal(kv.Value, m)
+	return lenient(kv.Value, m)
 }
 
 // Blocked returns a *ValueError if the oldest key of the election is not a candidate's. No

@@ -98,7 +98,7 @@ func (s *Store) answered(kv *mvccpb.KeyValue, prefix string, waiting map[string]
 		return
 	}
 	m := &rdmadv1.NodeEffects{}
-	if err := lenient.Unmarshal(kv.Value, m); err != nil {
+	if err := lenient(kv.Value, m); err != nil {
 		e.Reason = (&ValueError{string(kv.Key), err}).Error()
 	} else {
 		*e = *fleetproto.Effects(m)

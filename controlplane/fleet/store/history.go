@@ -127,7 +127,7 @@ func (s *Store) History(ctx context.Context, before uint64, limit int) (list []*
 func (s *Store) decodeEntry(kv *mvccpb.KeyValue) *fleet.Entry {
 	m := &rdmadv1.AuditEntry{}
 	n := s.number(string(kv.Key))
-	if err := lenient.Unmarshal(kv.Value, m); err != nil {
+	if err := lenient(kv.Value, m); err != nil {
 		return &fleet.Entry{Number: n, Err: &ValueError{string(kv.Key), err}}
 	}
 	e := fleetproto.Entry(m)

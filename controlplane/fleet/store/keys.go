@@ -55,8 +55,17 @@ func short(s string) string {
 // that policy.
 var strict = protojson.UnmarshalOptions{}
 
-// lenient is for what is only shown.
-var lenient = protojson.UnmarshalOptions{DiscardUnknown: true}
+// maxShown is the size in bytes of the largest value that is only shown. What rdmads write is far
+// smaller; a few values as large as etcd takes them would fill an answer of the control plane.
+const maxShown = 256 << 10
+
+// lenient reads what is only shown.
+func lenient(value []byte, m proto.Message) error {
+	if len(value) > maxShown {
+		return fmt.Errorf("it has %d bytes, more than %d", len(value), maxShown)
+	}
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(value, m)
+}
 
 func encode(m proto.Message) (string, error) {
 	b, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
@@ -67,9 +76,9 @@ func encode(m proto.Message) (string, error) {
 func decode[T, M any, P interface {
 	*M
 	proto.Message
-}](kv *mvccpb.KeyValue, o protojson.UnmarshalOptions, convert func(P) (T, error)) (out T, err error) {
+}](kv *mvccpb.KeyValue, read func([]byte, proto.Message) error, convert func(P) (T, error)) (out T, err error) {
 	m := P(new(M))
-	if err = o.Unmarshal(kv.Value, m); err == nil {
+	if err = read(kv.Value, m); err == nil {
 		out, err = convert(m)
 	}
 	if err != nil {

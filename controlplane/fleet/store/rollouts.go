@@ -14,7 +14,7 @@ import (
 func (s *Store) rolloutKey(r fleet.Ref) string { return s.prefix + rollouts + r.String() }
 
 func (s *Store) decodeRollout(kv *mvccpb.KeyValue) (*fleet.Rollout, error) {
-	r, err := decode(kv, strict, fleetproto.Rollout)
+	r, err := decode(kv, strict.Unmarshal, fleetproto.Rollout)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (s *Store) Assignment(ctx context.Context, node string) (*Assignment, error
 // Take decodes a key's value.
 func (a *Assignment) Take(kv *mvccpb.KeyValue) {
 	a.Revision = kv.ModRevision
-	a.Assignment, a.Err = decode(kv, strict, fleetproto.Assignment)
+	a.Assignment, a.Err = decode(kv, strict.Unmarshal, fleetproto.Assignment)
 }
 
 // MissingError means that etcd does not have a policy, a version of it, or its rollout.
@@ -172,7 +172,7 @@ func values[T any](ctx context.Context, s *Store, prefix string, decode func(*mv
 
 // DecodePolicy reads a version of a policy. Its key says the same name and revision.
 func (s *Store) DecodePolicy(kv *mvccpb.KeyValue) (*fleet.Revision, error) {
-	r, err := decode(kv, strict, fleetproto.Revision)
+	r, err := decode(kv, strict.Unmarshal, fleetproto.Revision)
 	if err == nil && s.policyKey(r.Ref()) != string(kv.Key) {
 		return nil, &ValueError{string(kv.Key), fmt.Errorf("the value is that of policy %s", r.Ref())}
 	}
