@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -368,6 +369,76 @@ func TestReverseHeld(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestReverseHeldOff: calls that wait for the back channel fail as soon as the settings of the
+// server, or what the client announces, allow no calls any more.
+func TestReverseHeldOff(t *testing.T) {
+	on := func(s *rpcrdma.Settings) {
+		backward(4)(s)
+		s.Extensions |= rpcrdma.ExtV2 | rpcrdma.ExtCharacteristics
+	}
+	off := rpcrdma.DefaultSettings()
+	on(&off)
+	off.Extensions &^= rpcrdma.ExtBackchannel
+	for name, turn := range map[string]func(c *rpcrdma.Client, conn *rpcrdma.Conn){
+		"server": func(_ *rpcrdma.Client, conn *rpcrdma.Conn) { conn.SetSettings(&off) },
+		"client": func(c *rpcrdma.Client, _ *rpcrdma.Conn) { c.SetSettings(&off) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: on, timeout: time.Hour})
+				c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, on)
+				if err := echo(b.ctx, c, 10, 1); err != nil {
+					t.Fatal(err)
+				}
+				done := make(chan error)
+				go func() { done <- echo(b.ctx, conn, 10, 1) }()
+				synctest.Wait()
+				began := time.Now()
+				turn(c, conn)
+				if err := <-done; !errors.Is(err, rpcrdma.ErrNoBackchannel) || time.Since(began) > time.Second {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
+		})
+		t.Run(name+", for a credit", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: on, timeout: time.Hour})
+				served, waiting := make(chan error), make(chan error)
+				release := make(chan struct{})
+				c, conn := b.dialServing(rpcrdma.DialConfig{Handler: held{release}}, on)
+				if err := echo(b.ctx, c, 10, 1); err != nil {
+					t.Fatal(err)
+				}
+				conn.OpenBackchannel()
+				go func() { served <- echo(b.ctx, conn, 10, 1) }() // has the only credit before the first reply
+				synctest.Wait()
+				go func() { waiting <- echo(b.ctx, conn, 10, 1) }()
+				synctest.Wait()
+				began := time.Now()
+				turn(c, conn)
+				if err := <-waiting; !errors.Is(err, rpcrdma.ErrNoBackchannel) || time.Since(began) > time.Second {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				close(release)
+				if err := <-served; err != nil {
+					t.Errorf("the one in flight: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// held serves calls once it is released.
+type held struct{ release chan struct{} }
+
+func (h held) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+	select {
+	case <-h.release:
+	case <-ctx.Done():
+	}
+	return service{}.ServeRPC(ctx, c, r)
 }
 
 // TestReverseLive: the settings of either end change under calls of both

@@ -32,7 +32,7 @@ func newGroupLoop(t testing.TB) *groupLoop {
 	l.q = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Version: 2, Settings: &set})
 	l.s = NewResponder(ResponderConfig{PeerReceive: 4096, ToldSend: 4096, PeerInvalidates: true, MaxTransfer: 1 << 30, MaxReceives: 100, Receive: 4096, Settings: &set})
 	told := valuesOf(&set, 4096)
-	l.q.Heard(&told)
+	l.q.Heard(&told, nil)
 	l.q.Connected(4096, 4096)
 	l.requester(l.q.Start(nil))
 	l.q.spend.Call() // the first grant is known

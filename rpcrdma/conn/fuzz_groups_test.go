@@ -192,7 +192,7 @@ func fuzzGroupRequester(t *testing.T, data []byte, receive uint32, set settings.
 	m.run(m.r.Start(nil))
 	m.r.Connected(receive, receive)
 	told := m.r.chars.Own
-	m.r.Heard(&told)
+	m.r.Heard(&told, nil)
 	m.r.chars.Known = m.r.chars.Own
 	for s.more() && !m.dead {
 		switch s.byte() % 8 {

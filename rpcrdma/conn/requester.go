@@ -26,8 +26,8 @@ var (
 	// ErrCanceled means that Cancel ended the call.
 	ErrCanceled = errors.New("conn: call canceled")
 	// ErrNoBackward means that the client announced, before this call was sent, that it
-	// takes no calls.
-	ErrNoBackward = errors.New("conn: the peer takes no calls in the reverse direction")
+	// takes no calls, or that our settings allow none any more.
+	ErrNoBackward = errors.New("conn: no calls in the reverse direction")
 	// ErrReplan means that the plan of a call is no longer valid: the settings changed, or
 	// the peer refused the version without processing the call. Plan the call again.
 	ErrReplan = errors.New("conn: settings changed before the call was sent")

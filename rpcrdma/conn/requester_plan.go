@@ -173,7 +173,7 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		return acts, false
 	}
 	o.version = r.negotiation.way.number()
-	if r.cfg.Reverse && r.heard && r.chars.Told.Backward == rpcrdma2.BackwardNone {
+	if r.refusesCalls() {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrNoBackward
 		return acts, false

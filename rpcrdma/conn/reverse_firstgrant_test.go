@@ -75,6 +75,43 @@ func TestSmallReceivesBackward(t *testing.T) {
 	}
 }
 
+// TestNoneWhileOneIsServed: when the client announces that it takes no calls, or the settings
+// allow none any more, those that wait for a credit fail at once, and the one in flight is
+// finished.
+func TestNoneWhileOneIsServed(t *testing.T) {
+	for name, end := range map[string]func(q *Requester) []Action{
+		"announced": func(q *Requester) []Action {
+			told := q.chars.Told
+			told.Backward = rpcrdma2.BackwardNone
+			return q.Heard(&told, nil)
+		},
+		"settings": func(q *Requester) []Action { return q.Withhold(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ends := []*duplexEnd{newDuplexEnd(t, false, groupSettings(8, 8)), newDuplexEnd(t, true, groupSettings(8, 8))}
+			server := ends[1]
+			server.call(40, 24)
+			server.call(6000, 24)
+			server.call(40, 24)
+			waiting := slices.Clone(server.open[1:])
+			server.fromQ(end(server.q))
+			if len(server.open) != 1 || server.q.spend.InFlight() != 1 {
+				t.Errorf("%d calls open, %d in flight", len(server.open), server.q.spend.InFlight())
+			}
+			for _, o := range waiting {
+				if !errors.Is(o.Err, ErrNoBackward) {
+					t.Errorf("%v", o.Err)
+				}
+			}
+			drain(ends, func(int) int { return 0 })
+			settledEnds(t, ends)
+			if server.completed != 3 {
+				t.Errorf("%d calls completed", server.completed)
+			}
+		})
+	}
+}
+
 // TestNoneWhileWaiting: a call to the client that waits when the client tells that
 // it takes none is not sent.
 func TestNoneWhileWaiting(t *testing.T) {
@@ -88,7 +125,7 @@ func TestNoneWhileWaiting(t *testing.T) {
 	}
 	told := e.q.chars.Told
 	told.Backward = rpcrdma2.BackwardNone
-	e.q.Heard(&told)
+	e.q.Heard(&told, nil)
 	if _, sent := e.q.Launch(o, nil); sent || !errors.Is(o.Err, ErrNoBackward) {
 		t.Errorf("sent %v, %v", sent, o.Err)
 	}

@@ -55,7 +55,7 @@ func newDuplexEnd(t fataler, server bool, s settings.Settings) *duplexEnd {
 	if cfg.Version != 0 {
 		all := continuing()
 		told := valuesOf(&all, 4096)
-		e.q.Heard(&told)
+		e.q.Heard(&told, nil)
 		e.s.Speak(cfg.Version)
 		e.judge.r.Gap() // messages that the referee did not see
 	}

@@ -14,6 +14,9 @@ func (r *Responder) resized() {
 // that the client takes, too. Replies of the client are planned for the size that every
 // peer makes, so our receives may become smaller, but not less than that.
 func (r *Responder) changed() {
+	if r.core.NoBackward() {
+		r.caller.wake()
+	}
 	q := r.caller.req
 	if q == nil {
 		return
@@ -26,8 +29,8 @@ func (r *Responder) changed() {
 // the receive size to plan the client's replies for.
 func (r *Responder) tellCaller(q *Requester) {
 	if c := r.core.Characteristics(); c.Spoken {
-		q.core.Heard(&c.Peer)
 		q.core.PlanReceives(rpcrdma2.DefaultReceiveSize)
+		q.do(q.core.Heard(&c.Peer, q.acts))
 	}
 }
 

@@ -36,7 +36,7 @@ type caller struct {
 	peerSend uint32
 	opened   bool          // by the upper layer
 	ready    bool          // opened, and there are receives
-	readied  chan struct{} // closed when ready; nil while no call has waited for that
+	readied  chan struct{} // closed by wake; nil while no call waits for ready
 	waiting  int           // calls that wait for ready
 	busy     int           // other calls
 }
@@ -78,8 +78,14 @@ func (r *Responder) prepareCalls() {
 	}
 	r.inbound.Replies(q.core)
 	v.ready = true
+	v.wake()
+}
+
+// wake makes the calls that wait for ready look again.
+func (v *caller) wake() {
 	if v.readied != nil {
 		close(v.readied)
+		v.readied = nil
 	}
 }
 
@@ -103,7 +109,13 @@ func (r *Responder) setReverse(s *settings.Settings) {
 	v.settings = *s
 	if q := v.req; q != nil {
 		reverse := s.Reverse()
+		if !s.Backchannel() {
+			q.do(q.core.Withhold(q.acts))
+		}
 		q.do(q.core.SetSettings(&reverse, q.acts))
+	}
+	if !s.Backchannel() {
+		v.wake()
 	}
 	r.prepareCalls()
 }
