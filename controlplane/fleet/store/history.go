@@ -31,7 +31,7 @@ const maxNumber = 1 << 53
 // revision of etcd at which it did, or 0 if one doesn't. The request of ctx says who changes the
 // fleet; without one it is the controller.
 func (s *Store) change(ctx context.Context, before, after string, conditions []clientv3.Cmp, ops []clientv3.Op) (revision int64, err error) {
-	ctx, cancel := within(ctx, Timeout)
+	ctx, cancel := within(ctx)
 	defer cancel()
 	for range attempts {
 		e := s.entry(ctx, before, after)

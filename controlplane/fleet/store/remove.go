@@ -42,7 +42,7 @@ func (s *Store) RemoveNode(ctx context.Context, node string) error {
 
 // removed describes a node for the history.
 func (s *Store) removed(ctx context.Context, node string, keys []string) (string, error) {
-	ctx, cancel := within(ctx, Timeout)
+	ctx, cancel := within(ctx)
 	defer cancel()
 	res, err := s.client.Txn(ctx).Then(clientv3.OpGet(keys[0]), clientv3.OpGet(keys[1]), clientv3.OpGet(s.NodeKey(node), clientv3.WithCountOnly())).Commit()
 	if err != nil {

@@ -94,7 +94,7 @@ func (s *Store) StepRollout(ctx context.Context, f Fence, now, next *fleet.Rollo
 // commit carries out ops if all conditions hold, and returns the revision of etcd at which it did,
 // or 0 if one doesn't.
 func (s *Store) commit(ctx context.Context, conditions []clientv3.Cmp, ops []clientv3.Op) (revision int64, err error) {
-	ctx, cancel := within(ctx, Timeout)
+	ctx, cancel := within(ctx)
 	defer cancel()
 	res, err := s.client.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	if err != nil || !res.Succeeded {

@@ -136,13 +136,13 @@ func share(ctx context.Context, most time.Duration) time.Duration {
 }
 
 // within bounds the time of a request to etcd.
-func within(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, share(ctx, most))
+func within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, share(ctx, Timeout))
 }
 
 // get asks etcd for keys.
 func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	ctx, cancel := within(ctx, Timeout)
+	ctx, cancel := within(ctx)
 	defer cancel()
 	return s.client.Get(ctx, key, opts...)
 }
