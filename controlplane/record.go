@@ -91,6 +91,9 @@ func (c *Controlplane) RecordReload(file string, err error) {
 	c.record(e)
 }
 
+// StateProblem returns the reason why changes of settings are refused until a restart, or nil.
+func (c *Controlplane) StateProblem() error { return c.store.Doubt() }
+
 // AuditProblem returns the reason why the last change could not be recorded. It is nil if the
 // change was recorded, or if nothing is recorded.
 func (c *Controlplane) AuditProblem() error {

@@ -76,7 +76,13 @@ func (h *health) checks() []conditions.Check {
 		Kind: conditions.State, Name: "state", Every: filesEvery, Timeout: filesTimeout,
 		Before: conditions.StateUnchecked, Overdue: conditions.StateNoAnswer,
 		Look: func(context.Context) (*conditions.Reason, string) {
-			return conditions.StateDirectory(state.path, state.locked)
+			r, text := conditions.StateDirectory(state.path, state.locked)
+			if r.Status != conditions.Failed && h.started.Load() {
+				if err := h.d.control.StateProblem(); err != nil {
+					return conditions.StateInDoubt, err.Error()
+				}
+			}
+			return r, text
 		},
 	})
 }

@@ -64,6 +64,26 @@ func TestStateCondition(t *testing.T) {
 	p.well()
 }
 
+// A change while the state directory is away: nobody knows what the disk holds, also when the
+// directory is back.
+func TestStateInDoubt(t *testing.T) {
+	p := admit(t, t.TempDir(), echoListener)
+	state := filepath.Join(p.dir, "state")
+	p.expect("state", conditions.StateWritable)
+	p.must(os.Rename(state, state+".away"))
+	n := uint32(2048)
+	change := &rdmadv1.SetSettingsRequest{Settings: &rdmadv1.Settings{Inline: &rdmadv1.InlineSettings{SendMax: &n}}}
+	settings := rdmadv1.NewSettingsServiceClient(p.client)
+	if _, err := settings.SetSettings(t.Context(), change); err == nil {
+		t.Fatal("the change was stored")
+	}
+	p.must(os.Rename(state+".away", state))
+	p.expect("state", conditions.StateInDoubt)
+	if _, err := settings.SetSettings(t.Context(), change); err == nil || !strings.Contains(err.Error(), "restart rdmad") {
+		t.Errorf("%v", err)
+	}
+}
+
 // server is an ONC RPC server on TCP that can be stopped and started.
 type server struct {
 	t       *testing.T

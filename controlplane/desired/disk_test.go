@@ -44,6 +44,7 @@ func (d *flakyDisk) failWith(err error) {
 	d.fail = err
 }
 
+func (d *flakyDisk) Doubt() error { return nil }
 func (d *flakyDisk) Close() error { return nil }
 
 // TestWhatCannotBeStoredIsRefused: and nothing of it is in force.

@@ -152,6 +152,14 @@ func gone(before, now *settings.State) (out []string) {
 	return out
 }
 
+// Doubt returns the reason why changes are refused until a restart, or nil.
+func (s *Store) Doubt() error {
+	if s.disk == nil {
+		return nil
+	}
+	return s.disk.Doubt()
+}
+
 // commit writes to the disk, if there is one; changing is held.
 func (s *Store) commit(r *Record) error {
 	if s.disk == nil {

@@ -127,8 +127,14 @@ func TestDoubtEndsWriting(t *testing.T) {
 	f := create(t, path)
 	failure := errors.New("no sync")
 	f.replace = func(path string, data []byte) error { return errors.Join(failure, replace(path, data)) }
+	if f.Doubt() != nil {
+		t.Fatal(f.Doubt())
+	}
 	if err := f.Commit(&Record{Entry: entry(1)}); !errors.Is(err, failure) {
 		t.Fatal(err)
+	}
+	if !errors.Is(f.Doubt(), failure) {
+		t.Errorf("%v", f.Doubt())
 	}
 	f.replace = replace
 	if err := f.Commit(&Record{Entry: entry(1)}); !errors.Is(err, failure) || !strings.Contains(err.Error(), "restart rdmad") {

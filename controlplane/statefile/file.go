@@ -8,19 +8,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
 
-// File is an open file. Its methods are called one after another.
+// File is an open file. Its methods are called one after another, except Doubt.
 type File struct {
 	path    string
 	lock    *os.File // keeps other processes from writing
 	now     *snapshot
 	text    []byte                                   // of now
-	doubt   error                                    // a write that may or may not have been one
+	doubt   atomic.Pointer[error]                    // of a write that may or may not be on the disk
 	replace func(path string, contents []byte) error // tests have it fail
 	limit   int                                      // maxTail, or less in tests
 }
@@ -128,12 +129,20 @@ func plain(err error) error {
 	return err
 }
 
+// Doubt returns the reason why every Commit is refused until the file is opened again, or nil.
+func (f *File) Doubt() error {
+	if why := f.doubt.Load(); why != nil {
+		return fmt.Errorf("%s: in doubt since an earlier failure (%w); restart rdmad", f.path, *why)
+	}
+	return nil
+}
+
 // Commit writes r to the disk, completely or not at all. If a failed write may have reached the
 // disk, Commit undoes it. If that fails too, every later Commit is refused until the file is
 // opened again.
 func (f *File) Commit(r *Record) error {
-	if f.doubt != nil {
-		return fmt.Errorf("%s: in doubt since an earlier failure (%w); restart rdmad", f.path, f.doubt)
+	if err := f.Doubt(); err != nil {
+		return err
 	}
 	next, err := f.now.after(r)
 	if err == nil {
@@ -144,7 +153,7 @@ func (f *File) Commit(r *Record) error {
 	}
 	err = plain(err)
 	if takeBack := f.takeBack(); takeBack != nil {
-		f.doubt = err
+		f.doubt.Store(&err)
 		return fmt.Errorf("%s: %w; nor could that be taken back: %w", f.path, err, takeBack)
 	}
 	return fmt.Errorf("%s: %w", f.path, err)

@@ -92,6 +92,7 @@ var (
 	StateReadOnly  = reason(State, "ReadOnly", Failed, "Its file system is read-only: no change can be made.", "see the kernel's log for errors of the disk, and remount the file system read-write")
 	StateUnusable  = reason(State, "Unwritable", Failed, "rdmad can't write there: no change can be made.", "restore the directory, writable for rdmad's user; then restart rdmad")
 	StateReplaced  = reason(State, "Replaced", Failed, "Another directory is at the path: changes made now are lost at the next start.", "restore the directory, or restart rdmad to use the new one")
+	StateInDoubt   = reason(State, "InDoubt", Failed, "A change may or may not be on the disk: no change of settings can be made.", "restart rdmad")
 	StateNoAnswer  = reason(State, "NoAnswer", Failed, "Its file system does not answer in time.", "check whether its disk or file server hangs")
 
 	AuditWritable   = reason(Audit, "Writable", OK, "Changes are recorded.", "")
