@@ -95,14 +95,23 @@ func TestEveryChangeIsToldOnce(t *testing.T) {
 func TestLongTextsAreCut(t *testing.T) {
 	l := open(t, config(t.TempDir()))
 	long := strings.Repeat("ü", maxText)
-	l.Refused(Entry{Request: long, Outcome: "ABORTED"})
-	entries, _, err := l.List(t.Context(), Query{Limit: 1})
-	if err != nil || len(entries) != 1 {
+	_, r, err := l.Begin(t.Context(), Entry{Request: long})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Done("ABORTED", long)
+	l.Refused(Entry{Request: long, Outcome: "PERMISSION_DENIED"})
+	entries, _, err := l.List(t.Context(), Query{Limit: 2})
+	if err != nil || len(entries) != 2 {
 		t.Fatal(entries, err)
 	}
-	got := entries[0].Request
-	if len(got) > maxText+200 || !strings.HasPrefix(long, got[:maxText]) || !strings.Contains(got, "(32768 bytes, SHA-256 ") {
-		t.Errorf("%d bytes, ending %q", len(got), got[len(got)-100:])
+	for _, x := range []struct {
+		what, got string
+		most      int
+	}{{"request", entries[1].Request, maxText}, {"reason", entries[1].Reason, maxText}, {"refused request", entries[0].Request, maxRefused}} {
+		if got := x.got; len(got) > x.most+200 || !strings.HasPrefix(long, got[:x.most]) || !strings.Contains(got, "(32768 bytes, SHA-256 ") {
+			t.Errorf("%s: %d bytes, ending %q", x.what, len(got), got[max(len(got)-100, 0):])
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (l *Log) appendOrLog(e *Entry) bool {
 // Refused records a request that is not carried out. The request stays refused if the entry
 // cannot be written.
 func (l *Log) Refused(e Entry) {
-	e.Request, e.Reason = Bounded(e.Request), Bounded(e.Reason)
+	e.Request, e.Reason = bound(e.Request, maxRefused), Bounded(e.Reason)
 	l.appendOrLog(&e)
 }
 
