@@ -19,7 +19,7 @@ type step struct {
 // do makes the calls, each a new one to the cache of replies.
 func (s *step) do(t testing.TB) {
 	for _, p := range s.calls {
-		p.call.XID++
+		p.call.XID = p.x.xids.Add(1) // steps may have calls in common
 		p.do(t)
 	}
 }

@@ -43,7 +43,7 @@ type callID struct {
 
 type cachedReply struct {
 	id    callID
-	done  chan struct{} // closed when reply and err are set
+	done  chan struct{} // closed when reply and err are set; nil before there was a copy
 	reply []byte
 	err   error
 
@@ -83,26 +83,43 @@ func (c *replyCache) serve(r *request) error {
 // errFailed answers copies of a call that failed.
 var errFailed = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
 
+// ended is the done of calls that had ended when the first copy came.
+var ended = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // enter finds the call or adds it.
 func (c *replyCache) enter(id callID) (e *cachedReply, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.byID[id]; e != nil {
-		if e.kept == nil || time.Since(e.since) < replyAge {
-			return e, false
+	if e = c.byID[id]; e != nil {
+		switch {
+		case e.kept == nil && e.done == nil:
+			e.done = make(chan struct{})
+		case e.kept != nil && time.Since(e.since) >= replyAge:
+			c.kept.Remove(e.kept)
+			e = nil
+		case e.done == nil:
+			e.done = ended
 		}
-		c.kept.Remove(e.kept)
 	}
-	e = &cachedReply{id: id, done: make(chan struct{})}
+	if e != nil {
+		return e, false
+	}
+	e = &cachedReply{id: id}
 	c.byID[id] = e
 	return e, true
 }
 
 // leave keeps the reply of a call that has ended, and gives it to the copies that wait.
 func (c *replyCache) leave(e *cachedReply) {
-	close(e.done)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if e.done != nil {
+		close(e.done)
+	}
 	e.since = time.Now()
 	kept, lost := c.kept.Add(e.id.peer, e)
 	e.kept = kept
