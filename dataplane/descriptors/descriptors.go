@@ -76,17 +76,27 @@ func Limit() (int, error) {
 
 // Open returns the number of files that the process has open, or 0 if the system does not
 // report it.
-func Open() int { return OpenIn("/proc/self") }
+func Open() int { return OpenIn(self) }
+
+// self is this process's directory of /proc.
+const self = "/proc/self"
 
 // OpenIn is Open for the process that has a directory of /proc.
 func OpenIn(process string) int {
-	path := filepath.Join(process, "fd")
 	// Since Linux 6.2 the size is the number. Before that it is 0, and the names must be read,
 	// which takes milliseconds when there are thousands.
-	if i, err := os.Stat(path); err == nil && i.Size() > 0 {
+	if i, err := os.Stat(filepath.Join(process, "fd")); err == nil && i.Size() > 0 {
 		return int(i.Size())
 	}
-	names, _ := os.ReadDir(path)
+	return named(process)
+}
+
+// named counts the names of a process's open files.
+func named(process string) int {
+	names, _ := os.ReadDir(filepath.Join(process, "fd"))
+	if process == self && len(names) > 0 {
+		return len(names) - 1 // the last one was this directory
+	}
 	return len(names)
 }
 

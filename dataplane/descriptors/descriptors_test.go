@@ -2,7 +2,9 @@ package descriptors
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -21,6 +23,16 @@ func TestOpen(t *testing.T) {
 	}
 	if n := Open() - before; n != 50 {
 		t.Errorf("50 files more are %d", n)
+	}
+	sleep := exec.Command("sleep", "600")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer sleep.Wait()
+	defer sleep.Process.Kill()
+	other := fmt.Sprintf("/proc/%d", sleep.Process.Pid)
+	if own, others := named(self), named(other); own != Open() || others != OpenIn(other) || others == 0 {
+		t.Errorf("by name %d of %d here, %d of %d in another process", own, Open(), others, OpenIn(other))
 	}
 	if n := OpenIn(t.TempDir()); n != 0 {
 		t.Errorf("a process that has ended has %d", n)

@@ -55,8 +55,9 @@ func short(s string) string {
 // that policy.
 var strict = protojson.UnmarshalOptions{}
 
-// maxShown is the size in bytes of the largest value that is only shown. What rdmads write is far
-// smaller; a few values as large as etcd takes them would fill an answer of the control plane.
+// maxShown is the size, in bytes, of the largest report or history entry that rdmad reads from etcd
+// to show it. The values that rdmad writes are far smaller. etcd takes values of 1.5 MiB by default,
+// and a few of them would fill an answer of the control plane.
 const maxShown = 256 << 10
 
 // lenient reads what is only shown.
