@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand"
 	"os"
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
@@ -479,4 +481,66 @@ func TestWriteOfALostConnection(t *testing.T) {
 	if got, _ := c.read(f, 0, 3); string(got.Data) != "new" {
 		t.Errorf("%q was written last", got.Data)
 	}
+}
+
+// The kernel reports an error of data once to each open file. Calls that bring data to the disk
+// at the same time have one each, so that none of them hides another's error.
+func TestStableWritesHaveTheirOwnErrors(t *testing.T) {
+	x := serve(t, options{})
+	x.volatile = false
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	shared, err := o.writer()
+	must(t, err)
+	first := o.startSync()
+	second, third := o.startSync(), o.startSync()
+	if first >= 0 || second < 0 || third < 0 {
+		t.Errorf("descriptors %d, %d, %d: want that of all for the first alone", first, second, third)
+	}
+	for _, pair := range [][2]int{{shared, second}, {shared, third}, {second, third}} {
+		if sameOpenFile(t, pair[0], pair[1]) {
+			t.Errorf("descriptors %d and %d are of the same open file", pair[0], pair[1])
+		}
+	}
+	o.endSync(second)
+	o.endSync(first)
+	if again := o.startSync(); again >= 0 {
+		t.Error("nobody uses the descriptor of all, and the next call has its own")
+	} else {
+		o.endSync(again)
+	}
+	o.endSync(third)
+
+	// What waits has a descriptor that nobody else uses.
+	first = o.startSync()
+	path := o.path
+	o.path = -1 // cannot be opened again
+	next := make(chan int)
+	go func() { next <- o.startSync() }()
+	time.Sleep(10 * time.Millisecond)
+	select {
+	case own := <-next:
+		t.Errorf("a call without an open file of its own did not wait: %d", own)
+		o.endSync(own)
+		o.endSync(first)
+	default:
+		o.endSync(first)
+		o.endSync(<-next)
+	}
+	o.path = path
+}
+
+// sameOpenFile reports whether two descriptors share one offset, as those of one open file do.
+func sameOpenFile(t *testing.T, a, b int) bool {
+	t.Helper()
+	_, err := unix.Seek(a, 4711, io.SeekStart)
+	must(t, err)
+	at, err := unix.Seek(b, 0, io.SeekCurrent)
+	must(t, err)
+	_, err = unix.Seek(a, 0, io.SeekStart)
+	must(t, err)
+	return at == 4711
 }

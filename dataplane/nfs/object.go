@@ -33,8 +33,10 @@ type object struct {
 	guard sync.Mutex
 
 	// syncing is held for reading from before data is brought to stable storage until an error
-	// of that has renewed the write verifier.
+	// of that has renewed the write verifier. Then errors is held as well, or the call has an
+	// open file of its own (see startSync).
 	syncing sync.RWMutex
+	errors  sync.Mutex
 
 	mods modifications
 	// size is the size when the attributes were last read, in bytes.

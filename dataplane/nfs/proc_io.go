@@ -205,9 +205,10 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 	}
 	n, level := 0, r.srv.syncLevel(how)
 	var failed error
-	if how != nfsv3.UNSTABLE {
-		o.syncing.RLock()
-		defer o.syncing.RUnlock()
+	own := -1
+	if level != posix.NoSync {
+		own = o.startSync()
+		defer o.endSync(own)
 	}
 	err := r.srv.asWriter(o, &r.cred, &r.pre, func(fd int) error {
 		// A client that is gone may have repeated the call on another connection, and have
@@ -217,6 +218,9 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		}
 		if how == nfsv3.UNSTABLE && len(data) > 0 {
 			o.dirty.Store(true)
+		}
+		if own >= 0 {
+			fd = own
 		}
 		n, failed = posix.Write(fd, data, int64(offset), level)
 		return failed

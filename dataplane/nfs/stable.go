@@ -24,6 +24,33 @@ func (s *subtree) lost(o *object, peer netip.AddrPort, err error) {
 		slog.String("peer", name), slog.Uint64("fileid", o.ino), slog.Any("error", err))
 }
 
+// startSync begins to bring data of a file to stable storage. The kernel reports an error of that
+// once to each open file (struct file), so that of two calls with the same one only one would get
+// it. startSync returns a descriptor of an open file for this call alone, or -1: then no other
+// call uses those of o. It must come before data is written that must be stable.
+func (o *object) startSync() (own int) {
+	o.syncing.RLock()
+	if o.errors.TryLock() {
+		return -1
+	}
+	if fd, err := o.server.reopen(o.path, unix.O_WRONLY); err == nil {
+		o.server.cache.files.Add(1)
+		return fd
+	}
+	o.errors.Lock()
+	return -1
+}
+
+// endSync ends what startSync began, after an error has renewed the write verifier.
+func (o *object) endSync(own int) {
+	if own >= 0 {
+		o.closeFD(own)
+	} else {
+		o.errors.Unlock()
+	}
+	o.syncing.RUnlock()
+}
+
 // commit writes all data of o to stable storage (COMMIT, RFC 1813 §3.3.21) for a call of
 // peer.
 func (o *object) commit(peer netip.AddrPort) error {
@@ -39,11 +66,14 @@ func (o *object) commit(peer netip.AddrPort) error {
 		return err
 	}
 	o.dirty.Store(false)
-	o.syncing.RLock()
+	own := o.startSync()
+	if own >= 0 {
+		fd = own
+	}
 	if err = unix.Fdatasync(fd); err != nil {
 		o.server.lost(o, peer, err)
 	}
-	o.syncing.RUnlock()
+	o.endSync(own)
 	if err == nil {
 		// Another call may have got the error of this one's data, and not renewed the
 		// verifier yet.
@@ -81,9 +111,15 @@ func (r *request) syncMetadata(o *object) error {
 	if err != nil {
 		return err
 	}
-	o.syncing.RLock()
-	defer o.syncing.RUnlock()
-	if err = unix.Fsync(fd); err != nil && !o.isDir() {
+	if o.isDir() {
+		return unix.Fsync(fd)
+	}
+	own := o.startSync()
+	defer o.endSync(own)
+	if own >= 0 {
+		fd = own
+	}
+	if err = unix.Fsync(fd); err != nil {
 		s.lost(o, r.call.Peer, err)
 	}
 	return err
