@@ -157,7 +157,11 @@ func (d document) outside(f spec.Field, text string, at Origin) (any, bool) {
 	} else if isYAML(f.Type) {
 		var err error
 		if n, err = configfile.ParseYAML("", []byte(text)); err != nil || n == nil {
-			d.Wrong(f.Path, at, "is not a list in YAML or JSON")
+			what := "a list"
+			if f.Type.Kind() == reflect.Map {
+				what = "a mapping"
+			}
+			d.Wrong(f.Path, at, "is not "+what+" in YAML or JSON")
 			return nil, false
 		}
 	}
