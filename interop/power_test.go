@@ -120,6 +120,7 @@ mkdir /data; mount -t ext4 /dev/vda /data; mkdir -m 777 /data/export /data/unsyn
 		all.Go(client)
 	}
 	all.Wait()
+	t.Run("errors", func(t *testing.T) { p.errors(t, g, export) })
 }
 
 // bring puts the programs and the configuration into the guest.

@@ -14,8 +14,9 @@ const sector = 512
 const maxLog = 1 << 30
 
 var (
-	errRange = errors.New("disk: outside of the disk")
-	errFull  = errors.New("disk: more was written than is remembered")
+	errRange  = errors.New("disk: outside of the disk")
+	errFull   = errors.New("disk: more was written than is remembered")
+	errBroken = errors.New("disk: broken")
 )
 
 // Disk is a disk in memory. Its methods are safe for concurrent use.
@@ -24,6 +25,7 @@ type Disk struct {
 	now    []byte // the contents that reads return, cache included
 	log    []entry
 	logged int // bytes of data in log
+	broken func(data []byte) bool
 }
 
 // entry is a write or, with no data, a flush.
@@ -58,6 +60,14 @@ func (d *Disk) read(p []byte, offset int64) error {
 	return nil
 }
 
+// Break makes the disk fail (EIO) the writes of data for which broken returns true. These change
+// nothing. With nil the disk is whole again.
+func (d *Disk) Break(broken func(data []byte) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.broken = broken
+}
+
 // write stores data. The disk keeps the slice.
 func (d *Disk) write(data []byte, offset int64, fua bool) error {
 	d.mu.Lock()
@@ -67,6 +77,8 @@ func (d *Disk) write(data []byte, offset int64, fua bool) error {
 		return errRange
 	case d.logged+len(data) > maxLog:
 		return errFull
+	case d.broken != nil && d.broken(data):
+		return errBroken
 	case len(data) == 0: // an empty write must not look like a flush
 		return nil
 	}

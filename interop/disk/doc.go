@@ -1,6 +1,7 @@
 // Package disk implements a disk for virtual machines whose power can fail. The
 // disk has a write cache. Its contents are lost unless they were flushed. The
 // package returns the contents of the disk after a power failure at any moment.
+// Writes can also be made to fail.
 //
 // A machine accesses the disk by the NBD protocol (fixed newstyle negotiation,
 // simple replies), which QEMU speaks. The disk gives only the guarantees of a

@@ -35,6 +35,7 @@ const (
 	cmdFlush = 3
 	flagFUA  = 1 << 0
 
+	eio    = 5
 	einval = 22
 	enospc = 28
 
@@ -158,6 +159,8 @@ func (d *Disk) request(rw *bufio.ReadWriter) error {
 	switch {
 	case errors.Is(err, errFull):
 		code, data = enospc, nil
+	case errors.Is(err, errBroken):
+		code = eio
 	case err != nil:
 		code, data = einval, nil
 	}

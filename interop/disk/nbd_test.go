@@ -94,6 +94,14 @@ func TestNBD(t *testing.T) {
 	if medium, err := d.After(d.Position(), LoseAll, 0); err != nil || text(medium) != "ba00" {
 		t.Errorf("%s, %v", text(medium), err)
 	}
+	d.Break(func(data []byte) bool { return data[0] == 'x' })
+	c.request(0, cmdWrite, 0, sector, block('x', sector))
+	c.reply(eio, nil)
+	c.request(0, cmdWrite, 0, sector, block('y', sector))
+	c.reply(0, nil)
+	d.Break(nil)
+	c.request(0, cmdRead, 0, sector, nil)
+	c.reply(0, block('y', sector))
 	c.request(0, cmdDisc, 0, 0, nil)
 	if err := binary.Read(c, binary.BigEndian, new(byte)); !errors.Is(err, io.EOF) {
 		t.Error(err)
