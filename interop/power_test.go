@@ -79,7 +79,7 @@ type power struct {
 	history history
 	handles map[string][]byte // of files by name
 	// verifier is the write verifier before the failure.
-	verifier [8]byte
+	verifier nfstest.Verifier
 }
 
 // work writes to the disk through a guest's rdmad, and notes when each answer came.
@@ -209,7 +209,7 @@ func (p *power) committed(t *testing.T, c *nfstest.Client3) {
 }
 
 // lives compares a verifier with the one that the work began with.
-func (p *power) lives(t *testing.T, verifier [8]byte) {
+func (p *power) lives(t *testing.T, verifier nfstest.Verifier) {
 	if verifier != p.verifier {
 		t.Errorf("the verifier is %x, was %x", verifier, p.verifier)
 	}

@@ -133,31 +133,56 @@ func (f Files) Create(ctx context.Context, dir []byte, name string) ([]byte, err
 	return bytes.Clone(d.Opaque(MaxHandle)), d.Err()
 }
 
-// Write writes data. It fails unless the server takes all of it.
+// Verifier is a write verifier (writeverf3, RFC 1813 §3.3.7).
+type Verifier [8]byte
+
+// Write writes data. It fails unless the server takes all of it, as stably as asked.
 func (f Files) Write(ctx context.Context, file []byte, offset uint64, data []byte, stable uint32) error {
+	_, err := f.WriteVerifier(ctx, file, offset, data, stable)
+	return err
+}
+
+// WriteVerifier is Write, and returns the write verifier.
+func (f Files) WriteVerifier(ctx context.Context, file []byte, offset uint64, data []byte, stable uint32) (v Verifier, err error) {
 	args := WriteArgs(file, offset, len(data), stable)
 	items := []Item{{Pos: len(args), Len: len(data)}}
 	args = xdr.AppendFixed(args, data)
 	d, err := f.Do(ctx, ProcWrite, &Call{Args: args, Items: items})
 	if err != nil {
-		return fmt.Errorf("write: %w", err)
+		return v, fmt.Errorf("write: %w", err)
 	}
-	if d.Bool() {
-		d.Fixed(preSize)
+	skipWCC(&d)
+	n, committed := d.Uint32(), d.Uint32()
+	copy(v[:], d.Fixed(len(v)))
+	if d.Err() == nil && (int(n) != len(data) || committed < stable) {
+		return v, fmt.Errorf("write: server took %d of %d bytes, with stability %d for %d", n, len(data), committed, stable)
 	}
-	SkipAttributes(&d)
-	if n := d.Uint32(); d.Err() == nil && int(n) != len(data) {
-		return fmt.Errorf("write: server took %d of %d bytes", n, len(data))
-	}
-	return d.Err()
+	return v, d.Err()
 }
 
 // Commit makes unstably written data durable.
 func (f Files) Commit(ctx context.Context, file []byte) error {
-	if _, err := f.Do(ctx, ProcCommit, &Call{Args: ReadArgs(file, 0, 0)}); err != nil {
-		return fmt.Errorf("commit: %w", err)
+	_, err := f.CommitVerifier(ctx, file)
+	return err
+}
+
+// CommitVerifier is Commit, and returns the write verifier.
+func (f Files) CommitVerifier(ctx context.Context, file []byte) (v Verifier, err error) {
+	d, err := f.Do(ctx, ProcCommit, &Call{Args: ReadArgs(file, 0, 0)})
+	if err != nil {
+		return v, fmt.Errorf("commit: %w", err)
 	}
-	return nil
+	skipWCC(&d)
+	copy(v[:], d.Fixed(len(v)))
+	return v, d.Err()
+}
+
+// skipWCC skips the attributes of before and after a change (wcc_data).
+func skipWCC(d *xdr.Decoder) {
+	if d.Bool() {
+		d.Fixed(preSize)
+	}
+	SkipAttributes(d)
 }
 
 // Content is the result of a READ.

@@ -101,32 +101,25 @@ func (c *Client3) Good(handle []byte) bool {
 
 // WriteBytes writes data and returns the write verifier. With stable it asks for
 // FILE_SYNC.
-func (c *Client3) WriteBytes(file []byte, offset uint64, data []byte, stable bool) (verifier [8]byte) {
+func (c *Client3) WriteBytes(file []byte, offset uint64, data []byte, stable bool) Verifier {
 	c.T.Helper()
-	how := nfsv3.UNSTABLE
+	how := uint32(Unstable)
 	if stable {
-		how = nfsv3.FILE_SYNC
+		how = FileSync
 	}
-	args := &nfsv3.Write3args{File: nfsv3.NfsFh3{Data: file}, Offset: offset, Count: uint32(len(data)), Stable: how, Data: data}
-	results := c.status("WRITE", 7, args, &Call{Items: []Item{{Len: len(data)}}})
-	res, _, err := nfsv3.ReadWrite3res(bytes.NewReader(results))
-	ok, is := res.(*nfsv3.Write3res_NFS3_OK)
-	if err != nil || !is || int(ok.Resok.Count) != len(data) || ok.Resok.Committed < how {
-		c.T.Errorf("WRITE of %d: %v, %+v", len(data), err, res)
-		return
+	v, err := Files{c.Carrier}.WriteVerifier(context.Background(), file, offset, data, how)
+	if err != nil {
+		c.T.Error(err)
 	}
-	return ok.Resok.Verf
+	return v
 }
 
 // Commit asks the server to put all data of a file on stable storage.
-func (c *Client3) Commit(file []byte) (verifier [8]byte) {
+func (c *Client3) Commit(file []byte) Verifier {
 	c.T.Helper()
-	results := c.status("COMMIT", 21, &nfsv3.Commit3args{File: nfsv3.NfsFh3{Data: file}}, new(Call))
-	res, _, err := nfsv3.ReadCommit3res(bytes.NewReader(results))
-	ok, is := res.(*nfsv3.Commit3res_NFS3_OK)
-	if err != nil || !is {
-		c.T.Errorf("COMMIT: %v, %T", err, res)
-		return
+	v, err := Files{c.Carrier}.CommitVerifier(context.Background(), file)
+	if err != nil {
+		c.T.Error(err)
 	}
-	return ok.Resok.Verf
+	return v
 }
