@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -153,26 +154,29 @@ func (o *object) openData(slot *atomic.Int32, flags int) (int, error) {
 	return fd, nil
 }
 
-// reopen opens the object of an O_PATH descriptor. It is only for regular files and
-// directories, because opening others may have effects. If rdmad is not root but owns the
+// openAgain opens the object of a descriptor. It is only for regular files and directories,
+// because opening others may have effects.
+func openAgain(fd, flags int) (int, error) {
+	return unix.Open(procPath(fd), flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+}
+
+// reopen is openAgain, for an O_PATH descriptor. If rdmad is not root but owns the
 // file, it ignores the mode, as Linux's own server does (NFSD_MAY_OWNER_OVERRIDE): a client
 // checks rights at open, and then expects to read and write even if the mode changes.
 func (s *subtree) reopen(fd, flags int) (int, error) {
-	name := procPath(fd)
-	flags |= unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
-	opened, err := unix.Open(name, flags, 0)
-	if err != unix.EACCES || s.switcher != nil {
+	opened, err := openAgain(fd, flags)
+	if !errors.Is(err, unix.EACCES) || s.switcher != nil {
 		return opened, err
 	}
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || st.Uid != s.ownUID || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return -1, err
 	}
-	mode := st.Mode & 0o7777
+	name, mode := procPath(fd), st.Mode&0o7777
 	if unix.Chmod(name, mode|0o600) != nil {
 		return -1, err
 	}
-	opened, err = unix.Open(name, flags, 0)
+	opened, err = openAgain(fd, flags)
 	if e := unix.Chmod(name, mode); e != nil && err == nil {
 		unix.Close(opened)
 		return -1, e

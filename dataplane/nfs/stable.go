@@ -33,7 +33,7 @@ func (o *object) startSync() (own int) {
 	if o.errors.TryLock() {
 		return -1
 	}
-	if fd, err := o.server.reopen(o.path, unix.O_WRONLY); err == nil {
+	if fd, err := openAgain(o.path, unix.O_WRONLY); err == nil {
 		o.server.cache.files.Add(1)
 		return fd
 	}
