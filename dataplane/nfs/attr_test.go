@@ -292,3 +292,34 @@ func TestCreateHidesThePastOfWhatItTruncates(t *testing.T) {
 		t.Error("another call would have the truncation as its own")
 	}
 }
+
+// An rdmad that is not root changes the mode of a file for the moment of opening it, and then
+// back. A SETATTR at that moment is not undone by that.
+func TestModeWhileAFileIsOpened(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	c.mustSet(f, withMode(0o400))
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	o.open.Lock() // as openData does
+	must(t, os.Chmod(x.path("f"), 0o600))
+	set := make(chan struct{})
+	go func() {
+		defer close(set)
+		c.setattr(f, withMode(0o644), noGuard())
+	}()
+	select {
+	case <-set:
+	case <-time.After(20 * time.Millisecond):
+	}
+	must(t, os.Chmod(x.path("f"), 0o400))
+	o.open.Unlock()
+	<-set
+	info, err := os.Stat(x.path("f"))
+	must(t, err)
+	if info.Mode() != 0o644 {
+		t.Errorf("mode %v, want 0644", info.Mode())
+	}
+}

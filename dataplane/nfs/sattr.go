@@ -129,6 +129,8 @@ func chmod(o *object, mode uint32) error {
 	if o.typ == unix.S_IFLNK {
 		return unix.EOPNOTSUPP
 	}
+	o.open.Lock() // an opening may have changed the mode for a moment (reopen)
+	defer o.open.Unlock()
 	if fd := o.opened(); fd >= 0 {
 		return unix.Fchmod(fd, mode)
 	}
