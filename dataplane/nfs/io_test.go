@@ -514,23 +514,28 @@ func TestStableWritesHaveTheirOwnErrors(t *testing.T) {
 	}
 	o.endSync(third)
 
-	// What waits has a descriptor that nobody else uses.
-	first = o.startSync()
-	path := o.path
-	o.path = -1 // cannot be opened again
-	next := make(chan int)
-	go func() { next <- o.startSync() }()
-	time.Sleep(10 * time.Millisecond)
-	select {
-	case own := <-next:
-		t.Errorf("a call without an open file of its own did not wait: %d", own)
-		o.endSync(own)
-		o.endSync(first)
-	default:
-		o.endSync(first)
-		o.endSync(<-next)
+	// A call that can have no open file of its own waits for the one that all share.
+	limit, path := x.cache.limit.Load(), o.path
+	for what, without := range map[string]func(){
+		"at the limit":        func() { x.cache.limit.Store(0) },
+		"it cannot be opened": func() { o.path = -1 },
+	} {
+		first = o.startSync()
+		without()
+		next := make(chan int)
+		go func() { next <- o.startSync() }()
+		select {
+		case own := <-next:
+			t.Errorf("%s: a call did not wait, with descriptor %d", what, own)
+			o.endSync(own)
+			o.endSync(first)
+		case <-time.After(10 * time.Millisecond):
+			o.endSync(first)
+			o.endSync(<-next)
+		}
+		x.cache.limit.Store(limit)
+		o.path = path
 	}
-	o.path = path
 }
 
 // sameOpenFile reports whether two descriptors share one offset, as those of one open file do.

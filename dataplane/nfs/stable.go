@@ -33,9 +33,11 @@ func (o *object) startSync() (own int) {
 	if o.errors.TryLock() {
 		return -1
 	}
-	if fd, err := openAgain(o.path, unix.O_WRONLY); err == nil {
-		o.server.cache.files.Add(1)
-		return fd
+	if c := o.server.cache; c.files.Load() < c.limit.Load() { // the others' descriptors are for clients and the operator
+		if fd, err := openAgain(o.path, unix.O_WRONLY); err == nil {
+			c.files.Add(1)
+			return fd
+		}
 	}
 	o.errors.Lock()
 	return -1
