@@ -25,10 +25,10 @@ const (
 	errorMark = "data on a broken disk"
 )
 
-// errors lets the disk fail some writes of data. First clients make stable WRITEs of one file at
-// the same time, then UNSTABLE ones with COMMITs. What is answered OK, with one verifier for WRITE
-// and COMMIT, must be on the disk: the kernel reports an error to one of the calls that share an
-// open file, and says nothing to the others.
+// errors lets the disk fail some writes of data. Four clients make stable WRITEs of one file at
+// the same time. Then two clients make UNSTABLE ones and COMMIT them. A stable WRITE that is
+// answered OK must be on the disk. So must an UNSTABLE one if it and its COMMIT are answered OK
+// with the same verifier. Of calls that share an open file, the kernel tells an error only to one.
 func (p *power) errors(t *testing.T, g *guest.Guest, c *nfstest.Client3) {
 	files := nfstest.Files{Carrier: c.Carrier}
 	handle, err := files.Create(t.Context(), c.Root, "broken")

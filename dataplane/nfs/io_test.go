@@ -516,8 +516,14 @@ func TestStableWritesHaveTheirOwnErrors(t *testing.T) {
 
 	// A call that can have no open file of its own waits for the one that all share.
 	limit, path := x.cache.limit.Load(), o.path
+	var taken []int
 	for what, without := range map[string]func(){
-		"at the limit":        func() { x.cache.limit.Store(0) },
+		"no descriptor left": func() { x.cache.limit.Store(0) },
+		"others have all": func() {
+			for range maxOwn {
+				taken = append(taken, o.startSync())
+			}
+		},
 		"it cannot be opened": func() { o.path = -1 },
 	} {
 		first = o.startSync()
@@ -535,6 +541,16 @@ func TestStableWritesHaveTheirOwnErrors(t *testing.T) {
 		}
 		x.cache.limit.Store(limit)
 		o.path = path
+		for _, own := range taken {
+			if own < 0 {
+				t.Errorf("%s: one of %d calls has no open file of its own", what, maxOwn)
+			}
+			o.endSync(own)
+		}
+		taken = nil
+	}
+	if n := x.cache.own.Load(); n != 0 {
+		t.Errorf("%d open files counted after all calls", n)
 	}
 }
 

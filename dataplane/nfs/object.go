@@ -34,8 +34,8 @@ type object struct {
 	guard sync.Mutex
 
 	// syncing is held for reading from before data is brought to stable storage until an error
-	// of that has renewed the write verifier. Then errors is held as well, or the call has an
-	// open file of its own (see startSync).
+	// of that has renewed the write verifier. Who holds it also holds errors, or has an open
+	// file of its own (startSync).
 	syncing sync.RWMutex
 	errors  sync.Mutex
 

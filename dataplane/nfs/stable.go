@@ -24,6 +24,10 @@ func (s *subtree) lost(o *object, peer netip.AddrPort, err error) {
 		slog.String("peer", name), slog.Uint64("fileid", o.ino), slog.Any("error", err))
 }
 
+// maxOwn is the most open files that calls have of their own, of all files of an export, so that
+// one client's stable writes don't take the descriptors of others.
+const maxOwn = 64
+
 // startSync begins to bring data of a file to stable storage. The kernel reports an error of that
 // once to each open file (struct file), so that of two calls with the same one only one would get
 // it. startSync returns a descriptor of an open file for this call alone, or -1: then no other
@@ -33,12 +37,14 @@ func (o *object) startSync() (own int) {
 	if o.errors.TryLock() {
 		return -1
 	}
-	if c := o.server.cache; c.files.Load() < c.limit.Load() { // the others' descriptors are for clients and the operator
+	c := o.server.cache
+	if c.own.Add(1) <= maxOwn && c.room() == nil {
 		if fd, err := openAgain(o.path, unix.O_WRONLY); err == nil {
 			c.files.Add(1)
 			return fd
 		}
 	}
+	c.own.Add(-1)
 	o.errors.Lock()
 	return -1
 }
@@ -47,6 +53,7 @@ func (o *object) startSync() (own int) {
 func (o *object) endSync(own int) {
 	if own >= 0 {
 		o.closeFD(own)
+		o.server.cache.own.Add(-1)
 	} else {
 		o.errors.Unlock()
 	}
