@@ -248,6 +248,19 @@ func TestBadFormats(t *testing.T) {
 	}
 }
 
+// TestNotYAML: the error of a value that is not YAML says what the key holds.
+func TestNotYAML(t *testing.T) {
+	for key, what := range map[string]string{"scopes": "a mapping", "listeners": "a list"} {
+		t.Run(key, func(t *testing.T) {
+			t.Setenv(Variable(key), "{a: [")
+			want := Variable(key) + ": " + key + ": is not " + what + " in YAML or JSON"
+			if _, err := Load("", Options{}); err == nil || err.Error() != want {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
+	}
+}
+
 // TestVariables: no two keys share an environment variable, and all defaults and
 // ranges can be read.
 func TestVariables(t *testing.T) {
