@@ -80,6 +80,8 @@ type power struct {
 	handles map[string][]byte // of files by name
 	// verifier is the write verifier before the failure.
 	verifier nfstest.Verifier
+	// unsynced is a moment right after names that nothing has brought to the disk.
+	unsynced int
 }
 
 // work writes to the disk through a guest's rdmad, and notes when each answer came.
@@ -120,6 +122,7 @@ mkdir /data; mount -t ext4 /dev/vda /data; mkdir -m 777 /data/export /data/unsyn
 		all.Go(client)
 	}
 	all.Wait()
+	p.last(unsynced)
 	t.Run("errors", func(t *testing.T) { p.errors(t, g, export) })
 }
 
@@ -249,6 +252,18 @@ func (p *power) names(c *nfstest.Client3, kind string) {
 	}
 }
 
+// last makes names in the directory that is not synced while no other client has the
+// file system write them.
+func (p *power) last(c *nfstest.Client3) {
+	for i := range 5 {
+		name := fmt.Sprintf("last%d", i)
+		done := p.history.asked(p.disk.Position(), "unsynced/"+name, "/")
+		c.Mkdir(name)
+		p.unsynced = p.disk.Position()
+		done(p.unsynced)
+	}
+}
+
 // settings changes a setting again and again, and adds listeners, with rdmactl in
 // the guest. It waits for each answer before it makes the next change.
 func (p *power) settings(t *testing.T, g *guest.Guest) {
@@ -272,8 +287,8 @@ func (p *power) settings(t *testing.T, g *guest.Guest) {
 
 // failures checks the disk after each of several power failures, all in one guest.
 func (p *power) failures(t *testing.T) {
-	n := min(*powerFailures, 20)
-	moments := p.history.moments(p.rnd, n)
+	n := min(max(*powerFailures, 1), 20)
+	moments := append([]int{p.unsynced}, p.history.moments(p.rnd, n-1)...)
 	o := guest.Options{Forward: []int{powerPort, unsyncedPort}}
 	losses := make([]disk.Loss, n)
 	for i, at := range moments {
