@@ -2,6 +2,7 @@ package guest
 
 import (
 	"bytes"
+	"regexp"
 	"sync"
 )
 
@@ -19,12 +20,21 @@ var oopsMarks = [][]byte{
 	[]byte("refcount_t:"),
 }
 
+// oopsPlace are the lines after a mark that say where the kernel broke: the
+// instruction, the work queue, and the functions that called it. Those after "? "
+// were only found on the stack.
+var oopsPlace = regexp.MustCompile(`^(?:\[ *\d+\.\d+\])? *((?:Workqueue|RIP): .*|[\w.]+\+0x[0-9a-f]+/.*)`)
+
+// mostPlaces is how many of these lines are kept.
+const mostPlaces = 16
+
 // console keeps the output of the guest's serial port and of QEMU.
 type console struct {
-	mu   sync.Mutex
-	text []byte
-	oops []byte // the first line with a mark
-	line []byte // the unfinished line
+	mu     sync.Mutex
+	text   []byte
+	oops   []byte // the first line with a mark, and where it was
+	places int    // lines of the place
+	line   []byte // the unfinished line
 }
 
 // Write appends p. It never fails.
@@ -52,6 +62,10 @@ func (c *console) Write(p []byte) (int, error) {
 
 func (c *console) inspect(line []byte) {
 	if c.oops != nil {
+		if place := oopsPlace.FindSubmatch(line); place != nil && c.places < mostPlaces {
+			c.places++
+			c.oops = append(append(c.oops, "; "...), bytes.TrimSpace(place[1])...)
+		}
 		return
 	}
 	for _, mark := range oopsMarks {
@@ -62,8 +76,8 @@ func (c *console) inspect(line []byte) {
 	}
 }
 
-// Oops returns the first line with which the kernel said that it is broken, or
-// "".
+// Oops returns the first line with which the kernel said that it is broken and the
+// functions in which it was, or "".
 func (c *console) Oops() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,6 +15,20 @@ func TestConsoleOops(t *testing.T) {
 		{"warning only", []string{"[    1.0] WARNING: CPU: 0 PID: 1 at net/core\n"}, ""},
 		{"panic", []string{"[  1.0] Kernel panic - not syncing: x\r\n"}, "[  1.0] Kernel panic - not syncing: x"},
 		{"split", []string{"[  1.0] BUG: unable to ha", "ndle page fault\n"}, "[  1.0] BUG: unable to handle page fault"},
+		{"where", []string{`[  9.1] BUG: kernel NULL pointer dereference, address: 0000000000000028
+[  9.1] #PF: supervisor read access in kernel mode
+[  9.1] CPU: 1 UID: 0 PID: 88 Comm: kworker/u10:1 Not tainted 6.12.95 #1
+[  9.1] Workqueue: ib-comp-unb-wq ib_cq_poll_work [ib_core]
+[  9.1] RIP: 0010:one_fn.constprop.0+0x1b/0xa0 [siw]
+[  9.1] Code: 00 00
+[  9.1] Call Trace:
+[  9.1]  <TASK>
+[  9.1]  ? __die+0x23/0x70
+[  9.1]  two_fn+0x42/0x90 [rpcrdma]
+[  9.1]  three_fn+0x83/0x1a0
+`}, "[  9.1] BUG: kernel NULL pointer dereference, address: 0000000000000028; " +
+			"Workqueue: ib-comp-unb-wq ib_cq_poll_work [ib_core]; RIP: 0010:one_fn.constprop.0+0x1b/0xa0 [siw]; " +
+			"two_fn+0x42/0x90 [rpcrdma]; three_fn+0x83/0x1a0"},
 		{"the first of two", []string{"Oops: 0002\nKernel panic - not syncing\n"}, "Oops: 0002"},
 	}
 	for _, test := range tests {
