@@ -105,8 +105,8 @@ interop: build ## short siege, then tests against the Linux kernel in a QEMU gue
 	$(GO) test -count=1 -timeout 75m $(TESTFLAGS) $$($(GO) list ./interop/... | grep -v '/interop/siege$$')
 
 .PHONY: test-long
-test-long: build ## the tests in the guest that have a longer form: NFS, the gateways, the newer kernel, provider rdmacore
-	$(GO) test -count=1 -timeout 300m $(TESTFLAGS) -run '^(TestNFS$$|TestGateway|TestNewerKernel|TestRdmacore)' ./interop -args -long
+test-long: build ## the tests in the guest that have a longer form: NFS, the gateways, the newer kernel, provider rdmacore, the packages
+	$(GO) test -count=1 -timeout 300m $(TESTFLAGS) -run '^(TestNFS$$|TestGateway|TestNewerKernel|TestRdmacore|TestDebianPackage)' ./interop -args -long
 
 fuzz: ## each fuzz target for FUZZTIME
 	@set -e; for pkg in $$($(GO) list ./...); do \

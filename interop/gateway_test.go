@@ -20,7 +20,7 @@ type gateway struct {
 
 // longFlag has all of what is otherwise done once, as it takes long and is the
 // same by every version and both ways, done by all.
-var longFlag = flag.Bool("long", false, "the whole matrix for every version, in every direction and on every provider, RPC-over-RDMA between every pair of speakers, the sanitizer on every adapter")
+var longFlag = flag.Bool("long", false, "the whole matrix for every version, in every direction and on every provider, RPC-over-RDMA between every pair of speakers, the sanitizer on every adapter, the package of provider rdmacore")
 
 // short is quick and what has several calls in flight.
 var short = append(slices.Clone(quick), []part{

@@ -11,7 +11,13 @@ import (
 
 func testFio4K(t *testing.T, w *work) { fio(t, w, "4k", "8M") }
 
-func testFio1M(t *testing.T, w *work) { fio(t, w, "1M", "64M") }
+func testFio1M(t *testing.T, w *work) {
+	size := "32M"
+	if *longFlag {
+		size = "64M"
+	}
+	fio(t, w, "1M", size)
+}
 
 // fio reads and writes at random places, sixteen requests at a time, and then
 // reads everything again and checks it.

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -81,28 +82,28 @@ const waitSilly = `for i in $(seq 3000); do
 done
 `
 
-// largeDirectory is how many names the directory has.
-const largeDirectory = "20000"
-
-// listReplies is how many replies of 1 MiB the names and attributes need at
-// least.
-const listReplies = 3
-
-// listBytes is less than the list has: the names themselves.
-const listBytes = 20000 * len("a-name-of-some-length-00000")
+// largeDirectory returns how many names the directory has, and how many replies of
+// 1 MiB they and their attributes need at least.
+func largeDirectory() (names, replies int) {
+	if *longFlag {
+		return 20000, 3
+	}
+	return 6000, 2
+}
 
 // testLargeDirectory lists more names than fit any one reply, while they come
 // and go.
 func testLargeDirectory(t *testing.T, w *work) {
-	w.serverSide(t, "mkdir many; cd many; seq -w 1 "+largeDirectory+" | sed 's/^/a-name-of-some-length-/' | xargs touch")
+	names, replies := largeDirectory()
+	w.serverSide(t, fmt.Sprintf("mkdir many; cd many; seq -f a-name-of-some-length-%%05g %d | xargs touch", names))
 	var before xprtStats
 	if w.via == overRDMA {
 		before = w.stats(t)
 	}
 	list := "cd many; find . -mindepth 1 | LC_ALL=C sort >/tmp/list-$$; wc -l </tmp/list-$$; sha256sum </tmp/list-$$; rm /tmp/list-$$"
 	want := w.serverSide(t, list)
-	if !strings.HasPrefix(want, largeDirectory+"\n") {
-		t.Fatalf("the server has %s names, want %s", want, largeDirectory)
+	if !strings.HasPrefix(want, fmt.Sprintf("%d\n", names)) {
+		t.Fatalf("the server has %s names, want %d", want, names)
 	}
 	r, chunks := w.rdmad(), chunkStats{}
 	if r != nil {
@@ -110,19 +111,19 @@ func testLargeDirectory(t *testing.T, w *work) {
 	}
 	same(t, "names seen by the client", w.client(t, list), want)
 	if r != nil {
-		checkListed(t, r.chunks(t).since(chunks))
+		checkListed(t, r.chunks(t).since(chunks), names, replies)
 	}
 	if w.via == overRDMA {
-		if n := w.stats(t).replyChunks - before.replyChunks; n < listReplies {
-			t.Errorf("the client offered %d reply chunks for the list, want %d", n, listReplies)
+		if n := w.stats(t).replyChunks - before.replyChunks; n < uint64(replies) {
+			t.Errorf("the client offered %d reply chunks for the list, want %d", n, replies)
 		}
 	}
 	w.client(t, `cd many
 rm a-name-of-some-length-01*
 for i in 1 2 3 4 5 6 7 8 9; do touch new-$i; mv a-name-of-some-length-0200$i renamed-$i; done`)
 	want = w.serverSide(t, list)
-	if !strings.HasPrefix(want, "19009\n") {
-		t.Errorf("the server has %s names after the client's changes, want 19009", want)
+	if left := names - 991; !strings.HasPrefix(want, fmt.Sprintf("%d\n", left)) {
+		t.Errorf("the server has %s names after the client's changes, want %d", want, left)
 	}
 	same(t, "names after changes", w.client(t, list), want)
 	w.refetch(t)
@@ -132,10 +133,11 @@ for i in 1 2 3 4 5 6 7 8 9; do touch new-$i; mv a-name-of-some-length-0200$i ren
 
 // checkListed checks that the list came in reply chunks: no result of READDIR may
 // travel in a write chunk, and what was placed by RDMA is more than the names.
-func checkListed(t *testing.T, c chunkStats) {
+func checkListed(t *testing.T, c chunkStats, names, replies int) {
 	t.Helper()
-	if c.Replies < listReplies || c.Writes != 0 || c.Placed < float64(listBytes) {
+	bytes := names * len("a-name-of-some-length-00000")
+	if c.Replies < float64(replies) || c.Writes != 0 || c.Placed < float64(bytes) {
 		t.Errorf("rdmad counts %v segments of reply chunks, %v of write chunks and %v bytes placed in them for the list, want %d, 0 and %d",
-			c.Replies, c.Writes, c.Placed, listReplies, listBytes)
+			c.Replies, c.Writes, c.Placed, replies, bytes)
 	}
 }
