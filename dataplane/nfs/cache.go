@@ -20,7 +20,6 @@ const shards = 16
 type cache struct {
 	limit  atomic.Int64
 	files  atomic.Int64 // open descriptors of objects
-	own    atomic.Int64 // those of single calls among them (startSync)
 	shards [shards]shard
 }
 

@@ -29,6 +29,7 @@ type exportPoint struct {
 	known atomic.Pointer[identification]
 	state atomic.Uint32 // ExportState
 	crowd crowd
+	syncs pace
 
 	mu sync.Mutex // held by check
 }
@@ -53,7 +54,7 @@ func newExportPoints(s *Server) (all []*exportPoint, err error) {
 		list = append([]Export{s.cfg.Export}, list...)
 	}
 	for i, one := range list {
-		e := &exportPoint{Export: one, srv: s, first: i == 0 && s.cfg.Path != "", crowd: newCrowd()}
+		e := &exportPoint{Export: one, srv: s, first: i == 0 && s.cfg.Path != "", crowd: newCrowd(), syncs: make(pace, mostSyncs)}
 		if e.full, err = filepath.Abs(one.Path); err != nil {
 			return nil, fmt.Errorf("nfs: export %s: %w", one.Path, err)
 		}

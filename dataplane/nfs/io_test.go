@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand"
 	"os"
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
@@ -294,7 +292,7 @@ func TestWriteVerifier(t *testing.T) {
 	}
 	o, err := x.object(f)
 	must(t, err)
-	x.lost(o, noPeer, unix.EIO)
+	x.lost(o, nil, unix.EIO)
 	o.release()
 	if commit() == a.Verf {
 		t.Error("the verifier is the same after an error")
@@ -395,30 +393,129 @@ func TestWriteVerifierAfterSetattr(t *testing.T) {
 	}
 }
 
-// An error of data is reported to one of the calls that bring it to the disk at the same time.
-// COMMIT does not answer with the old verifier before that one has renewed it.
-func TestCommitWaitsForOthersErrors(t *testing.T) {
+// While one sync of a file runs, calls that come wait for the next one, which is for all of
+// them. An error of the one that runs may be of data that they have written: stable WRITEs get it,
+// and COMMIT answers with the verifier that it has renewed.
+func TestSyncsAreShared(t *testing.T) {
+	for _, failed := range []error{nil, unix.EIO} {
+		x := serve(t, options{})
+		x.volatile = false
+		c := x.me()
+		f := c.mkfile(c.root(), "f")
+		a, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+		o, err := x.object(f)
+		must(t, err)
+		const calls = 20
+		if !o.syncs.alone(x.export.syncs) { // one that this test makes
+			t.Fatal("a sync runs before any call")
+		}
+		first := o.syncs.begun
+		writes := make(chan nfsv3.Nfsstat3, calls)
+		for i := range calls {
+			go func() {
+				how := nfsv3.DATA_SYNC
+				if i%2 == 0 {
+					how = nfsv3.FILE_SYNC
+				}
+				_, status := c.write(f, uint64(i), []byte("y"), how)
+				writes <- status
+			}()
+		}
+		committed := make(chan nfsv3.Commit3res, 1)
+		go func() {
+			committed <- decoded(c, c.nfs(21, &nfsv3.Commit3args{File: fhOf(f)}), nfsv3.ReadCommit3res)
+		}()
+		for {
+			o.syncs.mu.Lock()
+			if o.syncs.waiting == 1+calls+1 {
+				break
+			}
+			o.syncs.mu.Unlock()
+			runtime.Gosched()
+		}
+		if n := len(writes) + len(committed); n > 0 {
+			t.Errorf("%d calls were answered before their data was on the disk", n)
+		}
+		o.syncs.mu.Unlock()
+		if failed != nil {
+			x.lost(o, nil, failed)
+		}
+		o.syncs.end(x.export.syncs, failed)
+		want := nfsv3.NFS3_OK
+		if failed != nil {
+			want = nfsv3.NFS3ERR_IO
+		}
+		for range calls {
+			if status := <-writes; status != want {
+				t.Errorf("after %v, a stable WRITE got %v, want %v", failed, status, want)
+			}
+		}
+		if res, ok := (<-committed).(*nfsv3.Commit3res_NFS3_OK); !ok || (res.Resok.Verf == a.Verf) == (failed != nil) {
+			t.Errorf("after %v, COMMIT answered %+v, with verifier %v before", failed, res, a.Verf)
+		}
+		if o.syncs.begun != first+1 || o.syncs.done != first+1 || o.syncs.full != first+1 || o.syncs.waiting != 0 {
+			t.Errorf("%+v, want number %d for all calls", &o.syncs, first+1)
+		}
+		if _, status := c.write(f, 0, []byte("z"), nfsv3.FILE_SYNC); status != nfsv3.NFS3_OK {
+			t.Errorf("after %v, a later WRITE got %v", failed, status)
+		}
+		o.release()
+	}
+}
+
+// What a sync says counts for all calls for which it was.
+func TestErrorOfASharedSync(t *testing.T) {
 	x := serve(t, options{})
 	x.volatile = false
 	c := x.me()
 	f := c.mkfile(c.root(), "f")
-	a, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	a, _ := c.write(f, 0, []byte("x"), nfsv3.FILE_SYNC)
 	o, err := x.object(f)
 	must(t, err)
 	defer o.release()
-	o.syncing.RLock() // a call that has got the error
-	committed := make(chan nfsv3.Commit3res, 1)
-	go func() {
-		committed <- decoded(c, c.nfs(21, &nfsv3.Commit3args{File: fhOf(f)}), nfsv3.ReadCommit3res)
-	}()
-	for len(committed) == 0 && o.syncing.TryRLock() {
-		o.syncing.RUnlock()
+	for range mostSyncs { // so that calls gather before it begins
+		x.export.syncs.enter()
+	}
+	broken := make(chan error, 2)
+	for range cap(broken) {
+		go func() { broken <- o.sync(nil, -1, true) }()
+	}
+	for {
+		o.syncs.mu.Lock()
+		if o.syncs.waiting == cap(broken) || o.syncs.done > 0 {
+			break
+		}
+		o.syncs.mu.Unlock()
 		runtime.Gosched()
 	}
-	x.lost(o, noPeer, unix.EIO)
-	o.syncing.RUnlock()
-	if res, ok := (<-committed).(*nfsv3.Commit3res_NFS3_OK); !ok || res.Resok.Verf == a.Verf {
-		t.Error("COMMIT answered with the verifier of before the error")
+	o.syncs.mu.Unlock()
+	for range mostSyncs {
+		x.export.syncs.leave()
+	}
+	for range cap(broken) {
+		if err := <-broken; !errors.Is(err, unix.EBADF) {
+			t.Errorf("%v, want the error of the one that was made", err)
+		}
+	}
+	if b, status := c.write(f, 0, []byte("y"), nfsv3.FILE_SYNC); status != nfsv3.NFS3_OK || a.Verf == b.Verf {
+		t.Errorf("%v, verifiers %x and %x", status, a.Verf, b.Verf)
+	}
+}
+
+// Others may run after a while, when a disk takes long.
+func TestSyncsOnASlowDisk(t *testing.T) {
+	p := make(pace, mostSyncs)
+	for range mostSyncs {
+		if !p.enter() {
+			t.Error("a sync does not count")
+		}
+	}
+	if p.enter() || len(p) != mostSyncs {
+		t.Error("more than the limit count")
+	}
+	p.leave()
+	if !p.enter() {
+		t.Error("a sync does not count after another has ended")
 	}
 }
 
@@ -481,87 +578,4 @@ func TestWriteOfALostConnection(t *testing.T) {
 	if got, _ := c.read(f, 0, 3); string(got.Data) != "new" {
 		t.Errorf("%q was written last", got.Data)
 	}
-}
-
-// The kernel reports an error of data once to each open file. Calls that bring data to the disk
-// at the same time have one each, so that none of them hides another's error.
-func TestStableWritesHaveTheirOwnErrors(t *testing.T) {
-	x := serve(t, options{})
-	x.volatile = false
-	c := x.me()
-	f := c.mkfile(c.root(), "f")
-	o, err := x.object(f)
-	must(t, err)
-	defer o.release()
-	shared, err := o.writer()
-	must(t, err)
-	first := o.startSync()
-	second, third := o.startSync(), o.startSync()
-	if first >= 0 || second < 0 || third < 0 {
-		t.Errorf("descriptors %d, %d, %d: want that of all for the first alone", first, second, third)
-	}
-	for _, pair := range [][2]int{{shared, second}, {shared, third}, {second, third}} {
-		if sameOpenFile(t, pair[0], pair[1]) {
-			t.Errorf("descriptors %d and %d are of the same open file", pair[0], pair[1])
-		}
-	}
-	o.endSync(second)
-	o.endSync(first)
-	if again := o.startSync(); again >= 0 {
-		t.Error("nobody uses the descriptor of all, and the next call has its own")
-	} else {
-		o.endSync(again)
-	}
-	o.endSync(third)
-
-	// A call that can have no open file of its own waits for the one that all share.
-	limit, path := x.cache.limit.Load(), o.path
-	var taken []int
-	for what, without := range map[string]func(){
-		"no descriptor left": func() { x.cache.limit.Store(0) },
-		"others have all": func() {
-			for range maxOwn {
-				taken = append(taken, o.startSync())
-			}
-		},
-		"it cannot be opened": func() { o.path = -1 },
-	} {
-		first = o.startSync()
-		without()
-		next := make(chan int)
-		go func() { next <- o.startSync() }()
-		select {
-		case own := <-next:
-			t.Errorf("%s: a call did not wait, with descriptor %d", what, own)
-			o.endSync(own)
-			o.endSync(first)
-		case <-time.After(10 * time.Millisecond):
-			o.endSync(first)
-			o.endSync(<-next)
-		}
-		x.cache.limit.Store(limit)
-		o.path = path
-		for _, own := range taken {
-			if own < 0 {
-				t.Errorf("%s: one of %d calls has no open file of its own", what, maxOwn)
-			}
-			o.endSync(own)
-		}
-		taken = nil
-	}
-	if n := x.cache.own.Load(); n != 0 {
-		t.Errorf("%d open files counted after all calls", n)
-	}
-}
-
-// sameOpenFile reports whether two descriptors share one offset, as those of one open file do.
-func sameOpenFile(t *testing.T, a, b int) bool {
-	t.Helper()
-	_, err := unix.Seek(a, 4711, io.SeekStart)
-	must(t, err)
-	at, err := unix.Seek(b, 0, io.SeekCurrent)
-	must(t, err)
-	_, err = unix.Seek(a, 0, io.SeekStart)
-	must(t, err)
-	return at == 4711
 }

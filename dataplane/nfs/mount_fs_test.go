@@ -138,6 +138,7 @@ func TestPrivilegedFullDisk(t *testing.T) {
 	must(t, unix.Mount("none", dir, "tmpfs", 0, "size=64k"))
 	t.Cleanup(func() { must(t, unix.Unmount(dir, 0)) })
 	x := serve(t, options{}, func(c *Config) { c.Path = dir })
+	x.volatile = false
 	defer x.Close()
 	c := x.as(0, 0)
 	f := c.mkfile(c.root(), "f")

@@ -33,13 +33,8 @@ type object struct {
 	// guard makes a guarded SETATTR atomic for other guarded ones.
 	guard sync.Mutex
 
-	// syncing is held for reading from before data is brought to stable storage until an error
-	// of that has renewed the write verifier. Who holds it also holds errors, or has an open
-	// file of its own (startSync).
-	syncing sync.RWMutex
-	errors  sync.Mutex
-
-	mods modifications
+	syncs syncs
+	mods  modifications
 	// size is the size when the attributes were last read, in bytes.
 	size atomic.Int64
 	// dirty means that data was written since everything was last on stable storage.
@@ -62,6 +57,7 @@ func (s *subtree) newObject(id *fh.ID, h fh.Handle, fd int, st *unix.Stat_t) *ob
 	o.size.Store(st.Size)
 	o.read.Store(-1)
 	o.write.Store(-1)
+	o.syncs.ended.L = &o.syncs.mu
 	o.refs.Store(1)
 	s.cache.files.Add(1)
 	return o

@@ -113,19 +113,24 @@ func (r *request) fill(fd int, offset uint64, count int) (oncrpc.Buffer, int, er
 }
 
 // alloc gets memory for n bytes of the reply. That may take long when clients don't read
-// their replies, so the call is out of the export's crowd meanwhile. It stays out when its
-// client is gone.
-func (r *request) alloc(n int) (oncrpc.Buffer, error) {
-	crowd := &r.srv.export.crowd
-	crowd.leave()
-	r.inside = false
-	buf, err := r.reply.Mem.Alloc(r.ctx, n)
-	r.inside = crowd.enter(r.ctx)
+// their replies.
+func (r *request) alloc(n int) (buf oncrpc.Buffer, err error) {
+	r.outside(func() { buf, err = r.reply.Mem.Alloc(r.ctx, n) })
 	if !r.inside && err == nil {
 		buf.Release()
 		err = r.ctx.Err()
 	}
 	return buf, err
+}
+
+// outside waits for something without a thread, so the call is out of the export's crowd
+// meanwhile. It stays out when its client is gone.
+func (r *request) outside(wait func()) {
+	crowd := &r.srv.export.crowd
+	crowd.leave()
+	r.inside = false
+	wait()
+	r.inside = crowd.enter(r.ctx)
 }
 
 // appendRead appends the results of a READ of count bytes that read n bytes into buf. If it
@@ -203,14 +208,9 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 	if offset > r.srv.maxFile || uint64(length(data)) > r.srv.maxFile-offset {
 		return 0, errFBig
 	}
-	n, level := 0, r.srv.syncLevel(how)
-	var failed error
-	own := -1
-	if level != posix.NoSync {
-		own = o.startSync()
-		defer o.endSync(own)
-	}
-	err := r.srv.asWriter(o, &r.cred, &r.pre, func(fd int) error {
+	var earlier uint64
+	n, level, synced := 0, r.srv.syncLevel(how), true
+	err := r.srv.asWriter(o, &r.cred, &r.pre, func(fd int) (err error) {
 		// A client that is gone may have repeated the call on another connection, and have
 		// written other data since.
 		if err := r.ctx.Err(); err != nil {
@@ -219,14 +219,25 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		if how == nfsv3.UNSTABLE && len(data) > 0 {
 			o.dirty.Store(true)
 		}
-		if own >= 0 {
-			fd = own
+		if level != posix.NoSync && o.syncs.alone(r.srv.export.syncs) {
+			if n, err = posix.Write(fd, data, int64(offset), level); err != nil {
+				r.srv.lost(o, r.call, err)
+			}
+			o.syncs.end(r.srv.export.syncs, err)
+			return err
 		}
-		n, failed = posix.Write(fd, data, int64(offset), level)
-		return failed
+		synced, earlier = level == posix.NoSync, o.syncs.now()
+		n, err = posix.Write(fd, data, int64(offset), posix.NoSync)
+		return err
 	})
-	if how != nfsv3.UNSTABLE && failed != nil {
-		r.srv.lost(o, r.call.Peer, failed)
+	if !synced && n > 0 {
+		err := r.sync(o, int(o.write.Load()), level == posix.FileSync)
+		if err == nil {
+			err = o.syncs.since(earlier)
+		}
+		if err != nil {
+			return 0, err
+		}
 	}
 	if n > 0 {
 		return n, nil
@@ -276,5 +287,13 @@ func (r *request) commitData(o *object) error {
 	if err := r.srv.mayUse(o, &r.cred, &r.pre, mayWrite); err != nil {
 		return err
 	}
-	return o.commit(r.call.Peer)
+	fd, err := o.commitFD()
+	if err != nil {
+		return err
+	}
+	o.dirty.Store(false)
+	if r.srv.volatile {
+		return nil
+	}
+	return r.sync(o, fd, false)
 }
