@@ -14,6 +14,9 @@ import (
 // bulk is the data of a large READ or WRITE, in bytes.
 const bulk = 1 << 20
 
+// stableSize is the data of a stable WRITE, in bytes, which travels inline.
+const stableSize = 1 << 10
+
 // message returns an NFS call as an RPC message.
 func message(xid, procedure uint32, args []byte) []byte {
 	call := oncrpc.Call{XID: xid, Program: nfstest.Program, Version: nfstest.Version3, Procedure: procedure, Cred: rootAuth}
@@ -66,4 +69,10 @@ func (p *peer) write(file []byte) error {
 	args := nfstest.WriteArgs(file, 0, bulk, nfstest.Unstable)
 	at := uint32(len(message(0, nfstest.ProcWrite, args)))
 	return p.call(nfstest.ProcWrite, args, []rpcrdma1.ReadSegment{{Position: at, Segment: rpcrdma1.Segment{Handle: p.xid, Length: bulk}}}, nil)
+}
+
+// writeStable sends 1 KiB for the beginning of a file, to be on the disk before the answer.
+func (p *peer) writeStable(file []byte) error {
+	args := append(nfstest.WriteArgs(file, 0, stableSize, nfstest.FileSync), make([]byte, stableSize)...)
+	return p.call(nfstest.ProcWrite, args, nil, nil)
 }

@@ -3,6 +3,7 @@ package siege
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 
 	"github.com/rdmad/rdmad/dataplane/nfstest"
@@ -36,6 +37,24 @@ func (f *field) handle(ctx context.Context) ([]byte, error) {
 	defer rpc.Close()
 	_, file, err := c.Find(ctx, export, largeFile)
 	return file, err
+}
+
+// create creates n files in the export for an attacker, and returns their handles.
+func (f *field) create(ctx context.Context, n int) (files [][]byte, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, rpc, err := dialTCP(ctx, fromOne, f.target.TCP)
+	if err != nil {
+		return nil, err
+	}
+	defer rpc.Close()
+	root, err := c.Mount(ctx, export)
+	for i := 0; err == nil && i < n; i++ {
+		var file []byte
+		file, err = c.Create(ctx, root, fmt.Sprintf("attacker-%d", i))
+		files = append(files, file)
+	}
+	return files, err
 }
 
 // isStatus reports whether err is a status in rdmad's reply.

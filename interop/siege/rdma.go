@@ -3,6 +3,7 @@ package siege
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -33,6 +34,9 @@ var rdmaAttacks = []Attack{
 	{Name: "rdma-read-flood", Does: "16 connections that keep all their credits in 1 MiB READs, and read as fast as they can",
 		run: withFile(keep(16, handshaken, flood((*peer).read)))},
 	{Name: "rdma-write-flood", Does: "16 connections that keep all their credits in 1 MiB WRITEs", run: withFile(keep(16, handshaken, flood((*peer).write)))},
+	{Name: "rdma-stable-writes", Does: "16 connections that keep all their credits in WRITEs of one file that must be on the disk before the answer",
+		run: withFile(keep(16, handshaken, flood((*peer).writeStable)))},
+	{Name: "rdma-stable-files", Does: "the same, of 64 files", run: stableFiles},
 	{Name: "rdma-storm", Does: "2,000 connections per second that make one NULL and reset",
 		run: storm(nullOnce)},
 	{Name: "rdma-burst", Does: "500 connections whose MPA requests come at the same moment, again and again",
@@ -180,6 +184,16 @@ func (f *field) goOn(p *peer, call func() error) error {
 			return err
 		}
 	}
+}
+
+// stableFiles makes stable WRITEs of 64 files.
+func stableFiles(ctx context.Context, f *field) error {
+	files, err := f.create(ctx, 64)
+	if err != nil {
+		return err
+	}
+	one := func(p *peer, _ []byte) error { return p.writeStable(files[rand.IntN(len(files))]) }
+	return keep(16, handshaken, flood(one))(ctx, f)
 }
 
 func nullOnce(ctx context.Context, i int, t *Target) error {
