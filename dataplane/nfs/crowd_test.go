@@ -130,3 +130,21 @@ func TestPanicOutside(t *testing.T) {
 	}()
 	_, _ = r.alloc(7)
 }
+
+// A call whose client goes while it waits stays outside, also when it waits again.
+func TestStaysOutside(t *testing.T) {
+	x := serve(t, options{})
+	crowd := &x.export.crowd
+	ctx, gone := context.WithCancel(t.Context())
+	r := &request{srv: x.subtree, ctx: ctx, inside: crowd.enter(ctx)}
+	r.outside(func() {
+		for range mostInside {
+			crowd.enter(t.Context())
+		}
+		gone()
+	})
+	r.outside(func() {})
+	if n := crowd.calls.Load(); r.inside || n != mostInside {
+		t.Errorf("inside: %t, %d calls are in the crowd, want the %d others", r.inside, n, mostInside)
+	}
+}

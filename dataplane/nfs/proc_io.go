@@ -127,8 +127,10 @@ func (r *request) alloc(n int) (buf oncrpc.Buffer, err error) {
 // meanwhile. It stays out when its client is gone.
 func (r *request) outside(wait func()) {
 	crowd := &r.srv.export.crowd
-	crowd.leave()
-	r.inside = false
+	if r.inside {
+		r.inside = false
+		crowd.leave()
+	}
 	wait()
 	r.inside = crowd.enter(r.ctx)
 }

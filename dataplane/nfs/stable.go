@@ -215,12 +215,15 @@ func (r *request) syncMetadata(o *object) error {
 	if s.asyncMetadata || s.volatile || (!o.isDir() && o.typ != unix.S_IFREG) {
 		return nil
 	}
-	fd, err := o.reader()
-	if isOneOf(err, unix.EACCES) { // not root, and no right to read: only all of the file system can be written
-		return unix.Syncfs(int(s.dir.Fd()))
-	}
-	if err != nil {
-		return err
+	fd := int(o.write.Load()) // a COMMIT that waits for this needs the errors of the data
+	if fd < 0 {
+		var err error
+		if fd, err = o.reader(); isOneOf(err, unix.EACCES) { // not root, and no right to read
+			return unix.Syncfs(int(s.dir.Fd())) // all of the file system
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return r.sync(o, fd, true)
 }
