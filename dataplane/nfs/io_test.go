@@ -482,13 +482,14 @@ func TestErrorOfASharedSync(t *testing.T) {
 	for range mostSyncs { // so that calls gather before it begins
 		x.export.syncs.enter()
 	}
+	before := o.syncs.now()
 	broken := make(chan error, 2)
 	for range cap(broken) {
 		go func() { broken <- o.sync(nil, -1, true) }()
 	}
 	for {
 		o.syncs.mu.Lock()
-		if o.syncs.waiting == cap(broken) || o.syncs.done > 0 {
+		if o.syncs.waiting == cap(broken) || o.syncs.done > before {
 			break
 		}
 		o.syncs.mu.Unlock()
