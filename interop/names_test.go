@@ -95,7 +95,7 @@ func largeDirectory() (names, replies int) {
 // and go.
 func testLargeDirectory(t *testing.T, w *work) {
 	names, replies := largeDirectory()
-	w.serverSide(t, fmt.Sprintf("mkdir many; cd many; seq -f a-name-of-some-length-%%05g %d | xargs touch", names))
+	w.serverSide(t, fmt.Sprintf("mkdir many; cd many; seq 100001 %d | sed 's/^1/a-name-of-some-length-/' | xargs touch", 100000+names))
 	var before xprtStats
 	if w.via == overRDMA {
 		before = w.stats(t)
