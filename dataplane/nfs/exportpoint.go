@@ -54,7 +54,7 @@ func newExportPoints(s *Server) (all []*exportPoint, err error) {
 		list = append([]Export{s.cfg.Export}, list...)
 	}
 	for i, one := range list {
-		e := &exportPoint{Export: one, srv: s, first: i == 0 && s.cfg.Path != "", crowd: newCrowd(), syncs: make(pace, mostSyncs)}
+		e := &exportPoint{Export: one, srv: s, first: i == 0 && s.cfg.Path != "", crowd: newCrowd(), syncs: newPace()}
 		if e.full, err = filepath.Abs(one.Path); err != nil {
 			return nil, fmt.Errorf("nfs: export %s: %w", one.Path, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
@@ -412,7 +413,7 @@ func TestSyncsAreShared(t *testing.T) {
 		o, err := x.object(f)
 		must(t, err)
 		const calls = 20
-		if !o.syncs.alone(x.export.syncs) { // one that this test makes
+		if !o.syncs.alone(&x.export.syncs) { // one that this test makes
 			t.Fatal("a sync runs before any call")
 		}
 		first := o.syncs.begun
@@ -431,22 +432,14 @@ func TestSyncsAreShared(t *testing.T) {
 		go func() {
 			committed <- decoded(c, c.nfs(21, &nfsv3.Commit3args{File: fhOf(f)}), nfsv3.ReadCommit3res)
 		}()
-		for {
-			o.syncs.mu.Lock()
-			if o.syncs.waiting == 1+calls+1 {
-				break
-			}
-			o.syncs.mu.Unlock()
-			runtime.Gosched()
-		}
+		o.gather(1 + calls + 1)
 		if n := len(writes) + len(committed); n > 0 {
 			t.Errorf("%d calls were answered before their data was on the disk", n)
 		}
-		o.syncs.mu.Unlock()
 		if failed != nil {
 			x.lost(o, nil, failed)
 		}
-		o.syncs.end(x.export.syncs, failed)
+		o.syncs.end(&x.export.syncs, failed)
 		want := nfsv3.NFS3_OK
 		if failed != nil {
 			want = nfsv3.NFS3ERR_IO
@@ -469,7 +462,38 @@ func TestSyncsAreShared(t *testing.T) {
 	}
 }
 
-// What a sync says counts for all calls for which it was.
+// gather waits until n calls are in sync.
+func (o *object) gather(n int) {
+	for {
+		o.syncs.mu.Lock()
+		waiting := o.syncs.waiting
+		o.syncs.mu.Unlock()
+		if waiting == n {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// fill lets no more syncs run. The returned function lets them run again.
+func (p *pace) fill() (empty func()) {
+	for range cap(p.fast) {
+		p.fast <- struct{}{}
+	}
+	for range cap(p.slow) {
+		p.slow <- struct{}{}
+	}
+	return func() {
+		for range cap(p.slow) {
+			<-p.slow
+		}
+		for range cap(p.fast) {
+			<-p.fast
+		}
+	}
+}
+
+// All calls that waited for a sync get its error.
 func TestErrorOfASharedSync(t *testing.T) {
 	x := serve(t, options{})
 	x.volatile = false
@@ -479,50 +503,45 @@ func TestErrorOfASharedSync(t *testing.T) {
 	o, err := x.object(f)
 	must(t, err)
 	defer o.release()
-	for range mostSyncs { // so that calls gather before it begins
-		x.export.syncs.enter()
-	}
-	before := o.syncs.now()
-	broken := make(chan error, 2)
+	empty := x.export.syncs.fill()
+	begun := o.syncs.begun
+	broken := make(chan error, 20)
 	for range cap(broken) {
 		go func() { broken <- o.sync(nil, -1, true) }()
 	}
-	for {
-		o.syncs.mu.Lock()
-		if o.syncs.waiting == cap(broken) || o.syncs.done > before {
-			break
-		}
-		o.syncs.mu.Unlock()
-		runtime.Gosched()
-	}
-	o.syncs.mu.Unlock()
-	for range mostSyncs {
-		x.export.syncs.leave()
-	}
+	o.gather(cap(broken))
+	empty()
 	for range cap(broken) {
 		if err := <-broken; !errors.Is(err, unix.EBADF) {
 			t.Errorf("%v, want the error of the one that was made", err)
 		}
+	}
+	if o.syncs.begun != begun+1 {
+		t.Errorf("%d syncs for calls that waited at the same time", o.syncs.begun-begun)
 	}
 	if b, status := c.write(f, 0, []byte("y"), nfsv3.FILE_SYNC); status != nfsv3.NFS3_OK || a.Verf == b.Verf {
 		t.Errorf("%v, verifiers %x and %x", status, a.Verf, b.Verf)
 	}
 }
 
-// Others may run after a while, when a disk takes long.
+// When a disk takes long, more syncs run after a while, but only so many as may have threads.
 func TestSyncsOnASlowDisk(t *testing.T) {
-	p := make(pace, mostSyncs)
-	for range mostSyncs {
-		if !p.enter() {
-			t.Error("a sync does not count")
-		}
+	p := newPace()
+	p.fill()
+	<-p.slow
+	if p.enter() != p.slow {
+		t.Error("none may run beside those that take long")
 	}
-	if p.enter() || len(p) != mostSyncs {
-		t.Error("more than the limit count")
+	entered := make(chan (<-chan struct{}), 1)
+	go func() { entered <- p.enter() }()
+	select {
+	case <-entered:
+		t.Fatal("one runs beyond the limit")
+	case <-time.After(3 * syncPatience):
 	}
-	p.leave()
-	if !p.enter() {
-		t.Error("a sync does not count after another has ended")
+	<-p.fast
+	if <-entered != p.fast {
+		t.Error("it did not take the place of the one that ended")
 	}
 }
 

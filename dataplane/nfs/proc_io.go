@@ -211,7 +211,7 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		return 0, errFBig
 	}
 	var earlier uint64
-	n, level, synced := 0, r.srv.syncLevel(how), true
+	n, level, waits := 0, r.srv.syncLevel(how), false
 	err := r.srv.asWriter(o, &r.cred, &r.pre, func(fd int) (err error) {
 		// A client that is gone may have repeated the call on another connection, and have
 		// written other data since.
@@ -221,18 +221,21 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		if how == nfsv3.UNSTABLE && len(data) > 0 {
 			o.dirty.Store(true)
 		}
-		if level != posix.NoSync && o.syncs.alone(r.srv.export.syncs) {
-			if n, err = posix.Write(fd, data, int64(offset), level); err != nil {
-				r.srv.lost(o, r.call, err)
+		if level != posix.NoSync {
+			pace := &r.srv.export.syncs
+			if o.syncs.alone(pace) {
+				if n, err = posix.Write(fd, data, int64(offset), level); err != nil {
+					r.srv.lost(o, r.call, err)
+				}
+				o.syncs.end(pace, err)
+				return err
 			}
-			o.syncs.end(r.srv.export.syncs, err)
-			return err
+			waits, earlier = true, o.syncs.now()
 		}
-		synced, earlier = level == posix.NoSync, o.syncs.now()
 		n, err = posix.Write(fd, data, int64(offset), posix.NoSync)
 		return err
 	})
-	if !synced && n > 0 {
+	if waits && n > 0 {
 		err := r.sync(o, int(o.write.Load()), level == posix.FileSync)
 		if err == nil {
 			err = o.syncs.since(earlier)
