@@ -287,12 +287,14 @@ func (p *power) settings(t *testing.T, g *guest.Guest) {
 
 // failures checks the disk after each of several power failures, all in one guest.
 func (p *power) failures(t *testing.T) {
-	n := min(max(*powerFailures, 1), 20)
-	moments := append([]int{p.unsynced}, p.history.moments(p.rnd, n-1)...)
+	n := min(*powerFailures, 20)
+	moments := append(p.history.moments(p.rnd, n), p.unsynced)
 	o := guest.Options{Forward: []int{powerPort, unsyncedPort}}
-	losses := make([]disk.Loss, n)
+	losses := make([]disk.Loss, len(moments)) // of the last one all
 	for i, at := range moments {
-		losses[i] = disk.Loss(i / 7 % 3)
+		if i < n {
+			losses[i] = disk.Loss(i / 7 % 3)
+		}
 		medium, err := p.disk.After(at, losses[i], p.rnd.Uint64())
 		if err != nil {
 			t.Fatal(err)
