@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmad/rdmad/interop/guest"
 )
 
@@ -50,11 +52,13 @@ func (h held) has() bool {
 	return stdout != ""
 }
 
-// release ends the process that holds the lock, which releases the lock.
+// release kills the process that holds the lock, which releases the lock.
 func (h held) release(t testing.TB) {
 	t.Helper()
 	h.cmd.Kill()
-	ended(t, h.cmd)
+	if got := ended(t, h.cmd); got.Code != 128+int(unix.SIGKILL) {
+		t.Errorf("the process that held a lock had ended before: code %d: %s", got.Code, got.Stderr)
+	}
 }
 
 // tryLock reports whether a range can be locked now.
@@ -92,8 +96,11 @@ func testLocks(t *testing.T, m, other *mount) {
 	}
 	beside := other.startLock(t, file, 500, 100).wait(t)
 	waiting := other.startLock(t, file, 0, 10)
-	if m.tryLock(t, file, 599, 1) || waiting.has() {
-		t.Error("two clients have locked the same byte")
+	if m.tryLock(t, file, 599, 1) {
+		t.Error("byte 599 can be locked while another client has 500+100")
+	}
+	if waiting.has() {
+		t.Error("another client has locked bytes 0+10 of the first one's 0+100")
 	}
 	first.release(t)
 	waiting.wait(t)

@@ -65,8 +65,10 @@ func take(f *os.File, command int, lock *unix.Flock_t) error {
 		break
 	}
 	fmt.Println("locked")
-	if command == unix.F_SETLKW {
-		return unix.Pause() // until it is killed
+	for command == unix.F_SETLKW {
+		// Any signal ends pause(2), those that Go's runtime sends to itself as
+		// well: only SIGKILL may end the program.
+		_ = unix.Pause()
 	}
 	return nil
 }
