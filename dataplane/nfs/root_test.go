@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
@@ -244,6 +245,53 @@ func TestRootSetIDBits(t *testing.T) {
 	c.mustSet(f, withMode(0o6777))
 	if u.setattr(f, withSize(0), noGuard()); c.mustAttr(f).Mode != 0o777 {
 		t.Errorf("after truncating: %o", c.mustAttr(f).Mode)
+	}
+}
+
+// Who may write to a file may set its times to now, also one of them: Linux clients send mtime
+// alone when a program truncates a file, with the size or, if that is the same, without.
+func TestRootWritersSetTimesToNow(t *testing.T) {
+	x := serve(t, options{})
+	must(t, os.WriteFile(x.path("f"), []byte("data"), 0o600))
+	must(t, os.Chown(x.path("f"), 1000, 100))
+	must(t, os.Chmod(x.path("f"), 0o660))
+	member, other := x.as(2000, 5, 100), x.as(3000, 3000)
+	f := member.mustLookup(member.root(), "f")
+	old := time.Unix(1e9, 0)
+	const ok = nfsv3.NFS3_OK
+	for _, tc := range []struct {
+		name         string
+		c            *client
+		attr         nfsv3.Sattr3
+		atime, mtime bool // to now
+		want         nfsv3.Nfsstat3
+	}{
+		{"truncate", member, withSize(2), false, true, ok},
+		{"same size", member, noChange(), false, true, ok},
+		{"read", member, noChange(), true, false, ok},
+		{"touch", member, noChange(), true, true, ok},
+		{"another", other, noChange(), false, true, nfsv3.NFS3ERR_ACCES},
+		{"with the mode", member, withMode(0o666), false, true, nfsv3.NFS3ERR_PERM},
+	} {
+		must(t, os.Chtimes(x.path("f"), old, old))
+		if tc.atime {
+			tc.attr.Atime = &nfsv3.SetAtime_default{SetIt: nfsv3.SET_TO_SERVER_TIME}
+		}
+		if tc.mtime {
+			tc.attr.Mtime = &nfsv3.SetMtime_default{SetIt: nfsv3.SET_TO_SERVER_TIME}
+		}
+		if got, _ := tc.c.setattr(f, tc.attr, noGuard()); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, nfsv3.Nfsstat3_name[got], nfsv3.Nfsstat3_name[tc.want])
+		}
+		a := member.mustAttr(f)
+		if atime, mtime := a.Atime.Seconds != 1e9, a.Mtime.Seconds != 1e9; tc.want == ok && (atime != tc.atime || mtime != tc.mtime) {
+			t.Errorf("%s: atime %v, mtime %v", tc.name, a.Atime, a.Mtime)
+		}
+	}
+	notNow := noChange()
+	notNow.Mtime = &nfsv3.SetMtime_SET_TO_CLIENT_TIME{Mtime: nfsv3.Nfstime3{Seconds: 1e9}}
+	if got, _ := member.setattr(f, notNow, noGuard()); got != nfsv3.NFS3ERR_PERM {
+		t.Errorf("another time: %v", nfsv3.Nfsstat3_name[got])
 	}
 }
 

@@ -62,6 +62,12 @@ func (a *sattr) setsTimes() bool {
 	return a.atime.Nsec != unix.UTIME_OMIT || a.mtime.Nsec != unix.UTIME_OMIT
 }
 
+// touchesOne reports whether one of the times is set to now, and the other stays.
+func (a *sattr) touchesOne() bool {
+	return (a.atime.Nsec == unix.UTIME_NOW && a.mtime.Nsec == unix.UTIME_OMIT) ||
+		(a.atime.Nsec == unix.UTIME_OMIT && a.mtime.Nsec == unix.UTIME_NOW)
+}
+
 // apply sets attributes of o, which has the attributes st, as the caller. Size comes first,
 // because it needs other rights. Then owner, because that clears set-ID bits, which the
 // mode may set. Then mode. Then times, because all others change them.
@@ -70,11 +76,17 @@ func (r *request) apply(o *object, a *sattr, st *unix.Stat_t) error {
 		if err := r.truncate(o, a.size, st); err != nil {
 			return err
 		}
+		if a.touchesOne() && a.mtime.Nsec == unix.UTIME_NOW {
+			a.mtime.Nsec = unix.UTIME_OMIT // truncating has done it
+		}
 	}
 	if !a.setUID && !a.setGID && !a.setMode && !a.setsTimes() {
 		return nil
 	}
-	return r.srv.asCaller(&r.cred, func() error {
+	// Who may write to an object may set its times to now. The kernel allows that for both of
+	// them only. Linux clients set one when they truncate a file.
+	touches := a.touchesOne() && r.srv.mustAsk(&r.cred, st)
+	if err := r.srv.asCaller(&r.cred, func() error {
 		if a.setUID || a.setGID {
 			if err := chown(o.path, a); err != nil {
 				return err
@@ -85,11 +97,17 @@ func (r *request) apply(o *object, a *sattr, st *unix.Stat_t) error {
 				return err
 			}
 		}
+		if touches {
+			return r.srv.ask(o, &r.cred, mayWrite)
+		}
 		if a.setsTimes() {
 			return setTimes(o, a.atime, a.mtime)
 		}
 		return nil
-	})
+	}); err != nil || !touches {
+		return err
+	}
+	return setTimes(o, a.atime, a.mtime)
 }
 
 // truncate sets the size of a regular file.
