@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 
@@ -147,4 +148,69 @@ func TestStaysOutside(t *testing.T) {
 	if n := crowd.calls.Load(); r.inside || n != mostInside {
 		t.Errorf("inside: %t, %d calls are in the crowd, want the %d others", r.inside, n, mostInside)
 	}
+}
+
+// A call that waits for the disk is outside, and must go in again before it ends. So others that
+// wait for its end must not fill the crowd.
+func TestOthersWaitForACallOutside(t *testing.T) {
+	for name, setup := range map[string]func(c *client) (first, other *prepared){
+		"copies": func(c *client) (first, other *prepared) {
+			first = prepare(t, c, 9, argsFor(9, c.root()))
+			return first, first
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := serve(t, options{}, func(c *Config) { c.AsyncMetadata = false })
+			first, other := setup(x.me())
+			x.volatile = false
+			empty := x.export.syncs.fill()
+			ctx, gone := context.WithCancel(t.Context())
+			var calls sync.WaitGroup
+			var answered atomic.Int64
+			begin := func(ctx context.Context, call oncrpc.Call) {
+				calls.Go(func() {
+					if err := x.ServeRPC(ctx, &call, &oncrpc.Reply{Mem: x.mem}); err == nil {
+						answered.Add(1)
+					}
+				})
+			}
+			crowd := &x.export.crowd
+			begin(ctx, first.call)
+			for x.syncsWaiting() == 0 || crowd.calls.Load() > 0 {
+				runtime.Gosched()
+			}
+			for range mostInside {
+				call := other.call
+				if other != first {
+					other.call.XID++
+				}
+				begin(t.Context(), call)
+			}
+			time.Sleep(100 * time.Millisecond) // all others are where they wait
+			empty()
+			for end := time.Now().Add(10 * time.Second); answered.Load() <= mostInside && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			if n := answered.Load(); n <= mostInside {
+				t.Errorf("%d of %d calls were answered", n, 1+mostInside)
+			}
+			gone() // then the first call needs no place
+			calls.Wait()
+		})
+	}
+}
+
+// syncsWaiting returns how many calls wait for a sync of an object that is open.
+func (x *export) syncsWaiting() (n int) {
+	for i := range x.cache.shards {
+		sh := &x.cache.shards[i]
+		sh.Lock()
+		for _, o := range sh.objects {
+			o.syncs.mu.Lock()
+			n += o.syncs.waiting
+			o.syncs.mu.Unlock()
+		}
+		sh.Unlock()
+	}
+	return n
 }

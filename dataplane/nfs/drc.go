@@ -60,14 +60,20 @@ func newReplyCache() *replyCache {
 func (c *replyCache) serve(r *request) error {
 	e, first := c.enter(c.identify(r.call))
 	if !first {
-		select {
-		case <-e.done:
-			r.call.Args.Claim() // like the first call
-			r.reply.Stream = append(r.reply.Stream, e.reply...)
-			return e.err
-		case <-r.ctx.Done():
-			return r.ctx.Err()
+		var gone error
+		r.outside(func() { // the first call may have to go in before it ends
+			select {
+			case <-e.done:
+			case <-r.ctx.Done():
+				gone = r.ctx.Err()
+			}
+		})
+		if gone != nil {
+			return gone
 		}
+		r.call.Args.Claim() // like the first call
+		r.reply.Stream = append(r.reply.Stream, e.reply...)
+		return e.err
 	}
 	start := len(r.reply.Stream)
 	e.err = errFailed

@@ -173,9 +173,10 @@ func TestCopyWaitsForTheFirst(t *testing.T) {
 		e, _ := c.enter(c.identify(call))
 		ctx, cancel := context.WithCancel(context.Background())
 		replies := make(chan error, 2)
-		second := &request{ctx: context.Background(), call: call, reply: &oncrpc.Reply{Stream: []byte("head")}}
+		srv := &subtree{export: &exportPoint{crowd: newCrowd()}}
+		second := &request{srv: srv, ctx: context.Background(), call: call, reply: &oncrpc.Reply{Stream: []byte("head")}}
 		go func() { replies <- c.serve(second) }()
-		third := &request{ctx: ctx, call: call, reply: &oncrpc.Reply{}}
+		third := &request{srv: srv, ctx: ctx, call: call, reply: &oncrpc.Reply{}}
 		go func() { replies <- c.serve(third) }()
 		synctest.Wait()
 		if len(replies) != 0 {
