@@ -151,12 +151,21 @@ func TestStaysOutside(t *testing.T) {
 }
 
 // A call that waits for the disk is outside, and must go in again before it ends. So others that
-// wait for its end must not fill the crowd.
+// wait for its end must not fill the crowd: copies of the call, and guarded SETATTRs of its file.
 func TestOthersWaitForACallOutside(t *testing.T) {
+	wrong := &nfsv3.Sattrguard3_TRUE{}
 	for name, setup := range map[string]func(c *client) (first, other *prepared){
 		"copies": func(c *client) (first, other *prepared) {
 			first = prepare(t, c, 9, argsFor(9, c.root()))
 			return first, first
+		},
+		"guarded SETATTR": func(c *client) (first, other *prepared) {
+			f := c.mkfile(c.root(), "f")
+			right := &nfsv3.Sattrguard3_TRUE{ObjCtime: c.mustAttr(f).Ctime}
+			first = prepare(t, c, 2, &nfsv3.Setattr3args{Object: fhOf(f), NewAttributes: withMode(0o600), Guard: right})
+			other = prepare(t, c, 2, &nfsv3.Setattr3args{Object: fhOf(f), NewAttributes: withMode(0o666), Guard: wrong})
+			other.call.XID = 1000
+			return first, other
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

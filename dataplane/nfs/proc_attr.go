@@ -45,8 +45,11 @@ func (r *request) setattr() error {
 	if err == nil {
 		err = r.guardedSetattr(o, &attr, guarded, guard)
 	}
-	if guarded {
+	if guarded { // before it waits for the disk: others that wait for this would fill the crowd
 		o.guard.Unlock()
+	}
+	if err == nil {
+		err = r.syncMetadata(o)
 	}
 	r.begin(err)
 	r.appendWCC(&c)
@@ -54,7 +57,8 @@ func (r *request) setattr() error {
 	return nil
 }
 
-// guardedSetattr sets attributes of o. r.pre holds its recent attributes.
+// guardedSetattr sets attributes of o, but does not bring them to stable storage. r.pre holds
+// its recent attributes.
 func (r *request) guardedSetattr(o *object, attr *sattr, guarded bool, guard nfsv3.Nfstime3) error {
 	if err := r.changeable(o); err != nil {
 		return err
@@ -62,10 +66,7 @@ func (r *request) guardedSetattr(o *object, attr *sattr, guarded bool, guard nfs
 	if guarded && (uint32(r.pre.Ctim.Sec) != guard.Seconds || uint32(r.pre.Ctim.Nsec) != guard.Nseconds) {
 		return errNotSync
 	}
-	if err := r.apply(o, attr, &r.pre); err != nil {
-		return err
-	}
-	return r.syncMetadata(o)
+	return r.apply(o, attr, &r.pre)
 }
 
 // access is ACCESS (RFC 1813 §3.3.4).
