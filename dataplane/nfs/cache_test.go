@@ -86,6 +86,37 @@ func TestCacheInUse(t *testing.T) {
 	})
 }
 
+// A change of names that was carried out is not answered JUKEBOX because there is no descriptor
+// to bring it to the disk: the client would try again, and get NOENT or EXIST.
+func TestChangesWithoutADescriptor(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		const limit = minFiles
+		x := serve(t, opt, func(c *Config) { c.MaxOpenFiles = limit })
+		c := x.me()
+		root := c.root()
+		var held []*object
+		hold := func(f []byte) {
+			o, err := x.object(f)
+			must(t, err)
+			held = append(held, o)
+		}
+		hold(c.mkdir(root, "d"))
+		for i := range limit - 3 { // the root and the new file are open, too
+			hold(c.mkfile(root, fmt.Sprint("f", i)))
+		}
+		x.asyncMetadata, x.volatile = false, false
+		f := c.mkfile(root, "new")
+		hold(f)
+		c.want(15, &nfsv3.Link3args{File: fhOf(f), Link: in(root, "link")}, nfsv3.NFS3_OK)
+		c.want(14, &nfsv3.Rename3args{From: in(root, "link"), To: in(root, "link2")}, nfsv3.NFS3_OK)
+		c.want(12, &nfsv3.Remove3args{Object: in(root, "link2")}, nfsv3.NFS3_OK)
+		c.want(13, &nfsv3.Rmdir3args{Object: in(root, "d")}, nfsv3.NFS3_OK)
+		for _, o := range held {
+			o.release()
+		}
+	})
+}
+
 // The least recently used object goes first, and none in use.
 func TestCacheOrder(t *testing.T) {
 	x := serve(t, options{})

@@ -75,7 +75,9 @@ func (r *request) syncMetadata(o *object) error {
 	fd := int(o.write.Load()) // a COMMIT that waits for this needs the errors of the data
 	if fd < 0 {
 		var err error
-		if fd, err = o.reader(); isOneOf(err, unix.EACCES) { // not root, and no right to read
+		fd, err = o.reader()
+		// Not root, and no right to read; or no descriptor is left. The change is made already.
+		if isOneOf(err, unix.EACCES, errJukebox, unix.EMFILE, unix.ENFILE) {
 			return unix.Syncfs(int(s.dir.Fd())) // all of the file system
 		}
 		if err != nil {
