@@ -226,6 +226,7 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 	if o.Own {
 		r.owns = true
 		if r.used(o.XID) {
+			r.release(o) // what Prepare reserved
 			return false, ErrXIDInUse
 		}
 	}
