@@ -263,7 +263,7 @@ func (r *Requester) lone(o *Outgoing) bool {
 // ready gives o its credits and an XID that is not in use.
 func (r *Requester) ready(o *Outgoing) {
 	r.spend.CallGroup(o.uses)
-	if _, used := r.sent[o.XID]; !o.Own && (used || !o.Again) {
+	if !o.Own && (!o.Again || r.used(o.XID)) {
 		o.XID = r.nextXID()
 	}
 	o.state = outReady
@@ -284,7 +284,7 @@ func (r *Requester) used(xid uint32) bool {
 	if _, sent := r.sent[xid]; sent || !r.owns {
 		return sent
 	}
-	return slices.ContainsFunc(r.waiting, func(o *Outgoing) bool { return o.Own && o.XID == xid })
+	return slices.ContainsFunc(r.waiting, func(o *Outgoing) bool { return (o.Own || o.Again) && o.XID == xid })
 }
 
 // LastXID returns the last XID that the requester gave to a new call.
