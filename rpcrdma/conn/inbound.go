@@ -36,6 +36,7 @@ type Inbound struct {
 	arrival   Arrival
 	reading   int     // Long messages being read
 	longs     []*Long // free
+	seq       uint64  // of the last message that arrived
 }
 
 // Arrival is a decoded message. It is valid until the next one arrives. Its bytes are valid
@@ -59,7 +60,8 @@ type Arrival struct {
 	// direction is what the message itself says. It is valid if known.
 	direction rpcrdma2.Direction
 	known     bool
-	early     bool // see Long
+	early     bool   // see Long
+	seq       uint64 // numbers messages in the order in which they arrived
 }
 
 // Replies sets the role that takes replies.
@@ -86,7 +88,8 @@ func (in *Inbound) speak() {
 // responder creates one for a call, or gives the call to the requester, which drops it.
 func (in *Inbound) Arrive(recv uint32, msg []byte, inv Invalidation) *Arrival {
 	a := &in.arrival
-	a.Recv, a.Invalidation, a.early = recv, inv, false
+	in.seq++
+	a.Recv, a.Invalidation, a.early, a.seq = recv, inv, false, in.seq
 	a.decode(msg, in.spoken())
 	if a.Long = in.long(a); a.Long == nil {
 		in.direct(a)

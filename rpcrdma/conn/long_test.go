@@ -122,3 +122,50 @@ func TestLongBounds(t *testing.T) {
 		t.Error("none after that")
 	}
 }
+
+// TestLongGrantsInOrder: a grant counts from the message's arrival on. A reply that is read
+// while later ones are processed brings its call's credit back, but does not replace their
+// newer grants. In whatever order two are read, the grant of the later one holds.
+func TestLongGrantsInOrder(t *testing.T) {
+	long := func(xid, credits uint32) []byte {
+		msg := longMessage(xid, 100)
+		msg[11] = byte(credits)
+		return msg
+	}
+	for name, order := range map[string][]int{"first one first": {0, 1}, "last one first": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			e, o := readingEnd(t)
+			h := rpcrdma1.Header{XID: o.XID, Version: 1, Credits: 30, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrChunk}
+			e.receive(h.Append(nil))
+			for range 20 {
+				e.call(44, 100)
+			}
+			first := e.open[0].XID // the others have the next ones
+			for i := range uint32(2) {
+				e.arrived(e.arrive(long(first+i, 30-10*i), Invalidation{}))
+			}
+			if len(e.reading) != 2 || e.q.Granted() != 30 {
+				t.Fatalf("%d messages are read, %d granted", len(e.reading), e.q.Granted())
+			}
+			reading := e.reading
+			e.reading = nil
+			for _, i := range order {
+				e.arrived(e.longRead(reading[i], oncrpc.AppendAcceptedReply(nil, first+uint32(i))))
+			}
+			if e.q.Granted() != 20 {
+				t.Errorf("%d granted after two long replies, the last grant is 20", e.q.Granted())
+			}
+			// One that arrives before a short reply and is read after it.
+			e.arrived(e.arrive(long(first+2, 30), Invalidation{}))
+			h = rpcrdma1.Header{XID: first + 3, Version: 1, Credits: 2}
+			e.receive(oncrpc.AppendAcceptedReply(h.Append(nil), h.XID))
+			inFlight := e.q.spend.InFlight()
+			e.arrived(e.longRead(e.reading[0], oncrpc.AppendAcceptedReply(nil, first+2)))
+			if e.q.Granted() != 2 || e.q.spend.InFlight() != inFlight-1 {
+				t.Errorf("%d granted, the last grant is 2; %d calls in flight, then %d", e.q.Granted(), inFlight, e.q.spend.InFlight())
+			}
+			e.reading = nil
+			e.check()
+		})
+	}
+}

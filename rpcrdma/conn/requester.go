@@ -103,7 +103,8 @@ type Requester struct {
 	donesSent, donesArrived uint32
 	header                  Header // of the message being received
 	lost                    error
-	owns                    bool // a caller chose the XID of a call
+	owns                    bool   // a caller chose the XID of a call
+	newest                  uint64 // the answer whose grant is in force, by Arrival.seq
 
 	negotiation negotiation
 	up          bool // see Greet

@@ -59,6 +59,9 @@ func (r *Requester) replied(o *Outgoing, a *Arrival, acts []Action) []Action {
 		return append(acts, Fail{Err: ErrInvalidated})
 	}
 	delete(r.sent, h.XID)
+	if r.newest = max(r.newest, a.seq); a.seq < r.newest { // a long one: a later answer has the newer grant
+		h.Credits = r.spend.Granted()
+	}
 	if o == nil { // only its credit matters
 		r.Counters.Stray++
 		r.settle(h.XID, h.Credits)
