@@ -60,6 +60,7 @@ type Arrival struct {
 	// direction is what the message itself says. It is valid if known.
 	direction rpcrdma2.Direction
 	known     bool
+	reads     bool   // see Long
 	early     bool   // see Long
 	seq       uint64 // numbers messages in the order in which they arrived
 }
@@ -89,7 +90,7 @@ func (in *Inbound) speak() {
 func (in *Inbound) Arrive(recv uint32, msg []byte, inv Invalidation) *Arrival {
 	a := &in.arrival
 	in.seq++
-	a.Recv, a.Invalidation, a.early, a.seq = recv, inv, false, in.seq
+	a.Recv, a.Invalidation, a.reads, a.early, a.seq = recv, inv, false, false, in.seq
 	a.decode(msg, in.spoken())
 	if a.Long = in.long(a); a.Long == nil {
 		in.direct(a)

@@ -19,6 +19,7 @@ type Long struct {
 	recv   uint32
 	inv    Invalidation
 	seq    uint64
+	reads  bool // the requester took replies with read chunks when it came
 	early  bool // it came before a call with its XID, so it is no reply to one
 }
 
@@ -45,7 +46,7 @@ func (in *Inbound) long(a *Arrival) *Long {
 	}
 	l.Fetches = l.Reads.AppendReads(l.Fetches[:0], in.maxTransfer())
 	l.header, a.header = a.header, l.header
-	l.recv, l.inv, l.seq = a.Recv, a.Invalidation, a.seq
+	l.recv, l.inv, l.seq, l.reads = a.Recv, a.Invalidation, a.seq, in.requester.reads()
 	_, called := in.requester.sent[l.header.XID]
 	l.early = !called
 	in.reading++
@@ -74,7 +75,8 @@ func (in *Inbound) maxTransfer() uint32 {
 func (in *Inbound) Read(l *Long, message []byte) *Arrival {
 	a := &in.arrival
 	a.header, l.header = l.header, a.header
-	a.Recv, a.Invalidation, a.Long, a.err, a.body, a.early, a.seq = l.recv, l.inv, nil, nil, nil, l.early, l.seq
+	a.Recv, a.Invalidation, a.Long, a.err, a.body = l.recv, l.inv, nil, nil, nil
+	a.reads, a.early, a.seq = l.reads, l.early, l.seq
 	a.direction, a.known = directionOf(message)
 	if in.direct(a); !a.Call {
 		a.Invalidation = Invalidation{} // recorded when the message arrived

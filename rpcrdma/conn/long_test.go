@@ -169,3 +169,55 @@ func TestLongGrantsInOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestLongToCaller: a server that makes calls reads a long message, but takes no reply with
+// read chunks.
+func TestLongToCaller(t *testing.T) {
+	s := settings.Default()
+	s.Extensions |= settings.ExtReadReplies | settings.ExtBackchannel
+	e := newDuplexEnd(t, true, s)
+	o := &Outgoing{StreamLen: 44, MaxReply: 100}
+	e.plan(o)
+	a := e.arrive(longMessage(o.XID, 100), Invalidation{})
+	if a.Long == nil {
+		t.Fatal("is not read")
+	}
+	e.out = nil
+	e.arrived(e.longRead(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
+	if !errors.Is(o.Err, ErrBadReply) || len(e.out) != 0 {
+		t.Errorf("%v, %d messages sent", o.Err, len(e.out))
+	}
+}
+
+// TestLongTurnedOff: a long reply that is being read when extensions.read_replies is turned
+// off is finished, as other replies that are being read are: the call gets it, and the peer
+// its DONE.
+func TestLongTurnedOff(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		e, first := readingEnd(t)
+		h := rpcrdma1.Header{XID: first.XID, Version: 1, Credits: 5, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrChunk}
+		e.receive(h.Append(nil))
+		o := &Outgoing{StreamLen: 44, MaxReply: 100}
+		e.plan(o)
+		a := e.arrive(longMessage(o.XID, 100), Invalidation{})
+		if a.Long == nil {
+			t.Fatal("is not read")
+		}
+		s := e.settings
+		s.Extensions &^= settings.ExtReadReplies
+		e.set(s)
+		if e.out = nil; given {
+			e.fromQ(e.q.Cancel(o, nil))
+		}
+		e.arrived(e.longRead(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
+		if want := map[bool]error{true: ErrCanceled}[given]; !errors.Is(o.Err, want) || len(e.open) > 0 {
+			t.Errorf("given up %v: %v, %d calls open", given, o.Err, len(e.open))
+		}
+		if len(e.out) != 1 {
+			t.Errorf("given up %v: %d messages sent, no DONE", given, len(e.out))
+		} else if _, err := h.Decode(e.out[0]); err != nil || h.Proc != rpcrdma1.Done || h.XID != o.XID {
+			t.Errorf("given up %v: sent %+v, %v", given, h, err)
+		}
+		e.check()
+	}
+}

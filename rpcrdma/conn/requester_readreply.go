@@ -51,14 +51,15 @@ func (r *Requester) reads() bool {
 }
 
 // takeReads checks a reply with a read list, then reads it. It acknowledges a refused reply
-// as well, so that the peer can free its memory.
-func (r *Requester) takeReads(o *Outgoing, body []byte, acts []Action) []Action {
-	if !r.reads() {
+// as well, so that the peer can free its memory. A Long is taken even if the extension was
+// turned off meanwhile.
+func (r *Requester) takeReads(o *Outgoing, a *Arrival, acts []Action) []Action {
+	if !a.reads && !r.reads() {
 		o.Err = ErrBadReply
 		return acts
 	}
 	rd := &Reading{xid: o.XID, out: o}
-	if len(r.readings) >= maxReadings || !r.sound(rd, o, body) {
+	if len(r.readings) >= maxReadings || !r.sound(rd, o, a.body) {
 		o.Err = ErrBadReply
 		return r.owe(o.XID, acts)
 	}

@@ -65,7 +65,7 @@ func (r *Requester) replied(o *Outgoing, a *Arrival, acts []Action) []Action {
 	if o == nil { // only its credit matters
 		r.Counters.Stray++
 		r.settle(h.XID, h.Credits)
-		if err == nil && len(h.Reads) > 0 && r.reads() {
+		if err == nil && len(h.Reads) > 0 && (a.reads || r.reads()) {
 			acts = r.owe(h.XID, acts)
 		}
 		return r.wake(r.giveBack(recv, acts))
@@ -77,7 +77,7 @@ func (r *Requester) replied(o *Outgoing, a *Arrival, acts []Action) []Action {
 	case again:
 		o.Err, o.Sent, o.refused = ErrReplan, false, true
 	default:
-		acts = r.take(o, a.body, acts)
+		acts = r.take(o, a, acts)
 	}
 	acts = r.giveBack(recv, acts)
 	switch {
@@ -141,15 +141,15 @@ func (o *Outgoing) revoke(rkey uint32) bool {
 
 // take checks a reply against its call and records where it is. Nothing that the peer wrote
 // is read before the windows are revoked.
-func (r *Requester) take(o *Outgoing, body []byte, acts []Action) []Action {
-	h := &r.header
+func (r *Requester) take(o *Outgoing, a *Arrival, acts []Action) []Action {
+	h, body := &r.header, a.body
 	switch {
 	case h.Proc == rpcrdma1.Error:
 	case h.Version != o.version: // a reply has the rdma_vers of its call
 		o.Err = ErrBadReply
 		return acts
 	case len(h.Reads) > 0:
-		return r.takeReads(o, body, acts)
+		return r.takeReads(o, a, acts)
 	}
 	switch h.Proc {
 	case rpcrdma1.Error:
