@@ -242,6 +242,7 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 		}
 	}
 	if len(r.waiting) >= maxWaiting {
+		r.release(o)
 		return false, ErrTooManyCalls
 	}
 	o.state = outWaiting
