@@ -11,7 +11,6 @@ import (
 type CQ struct {
 	CQBase
 	waiting bool // a goroutine is in Wait and needs a token
-	lost    bool // a completion was lost since the last poll
 	token   chan struct{}
 }
 

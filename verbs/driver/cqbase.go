@@ -35,6 +35,7 @@ type CQBase struct {
 	users  map[uint32]attached // the others, by number
 	notify func()              // see ReqNotify; or nil
 	closed bool
+	lost   bool // a completion was lost since the last poll, and no user has come since then
 }
 
 // Lock locks the queue.
@@ -100,6 +101,7 @@ func (c *CQBase) attach(q User) error {
 		return verbs.ErrClosed
 	}
 	c.setLocked(attached{q, q.Num(), c.userLocked(q.Num()).queues + 1})
+	c.lost = false
 	return nil
 }
 

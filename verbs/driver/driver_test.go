@@ -75,6 +75,36 @@ func TestOverflowFailsAll(t *testing.T) {
 	})
 }
 
+// A queue pair that joins a completion queue after an overflow is failed by the next one,
+// even if nothing was polled in between.
+func TestOverflowFailsLater(t *testing.T) {
+	for name, closeFirst := range map[string]bool{"the queue stays full": false, "the queue is emptied": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, cq, qps := testObjects(t, 2, 1)
+				overflow := func(q *testQP) {
+					for range cq.Depth + 1 {
+						cq.Push(&verbs.WC{QPNum: q.Num()})
+					}
+					synctest.Wait()
+					if err := q.Err(); !errors.Is(err, ErrOverflow) {
+						t.Errorf("queue pair %d: %v", q.Num(), err)
+					}
+				}
+				overflow(qps[0])
+				if closeFirst {
+					_ = qps[0].Close()
+				}
+				later := &testQP{}
+				if err := qps[0].pd.CreateQP(&later.QP, later, verbs.QPAttr{SendCQ: cq, RecvCQ: cq}); err != nil {
+					t.Fatal(err)
+				}
+				overflow(later)
+			})
+		})
+	}
+}
+
 // Completions stay in order while the ring grows and wraps. The completions of a queue pair
 // are dropped with it.
 func TestRingOrder(t *testing.T) {
