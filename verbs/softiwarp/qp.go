@@ -100,7 +100,7 @@ func (q *queuePair) End(cause error) { q.fail(cause, nil) }
 // Close implements verbs.QP. An established connection ends in order, but requests that
 // were not sent yet are lost.
 func (q *queuePair) Close() error {
-	if q.closed.Swap(true) {
+	if q.refusePosts() {
 		<-q.done
 		return nil
 	}
@@ -110,6 +110,15 @@ func (q *queuePair) Close() error {
 	q.recvCQ.driver.CompareAndSwap(q, nil)
 	q.Free()
 	return nil
+}
+
+// refusePosts marks the queue pair as closed, and reports whether it was. A PostRecv in progress
+// ends first: its completions must not come after those that Free drops. One of PostSend holds
+// the lock that fail needs.
+func (q *queuePair) refusePosts() (were bool) {
+	q.rq.mu.Lock()
+	defer q.rq.mu.Unlock()
+	return q.closed.Swap(true)
 }
 
 // rest frees what only a queue pair in use needs.
