@@ -73,7 +73,8 @@ func (c Config) withDefaults() (Config, error) {
 	c.Backlog = cmp.Or(c.Backlog, defaultBacklog)
 	c.maxLingers = maxLingers
 	if n := c.Descriptors; n > 0 {
-		c.MaxHandshakes, c.Backlog, c.maxLingers = min(c.MaxHandshakes, max(n/2, 1)), min(c.Backlog, max(n/4, 1)), min(c.maxLingers, n/4)
+		half, quarter := max(n/2, 1), max(n/4, 1)
+		c.MaxHandshakes, c.Backlog, c.maxLingers = min(c.MaxHandshakes, half), min(c.Backlog, quarter), min(c.maxLingers, quarter)
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	switch {

@@ -174,3 +174,25 @@ func TestLingersOfOnePeer(t *testing.T) {
 		}
 	}
 }
+
+// TestFewDescriptors: with the fewest descriptors, a peer still reads why it is rejected, and why
+// its connection ends.
+func TestFewDescriptors(t *testing.T) {
+	for n := 1; n <= 4; n++ {
+		a := newArena(t, Config{Descriptors: n})
+		rejected := a.dial()
+		rejected.frame(rawRequest())
+		id := must(a.l.GetRequest(t.Context()))(t)
+		if err := id.Reject(t.Context(), []byte("no")); err != nil {
+			t.Error(err)
+		}
+		id.Close()
+		if f, err := readFrame(rejected.conn, mpa.Reply); err != nil || !f.Reject || string(f.PrivateData) != "no" {
+			t.Errorf("%d descriptors: %+v, %v", n, f, err)
+		}
+		rejected.conn.Close()
+		peer, _ := a.attach(rawRequest())
+		peer.message(rdmap.Send, 1, nil)
+		peer.terminated(rdmap.UntaggedNoBuffer)
+	}
+}
