@@ -23,8 +23,9 @@ type region struct {
 	win    *memWindow // the window that this region belongs to, or nil
 	qp     *queuePair // windows: the only queue pair whose peer may access the region
 	access verbs.Access
-	// exposed means that some peer may write to the memory, through this region or
-	// through the memory region that a window is bound to.
+	// exposed means that data of some peer may be placed in the memory, by a Write, a Send or
+	// a Read Response, through this region or through the memory region that a window is
+	// bound to. Each needs AccessLocalWrite.
 	exposed bool
 	base    uint64 // address of buf[0] as peers see it
 	buf     []byte
