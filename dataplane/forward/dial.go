@@ -1,13 +1,17 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // keepAlive detects within about a minute that an idle upstream has vanished.
@@ -52,11 +56,21 @@ func reason(err error, timeout time.Duration) error {
 	return err
 }
 
+// reuse allows a socket the port of a connection that has ended. Otherwise the port stays in
+// use for a minute (TIME_WAIT), and there are few reserved ports.
+func reuse(_, _ string, raw syscall.RawConn) (err error) {
+	failed := raw.Control(func(fd uintptr) {
+		err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
+	})
+	return cmp.Or(failed, err)
+}
+
 // dialReserved connects from a free reserved port. It tries them downwards from a random
 // one.
 func dialReserved(ctx context.Context, d net.Dialer, address string) (net.Conn, error) {
 	const ports = maxReserved - minReserved + 1
 	first := rand.N(ports)
+	d.Control = reuse
 	for i := range ports {
 		d.LocalAddr = &net.TCPAddr{Port: minReserved + (first+ports-i)%ports}
 		nc, err := d.DialContext(ctx, "tcp", address)

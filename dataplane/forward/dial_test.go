@@ -149,6 +149,35 @@ func TestReservedPort(t *testing.T) {
 	}
 }
 
+// TestReservedPortsComeBack: more clients than there are reserved ports come and go, one
+// after the other. Ports whose connections have just ended can be used again.
+func TestReservedPortsComeBack(t *testing.T) {
+	u := newUpstream(t)
+	go func() {
+		for {
+			nc, err := u.l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = nc.Read(make([]byte, 1)) // until the other side has closed
+				nc.Close()
+			}()
+		}
+	}()
+	f := New(Config{Forward: spec.Forward{Address: u.address, ReservedPort: true}})
+	for i := range maxReserved - minReserved + 42 {
+		h, err := f.OpenConn(t.Context(), netip.AddrPort{})
+		if errors.Is(err, syscall.EACCES) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatalf("client %d: %v", i, err)
+		}
+		h.Close()
+	}
+}
+
 // TestCallsWithoutConnection are answered, though with an error.
 func TestCallsWithoutConnection(t *testing.T) {
 	var r oncrpc.Reply
