@@ -385,6 +385,52 @@ func TestLyingTarget(t *testing.T) {
 	})
 }
 
+// TestEmptyReads: a target that gives no write chunk to a READ without data, as Linux's does
+// (svc_rdma_result_payload). The data of the next READ is then in an earlier chunk.
+func TestEmptyReads(t *testing.T) {
+	const read = 25
+	data := opaque(5000)[4:]
+	for name, lengths := range map[string][]int{
+		"first": {0, 5000, 3}, "middle": {4999, 0, 5000}, "last": {4999, 5000, 0},
+		"two": {0, 0, 5000}, "all": {0, 0, 0}, "none": {5000, 1, 4998},
+	} {
+		var want []byte // results
+		target := handlerFunc(func(ctx context.Context, _ *oncrpc.Call, r *oncrpc.Reply) error {
+			r.Stream = xdr.AppendUint32(xdr.AppendString(xdr.AppendUint32(r.Stream, 0), ""), uint32(len(lengths)))
+			for _, n := range lengths {
+				r.Stream = xdr.AppendBool(xdr.AppendUint32(xdr.AppendUint32(r.Stream, read), 0), true)
+				r.Stream = xdr.AppendUint32(r.Stream, uint32(n))
+				if n == 0 {
+					continue
+				}
+				buf, err := r.Mem.Alloc(ctx, n)
+				if err != nil {
+					return err
+				}
+				copy(buf.Bytes()[:n], data)
+				r.AppendItem(buf, n)
+			}
+			return nil
+		})
+		args := xdr.AppendUint32(xdr.AppendUint32(xdr.AppendString(nil, ""), 1), uint32(len(lengths)))
+		want = xdr.AppendUint32(xdr.AppendString(xdr.AppendUint32(nil, 0), ""), uint32(len(lengths)))
+		for _, n := range lengths {
+			args = append(xdr.AppendUint32(args, read), make([]byte, 16+8)...)
+			args = xdr.AppendUint32(args, 5000)
+			want = xdr.AppendBool(xdr.AppendUint32(xdr.AppendUint32(want, read), 0), true)
+			want = xdr.AppendOpaque(want, data[:n])
+		}
+		t.Run(name, func(t *testing.T) {
+			eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+				c := newRig(t, refereetest.Without(p), target, Config{}).dial(rpctcp.ClientConfig{})
+				if got, err := c.Call(t.Context(), nfsProgram, 4, 1, args, nil); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%d bytes, want %d: %v", len(got), len(want), err)
+				}
+			})
+		})
+	}
+}
+
 // TestTotals: those of the data plane have the calls of connectors, ended connections included.
 func TestTotals(t *testing.T) {
 	r := newRig(t, newLoopback(t), echo.New(), Config{})

@@ -38,6 +38,10 @@ func (cl *call) compose() error {
 				return errMisplaced
 			}
 			n := cl.plan.Results[i].Len
+			if n == 0 && cl.passOn(i) {
+				cl.apart = append(cl.apart, 0)
+				continue
+			}
 			if r.Apart < n || r.Apart > xdr.Padded(n) {
 				return errMisplaced
 			}
@@ -49,6 +53,23 @@ func (cl *call) compose() error {
 		cl.plan.LowerReply(results, cl.apart)
 	}
 	return nil
+}
+
+// passOn moves what was written into the memory of result i, which is empty, to the next
+// result, and likewise from there on. The Linux server uses no write chunk for an empty result
+// (svc_rdma_result_payload). passOn returns false if the last result has data already.
+func (cl *call) passOn(i int) bool {
+	rest := cl.rpc.Results[i:]
+	last := len(rest) - 1
+	if rest[last].Apart > 0 {
+		return false
+	}
+	free := rest[last].Buf
+	for k := last; k > 0; k-- {
+		rest[k].Buf, rest[k].Apart = rest[k-1].Buf, rest[k-1].Apart
+	}
+	rest[0].Buf, rest[0].Apart = free, 0
+	return true
 }
 
 // resultsAt returns where the results of a reply begin. Only a successful reply has results.
