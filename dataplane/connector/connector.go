@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,7 +195,8 @@ func (c *Connector) connect(nc net.Conn, seat *dataplane.Seat) (*session, error)
 	return s, nil
 }
 
-// resolve looks up a target.
+// resolve looks up a target. As with providers, and so with Probe, IPv4 comes first: a target
+// need not listen on all addresses of its name.
 func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 	if a, err := netip.ParseAddrPort(target); err == nil {
 		return a, nil
@@ -211,7 +213,8 @@ func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	return netip.AddrPortFrom(all[0].Unmap(), uint16(port)), nil
+	first := max(slices.IndexFunc(all, func(a netip.Addr) bool { return a.Unmap().Is4() }), 0)
+	return netip.AddrPortFrom(all[first].Unmap(), uint16(port)), nil
 }
 
 // Shutdown stops accepting, waits for the calls in flight, and disconnects both sides of
