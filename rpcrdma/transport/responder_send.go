@@ -100,6 +100,10 @@ func (r *Responder) locate(o *op, c *call) bool {
 		c.stream = source{c.buf, c.head}
 	} else if b := r.stage(o, s); b != nil {
 		c.stream = source{b, 0}
+		if c.reply.Storage != nil && b.Pooled() { // copied: others may wait for it
+			c.reply.Storage.Release()
+			c.reply.Stream, c.reply.Storage = nil, nil
+		}
 	} else {
 		return false
 	}
@@ -117,13 +121,17 @@ func (r *Responder) locate(o *op, c *call) bool {
 	return true
 }
 
-// yield gives o the memory of items that are sent without a copy.
+// yield gives o the memory of items that are sent without a copy, and releases that of items
+// that were copied. The peer may take any time, and others may wait for the memory.
 func (c *call) yield(o *op) {
 	kept := c.reply.Items[:0]
 	for i, it := range c.reply.Items {
-		if b := c.sources[i].buf; it.Buf == oncrpc.Buffer(b) {
+		switch b := c.sources[i].buf; {
+		case it.Buf == oncrpc.Buffer(b):
 			o.hold(b)
-		} else {
+		case b.Pooled():
+			it.Buf.Release()
+		default: // registered where it is
 			kept = append(kept, it)
 		}
 	}

@@ -1,0 +1,45 @@
+package forward
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/loopback"
+)
+
+// TestReplyNotTaken: a client does not take a long reply. It holds no memory that the long
+// replies of others wait for.
+func TestReplyNotTaken(t *testing.T) {
+	const size, pause = 600 << 10, 4 * time.Second
+	p := loopback.New(loopback.Config{})
+	u := newUpstream(t)
+	r := newRig(t, p, u.address, func(cfg *Config) { cfg.Unpooled = budget.New(1 << 20) })
+	long := func(c *rpcrdma.Client) error { // of a program without a binding
+		return c.Call(t.Context(), &rpcrdma.Call{Program: 7, Version: 1, MaxReply: size})
+	}
+	slow := r.dial()
+	up := u.accept()
+	over := make(chan error, 1)
+	go func() { over <- long(slow) }()
+	xid := up.call().XID
+	p.Fabric().SetFaults(loopback.Faults{CompletionDelay: pause}) // of the reply
+	up.send(success(xid, random(size)), 0)
+	for r.d.Connections()[0].Stats.RDMAWrites == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(pause / 10) // until it is posted
+	p.Fabric().SetFaults(loopback.Faults{})
+
+	other := r.dial()
+	up = u.accept()
+	go func() { up.send(success(up.call().XID, random(size)), 0) }()
+	began := time.Now()
+	if err := long(other); err != nil || time.Since(began) > pause/2 {
+		t.Errorf("another client: %v after %v", err, time.Since(began))
+	}
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
