@@ -201,6 +201,7 @@ type fakeService struct {
 	r        *rig
 	name     string
 	path     string // of kind nfs
+	tcp      netip.AddrPort
 	open     map[string]*fakeService
 	before   *fakeService // of the same name
 	closed   bool
@@ -218,6 +219,10 @@ func (r *rig) make(_ context.Context, s *spec.Service) (Service, error) {
 	f := &fakeService{Service: echo.New(), r: r, name: s.Name, open: r.open}
 	if s.NFS != nil {
 		f.path = s.NFS.Path
+		f.tcp, _ = netip.ParseAddrPort(s.NFS.TCPListen)
+		if f.tcp.IsValid() && f.tcp.Port() == 0 {
+			f.tcp = netip.AddrPortFrom(f.tcp.Addr(), 40001)
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +259,7 @@ func (f *fakeService) Open() error {
 
 func (f *fakeService) Start()                  { f.started = true }
 func (f *fakeService) Sockets() []net.Listener { return nil }
-func (f *fakeService) TCP() netip.AddrPort     { return netip.AddrPort{} }
+func (f *fakeService) TCP() netip.AddrPort     { return f.tcp }
 
 func (f *fakeService) Registrations(a netip.AddrPort) []rpcbind.Registration {
 	return []rpcbind.Registration{{Program: echo.Program, Version: echo.Version, Transport: rpcbind.RDMA, Address: a}}

@@ -47,6 +47,31 @@ func TestAddAndRemove(t *testing.T) {
 	}
 }
 
+// TestPortOfAddedService: a service that operators added keeps the TCP port that the system chose, over
+// changes of its other fields and restarts.
+func TestPortOfAddedService(t *testing.T) {
+	r := newRig(t)
+	given := &spec.NFS{Export: spec.Export{Path: "/a"}, TCPListen: "127.0.0.1:0"}
+	if err := r.nfs(given); err != nil {
+		t.Fatal(err)
+	}
+	stored := func() string { return r.store.saved.Services[0].NFS.TCPListen }
+	if at := stored(); at != "127.0.0.1:40001" || given.TCPListen != "127.0.0.1:0" {
+		t.Errorf("stored %s, given %s", at, given.TCPListen)
+	}
+	name := r.store.saved.Services[0].Name
+	if _, _, err := r.Services.Update(t.Context(), name, func(s *spec.Service) { s.NFS.ReadOnly = true }, UpdateOptions{Drain: drainTime}); err != nil {
+		t.Fatal(err)
+	}
+	if at := stored(); at != "127.0.0.1:40001" {
+		t.Errorf("stored after a change: %s", at)
+	}
+	r.restart(&spec.All{})
+	if l := r.Services.List(); len(l) != 1 || l[0].Spec.NFS.TCPListen != "127.0.0.1:40001" || l[0].Live.TCP.Port() != 40001 {
+		t.Errorf("after a restart: %+v", l)
+	}
+}
+
 func TestErrorsSayWhatToDo(t *testing.T) {
 	r := newRig(t)
 	r.addEcho("test")

@@ -121,4 +121,11 @@ func (r *serving) close() {
 	}
 }
 
-func (*serving) pin(*spec.Service) {}
+func (r *serving) pin(s *spec.Service) {
+	if s.NFS == nil {
+		return
+	}
+	nfs := *s.NFS // the running service has the other one
+	pinPort(&nfs.TCPListen, r.TCP())
+	s.NFS = &nfs
+}
