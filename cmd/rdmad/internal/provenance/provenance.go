@@ -55,9 +55,11 @@ type State struct {
 	Read     bool   `json:"read"`     // false when there is no file
 	Problem  string `json:"problem"`  // why it was not read; "" if that is expected
 	Revision uint32 `json:"revision"` // of the stored settings
-	// Pending is the revision that waits to be confirmed until Deadline, or 0.
+	// Pending is the revision that waits to be confirmed until Deadline, or 0. After the deadline
+	// rdmad takes it back when it starts, and the report has the settings without it.
 	Pending  uint32 `json:"pending"`
 	Deadline string `json:"deadline"`
+	overdue  bool
 }
 
 // Configured is a value of the configuration and its origin.
@@ -142,6 +144,12 @@ func (r *Report) restore(state *settings.State, c *statefile.Contents) (*setting
 	if n := len(c.Entries); n > 0 && c.Entries[n-1].Status == history.Pending {
 		last := c.Entries[n-1]
 		r.State.Pending, r.State.Deadline = last.Revision, last.Deadline.UTC().Format(time.RFC3339)
+		if r.State.overdue = !time.Now().Before(last.Deadline); r.State.overdue {
+			restored = restored.Undo(last.Step, func(string) bool { return false })
+			if last.Step.Fleet != nil {
+				restored = restored.TakeBack(last.Step.Fleet)
+			}
+		}
 	}
 	return restored, nil
 }
@@ -238,6 +246,8 @@ func (s *State) line() string {
 		return "stored settings not read: " + s.Problem
 	case !s.Read:
 		return ""
+	case s.overdue:
+		return fmt.Sprintf("stored settings: %s, revision %d, which was not confirmed until %s: rdmad takes it back when it starts", s.Path, s.Revision, s.Deadline)
 	case s.Pending != 0:
 		return fmt.Sprintf("stored settings: %s, revision %d, which waits to be confirmed until %s", s.Path, s.Revision, s.Deadline)
 	}

@@ -31,6 +31,12 @@ const text = "settings:\n  inline: {send_max: 8192}\n  credits: {max: 32}\n"
 // for a peer, the latter to be confirmed.
 func stored(t *testing.T) string {
 	t.Helper()
+	return storedUntil(t, time.Date(2126, 11, 20, 9, 31, 0, 0, time.UTC))
+}
+
+// storedUntil is stored with the end of the confirm window.
+func storedUntil(t *testing.T, deadline time.Time) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "settings.db")
 	if err := statefile.Create(path, parse(t, text).Layer()); err != nil {
 		t.Fatal(err)
@@ -55,7 +61,7 @@ func stored(t *testing.T) string {
 		d.After.Set[c.k] = uint32(i + 1)
 		e := &history.Entry{Revision: uint32(i + 1), Time: at, Scope: scope, Step: settings.Step{Deltas: []settings.Delta{d}}}
 		if i == 1 {
-			e.Status, e.Deadline = history.Pending, at.Add(time.Minute)
+			e.Status, e.Deadline = history.Pending, deadline
 		}
 		if err := f.Commit(&statefile.Record{Entry: e}); err != nil {
 			t.Fatal(err)
@@ -107,12 +113,24 @@ func TestWithoutState(t *testing.T) {
 func TestStoredIsShown(t *testing.T) {
 	path := stored(t)
 	got := table(t, parse(t, "\n"+text), path)
-	expect(t, got, "stored settings: "+path+", revision 2, which waits to be confirmed until 2026-11-20T09:31:00Z",
+	expect(t, got, "stored settings: "+path+", revision 2, which waits to be confirmed until 2126-11-20T09:31:00Z",
 		"inline.send_max 2048 global, revision 1, over 8192 config rdmad.yaml:3", "credits.max 32 config rdmad.yaml:4",
 		"ddp.min_chunk 9 peer/10.0.0.0/8, revision 2")
 	// A file that says something else will be taken when rdmad starts.
 	expect(t, table(t, parse(t, "settings: {credits: {max: 16}}"), path),
 		"inline.send_max 2048 global, revision 1", "credits.max 16 config rdmad.yaml:1")
+}
+
+// TestNotConfirmedInTime: a change whose confirm window is over is shown as taken back, as rdmad does it at
+// its start.
+func TestNotConfirmedInTime(t *testing.T) {
+	path := storedUntil(t, time.Date(2026, 11, 20, 9, 31, 0, 0, time.UTC))
+	got := table(t, parse(t, text+"scopes: {peer/10.0.0.0/8: {ddp: {min_chunk: 8}}}\n"), path)
+	expect(t, got, "stored settings: "+path+", revision 2, which was not confirmed until 2026-11-20T09:31:00Z: rdmad takes it back when it starts",
+		"inline.send_max 2048 global, revision 1, over 8192 config rdmad.yaml:2", "ddp.min_chunk 8 peer/10.0.0.0/8, config rdmad.yaml:4")
+	if got := table(t, parse(t, text), path); strings.Contains(got, "peer/10.0.0.0/8") {
+		t.Errorf("got\n%s", got)
+	}
 }
 
 // TestScopesOfTheFile: a value that the file gives at a scope has its line. A stored value at
