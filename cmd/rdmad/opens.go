@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,45 +116,72 @@ func (o *opening) exports() {
 	}
 }
 
-// addresses briefly binds each address that the configuration names.
+// heldAddress is an address that is bound while others are tried.
+type heldAddress struct {
+	config.Address
+	port uint16
+	io.Closer
+}
+
+// addresses briefly binds the addresses that the configuration names, all at a time: of addresses that
+// overlap, such as 0.0.0.0:20049 and 127.0.0.1:20049, only one can be bound.
 func (o *opening) addresses(ctx context.Context) {
+	var held []heldAddress
+	defer func() {
+		for _, b := range held {
+			_ = b.Close()
+		}
+	}()
 	for _, one := range o.c.Addresses() {
 		list, _, _ := strings.Cut(one.Key, "]") // so that the provider counts, too
 		if o.c.Origins.Of(one.Key) == (config.Origin{}) || o.mistakes.Concern(one.Key) || one.Provider != "" && o.mistakes.Concern(list+"].provider") {
 			continue
 		}
-		err := o.bind(ctx, one)
+		b, err := o.bind(ctx, one)
+		if b != nil {
+			held = append(held, *b)
+		}
 		if err == nil || o.running && errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
-		o.note(one.Key, fmt.Errorf("can't listen on %s: %w", one.Address, manager.BindReason(err)))
+		text := "can't listen on %s: %w"
+		if at := slices.IndexFunc(held, func(b heldAddress) bool { return hasPort(one.Address, b.port) }); at >= 0 && errors.Is(err, syscall.EADDRINUSE) {
+			text += "; " + held[at].Key + " has this port, too"
+		}
+		o.note(one.Key, fmt.Errorf(text, one.Address, manager.BindReason(err)))
 	}
 }
 
-func (o *opening) bind(ctx context.Context, a config.Address) error {
+func hasPort(address string, port uint16) bool {
+	_, p, err := net.SplitHostPort(address)
+	return err == nil && p == strconv.Itoa(int(port))
+}
+
+// bind returns nil without an error for a Unix socket, which it has removed again.
+func (o *opening) bind(ctx context.Context, a config.Address) (*heldAddress, error) {
 	if strings.HasPrefix(a.Address, "unix:") {
 		rules := o.c.Control.Access().Rules
 		if o.rulesBad {
 			rules = auth.Rules{} // they are reported already
 		}
-		return controlplane.TryUnix(ctx, a.Address, rules)
+		return nil, controlplane.TryUnix(ctx, a.Address, rules)
 	}
 	if a.Provider == "" {
 		l, err := tcpaddr.Listen(ctx, a.Address)
-		if err == nil {
-			err = l.Close()
+		if err != nil {
+			return nil, err
 		}
-		return err
+		return &heldAddress{a, tcpaddr.Of(l.Addr()).Port(), l}, nil
 	}
 	p, err := o.providers.Open(a.Provider, providers.Options{Logger: o.log, Rdmacore: o.c.Providers.Rdmacore})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l, err := p.Listen(ctx, a.Address)
-	if err == nil {
-		err = l.Close()
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return &heldAddress{a, l.Addr().Port(), l}, nil
 }
 
 // isRunning reports whether the process that last locked a state directory is running.
