@@ -223,6 +223,25 @@ listeners: [{name: disk, provider: softiwarp, address: "127.0.0.1:0", service: d
 	p.well()
 }
 
+// What an operator changed of a service of the file can be taken back also when the service is of another
+// kind now.
+func TestUnsetOfAnotherKind(t *testing.T) {
+	dir := t.TempDir()
+	makeDirectory(t, filepath.Join(dir, "disk"))
+	p := admit(t, dir, "services: [{name: disk, nfs: {path: DIR/disk}}]\n")
+	c := rdmadv1.NewListenerServiceClient(p.client)
+	_, err := c.UpdateService(t.Context(), &rdmadv1.UpdateServiceRequest{Name: "disk", Nfs: &rdmadv1.NfsService{ReadOnly: true}})
+	p.must(err)
+	p.must(reconfigure(p.daemon, p.parse("services: [{name: disk, echo: {}}]\n"), time.Second))
+	for range 2 { // again, there is nothing to take back
+		res, err := c.UpdateService(t.Context(), &rdmadv1.UpdateServiceRequest{Name: "disk", Unset: []string{"*"}})
+		if s := res.GetService(); err != nil || s.GetKind() != "echo" || len(s.GetChanged()) != 0 {
+			t.Errorf("%v, %v", s, err)
+		}
+	}
+	p.well()
+}
+
 // The file is refused for its errors, then for a port in use, and then applied.
 func TestReloadCondition(t *testing.T) {
 	dir := t.TempDir()

@@ -84,11 +84,11 @@ func update[S spec.Named, L, M any](ctx context.Context, what string, set manage
 	if len(change) == 0 {
 		change = fields.given(req)
 	}
-	if len(change)+len(unset) == 0 {
+	if len(change)+len(req.GetUnset()) == 0 {
 		return m, 0, invalidField("update_mask", "nothing to change")
 	}
 	o := manager.UpdateOptions{EndDenied: end, Drain: drainTime(req.GetDeadline())}
-	if len(unset) > 0 {
+	if len(req.GetUnset()) > 0 {
 		o.Unset = unset.has
 	}
 	info, ended, err := set.Update(ctx, req.GetName(), func(s *S) { spec.Copy(s, &given, change.has) }, o)

@@ -45,14 +45,14 @@ func changeable(req proto.Message, now any) (out selection) {
 	return out
 }
 
-// named returns the fields at some paths. "*" is all of them, and the path of a message all
-// that it has. A path may be short. The error names the request's field.
+// named returns the fields at some paths. "*" is all of them, even if there are none, and the path of a
+// message all that it has. A path may be short. The error names the request's field.
 func (s selection) named(in string, paths []string) (out selection, err error) {
 	for _, path := range paths {
 		found := s.filter(func(f *selected) bool {
 			return path == "*" || f.at == path || f.short() == path || strings.HasPrefix(f.at, path+".")
 		})
-		if found == nil {
+		if found == nil && path != "*" {
 			return nil, invalidField(in, fmt.Sprintf("there is no field %q; there are %s", path, strings.Join(s.paths(), ", ")))
 		}
 		out = append(out, found...)
