@@ -129,5 +129,9 @@ func (a *app) create(name string) (io.WriteCloser, error) {
 	if name == toStdout {
 		return nopCloser{a.stdout}, nil
 	}
-	return os.Create(name)
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err // not a nil file, which is no nil WriteCloser
+	}
+	return f, nil
 }
