@@ -177,6 +177,9 @@ func (s *state) unset(e *history.Entry) (doubt, err error) {
 	switch last := past.Find(c.Revision); {
 	case e.Unset == 0:
 		return nil, fmt.Errorf("%s is not set at %s: rdmad state show lists the stored settings", asked, e.Scope)
+	case last != nil && last.Status == history.Pending && !time.Now().Before(last.Deadline):
+		return nil, fmt.Errorf("revision %d was not confirmed until %s: rdmad takes it back when it starts; start it, then use rdmactl settings",
+			last.Revision, last.Deadline.UTC().Format(time.RFC3339))
 	case last != nil && last.Status == history.Pending:
 		return nil, &desired.PendingError{Revision: last.Revision, Deadline: last.Deadline}
 	case c.Revision == math.MaxUint32:
