@@ -184,6 +184,30 @@ func openDescriptors(t *testing.T, dir string) (under []string, all int) {
 	return under, len(entries)
 }
 
+// awaitEpolls waits until this process has n descriptors of epoll(7): one of Go's runtime, and one
+// of each provider, which it opens for its first idle connection.
+func awaitEpolls(t *testing.T, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(startTimeout); ; time.Sleep(time.Millisecond) {
+		have := 0
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && to == "anon_inode:[eventpoll]" {
+				have++
+			}
+		}
+		switch {
+		case have >= n:
+			return
+		case time.Now().After(deadline):
+			t.Fatalf("%d descriptors of epoll, want %d", have, n)
+		}
+	}
+}
+
 // TestExportsComeAndGo adds and removes an NFS service with its listeners
 // while another listener's client makes calls: none is lost, and no descriptor
 // is left.
@@ -193,6 +217,10 @@ func TestExportsComeAndGo(t *testing.T) {
 	r := startHere(t, t.TempDir(), "")
 	defer r.end()
 	steady := r.dial(p, "steady")
+	if err := steady.Call(t.Context(), echoCall(nil)); err != nil {
+		t.Fatal(err)
+	}
+	awaitEpolls(t, 3)
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		for {
