@@ -14,7 +14,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
-	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 const (
@@ -128,11 +127,4 @@ func drainTime(deadline *durationpb.Duration) time.Duration {
 // auditText is what the audit log shows.
 func auditText[S spec.Named, L any](what string, i *manager.Info[S, L]) string {
 	return what + " " + spec.String(&i.Spec)
-}
-
-// admission says who may connect, and how many.
-func admission(l dataplane.Limits, a dataplane.Access) *rdmadv1.Admission {
-	m := &rdmadv1.Listener{Admission: &rdmadv1.Admission{}}
-	writeSpec(&spec.Listener{Limits: l, Access: a}, m)
-	return m.GetAdmission()
 }

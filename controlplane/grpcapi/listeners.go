@@ -26,26 +26,24 @@ func (s *listenerService) ListListeners(_ context.Context, req *rdmadv1.ListList
 
 // listener is the one place where a listener becomes protobuf.
 func listener(l *manager.ListenerInfo) *rdmadv1.Listener {
-	limits, access := l.Spec.Limits, l.Spec.Access
+	s := l.Spec
 	if l.Live.Name != "" {
-		limits, access = l.Live.Limits, l.Live.Access
+		s.Provider, s.Service, s.Limits, s.Access = l.Live.Provider, l.Live.Service, l.Live.Limits, l.Live.Access
+		s.Address = cmp.Or(addrPort(l.Live.Address), s.Address)
 	}
-	return &rdmadv1.Listener{
-		Name:        l.Spec.Name,
-		Provider:    cmp.Or(l.Live.Provider, l.Spec.Provider),
-		Address:     cmp.Or(addrPort(l.Live.Address), l.Spec.Address),
-		Service:     cmp.Or(l.Live.Service, l.Spec.Service),
+	m := &rdmadv1.Listener{
 		Connections: uint32(l.Live.Connections),
 		Accepted:    float64(l.Live.Accepted),
 		Refused:     float64(l.Live.Refused),
 		Since:       timestamp(l.Live.Since),
 		Source:      l.Origin.String(),
-		Rpcbind:     l.Spec.RPCBind,
-		Admission:   admission(limits, access),
+		Admission:   &rdmadv1.Admission{},
 		State:       rdmadv1.Listener_State(rdmadv1.Listener_State_value[strings.ToUpper(l.State)]),
 		Failure:     l.Failure,
 		Changed:     apiPaths(l.Spec, l.Changed),
 	}
+	writeSpec(&s, m)
+	return m
 }
 
 // AddListener implements rdmadv1.ListenerServiceServer.
