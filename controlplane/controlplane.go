@@ -4,8 +4,8 @@
 // data plane's events to watchers (package watch), and serves both by gRPC (package grpcapi,
 // the only one that uses protobuf).
 //
-// The caller gives Resolver to the data plane before that accepts its first connection, calls
-// Serve once, and ends with Shutdown, even if Serve was not called.
+// The caller gives Settings.Resolve to the data plane before that accepts its first connection,
+// calls Serve once, and ends with Shutdown, even if Serve was not called.
 package controlplane
 
 import (
@@ -28,7 +28,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/tracing"
 	"github.com/rdmad/rdmad/controlplane/watch"
-	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -97,7 +96,9 @@ func (c *Config) withDefaults() Config {
 
 // Controlplane is a control plane, bound to its address.
 type Controlplane struct {
-	store    *desired.Store
+	// Settings are the desired settings. OpenSettings opens them, and Shutdown closes them.
+	Settings *desired.Store
+
 	hub      *watch.Hub
 	server   *grpcapi.Server
 	console  *console.Server // nil while it is off
@@ -130,7 +131,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Controlplane{store: store, log: cfg.Logger, endTracing: func(context.Context) error { return nil }}
+	c := &Controlplane{Settings: store, log: cfg.Logger, endTracing: func(context.Context) error { return nil }}
 	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, watch.DefaultWatchers)
 	defer func() {
 		if err != nil {
@@ -205,7 +206,7 @@ func registerRevision(r prometheus.Registerer, store *desired.Store) error {
 // OpenSettings continues with the settings of a file, see desired.Store.Open. Call it before
 // Serve.
 func (c *Controlplane) OpenSettings(path string, f settings.FileLayer) (waits, err error) {
-	return c.store.Open(path, f, fileOptions)
+	return c.Settings.Open(path, f, fileOptions)
 }
 
 // fileOptions say who a change of the configuration file comes from.
@@ -215,50 +216,20 @@ var fileOptions = desired.Options{Actor: history.Actor{Name: "config file"}}
 func (c *Controlplane) Reload(f settings.FileLayer) (desired.Result, bool, error) {
 	o := fileOptions
 	o.Actor.From = f.Name
-	return c.store.Reload(f, o)
+	return c.Settings.Reload(f, o)
 }
 
 // CheckReload returns the error that Reload would return.
 func (c *Controlplane) CheckReload(f settings.FileLayer) error {
 	o := fileOptions
 	o.Actor.From, o.DryRun = f.Name, true
-	_, _, err := c.store.Reload(f, o)
+	_, _, err := c.Settings.Reload(f, o)
 	return err
-}
-
-// Import puts the live settings of a configuration file in force, see
-// desired.Store.Import.
-func (c *Controlplane) Import(values *settings.Values, scopes map[settings.Scope]settings.Values, o desired.Options) (desired.Result, error) {
-	return c.store.Import(values, scopes, o)
-}
-
-// ImportedElements returns the elements that an import stored with the settings, until
-// ImportDone, see desired.Store.Elements.
-func (c *Controlplane) ImportedElements() []byte { return c.store.Elements() }
-
-// ImportDone forgets the imported elements.
-func (c *Controlplane) ImportDone() error { return c.store.ElementsDone() }
-
-// Assign puts the fleet's settings in force, see desired.Store.Assign.
-func (c *Controlplane) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {
-	return c.store.Assign(f, desired.Options{Actor: history.Actor{Name: "fleet"}, ConfirmWithin: confirmWithin})
-}
-
-// Fleet returns the settings of the fleet, see desired.Store.Fleet.
-func (c *Controlplane) Fleet() (settings.FleetLayer, []settings.Pin) { return c.store.Fleet() }
-
-// PreviewFleet returns the effects of a layer of the fleet, see desired.Store.PreviewFleet.
-func (c *Controlplane) PreviewFleet(f settings.FleetLayer) (desired.FleetPreview, error) {
-	return c.store.PreviewFleet(f)
 }
 
 // WatchRevisions watches the revisions of the settings, see
 // desired.Store.Watch.
-func (c *Controlplane) WatchRevisions() (*desired.Watcher, error) { return c.store.Watch() }
-
-// Resolver returns the function with which the data plane gets its settings. The function never
-// blocks.
-func (c *Controlplane) Resolver() dataplane.Resolver { return c.store.Resolve }
+func (c *Controlplane) WatchRevisions() (*desired.Watcher, error) { return c.Settings.Watch() }
 
 // Addr returns the address that the control plane listens on, in the form of rdmactl's --addr.
 func (c *Controlplane) Addr() string { return address(c.listener.Addr()) }
@@ -286,7 +257,7 @@ func (c *Controlplane) Shutdown(ctx context.Context) error {
 	c.ending.Lock()
 	c.cancel()
 	c.ending.Unlock()
-	c.store.EndWatchers()
+	c.Settings.EndWatchers()
 	var err error
 	if c.console != nil {
 		err = c.console.Shutdown(ctx)
@@ -294,7 +265,7 @@ func (c *Controlplane) Shutdown(ctx context.Context) error {
 	err = errors.Join(err, c.server.Shutdown(ctx))
 	c.running.Wait()
 	c.listener.Close()
-	err = errors.Join(err, c.store.Close(), c.endTracing(ctx))
+	err = errors.Join(err, c.Settings.Close(), c.endTracing(ctx))
 	if c.audit != nil {
 		err = errors.Join(err, c.audit.Close())
 	}

@@ -63,7 +63,7 @@ func TestOverTCPAndUnix(t *testing.T) {
 		c, client := serve(t, controlplane.Config{
 			Dataplane: plane, Listen: listen, Daemon: grpcapi.Daemon{Version: "v9"}, Initial: initial, Configured: []string{"inline.send_max"},
 		})
-		plane.Use(c.Resolver())
+		plane.Use(c.Settings.Resolve)
 		plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001"})
 		st, err := rdmadv1.NewStatusServiceClient(client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
 		if err != nil || st.GetVersion() != "v9" || st.GetConnections() != 1 {
@@ -85,7 +85,7 @@ func TestLive(t *testing.T) {
 	plane := dataplane.New(dataplane.Config{})
 	registry := prometheus.NewRegistry()
 	c, client := serve(t, controlplane.Config{Dataplane: plane, Listen: "127.0.0.1:0", Registerer: registry})
-	plane.ApplySettings(dataplane.Update{Resolve: c.Resolver()}, nil)
+	plane.ApplySettings(dataplane.Update{Resolve: c.Settings.Resolve}, nil)
 	max := uint32(7)
 	res, err := rdmadv1.NewSettingsServiceClient(client).SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{
 		Settings: &rdmadv1.Settings{Credits: &rdmadv1.CreditsSettings{Max: &max}},
@@ -93,7 +93,7 @@ func TestLive(t *testing.T) {
 	if err != nil || res.GetRevision() != 1 || len(res.GetEffects()) != 0 {
 		t.Fatalf("%v, %v", res, err)
 	}
-	if got := c.Resolver()(dataplane.ConnKey{}).CreditsMax; got != 7 {
+	if got := c.Settings.Resolve(dataplane.ConnKey{}).CreditsMax; got != 7 {
 		t.Errorf("connections to come get %d credits", got)
 	}
 	if got := gauge(t, registry, "rdmad_settings_revision"); got != 1 {

@@ -26,7 +26,7 @@ func (c *Controlplane) OpenAudit(dir string) error {
 	if err != nil {
 		return err
 	}
-	own, err := c.store.Watch()
+	own, err := c.Settings.Watch()
 	if err != nil {
 		l.Close()
 		return err
@@ -90,9 +90,6 @@ func (c *Controlplane) RecordReload(file string, err error) {
 	}
 	c.record(e)
 }
-
-// StateProblem returns the reason why changes of settings are refused until a restart, or nil.
-func (c *Controlplane) StateProblem() error { return c.store.Doubt() }
 
 // AuditProblem returns the reason why the last change could not be recorded. It is nil if the
 // change was recorded, or if nothing is recorded.

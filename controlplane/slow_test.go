@@ -64,7 +64,7 @@ func TestStoppedReaderHarmsNobody(t *testing.T) {
 				Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}, SendTime: c.sendTime},
 				Logger: slog.New(slog.NewTextHandler(log, nil)),
 			})
-			plane.ApplySettings(dataplane.Update{Resolve: control.Resolver()}, nil)
+			plane.ApplySettings(dataplane.Update{Resolve: control.Settings.Resolve}, nil)
 			stop := traffic(t, plane)
 			slow := stopped(t, control.Addr())
 			changes := change(t, client, come)

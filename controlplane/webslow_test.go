@@ -23,7 +23,7 @@ func TestBrowsersThatDoNotReadHarmNobody(t *testing.T) {
 		cfg.Dataplane = plane
 		cfg.Access.Rate = auth.Rate{PerSecond: 1e6, Burst: 1e6}
 	}).login()
-	plane.ApplySettings(dataplane.Update{Resolve: b.control.Resolver()}, nil)
+	plane.ApplySettings(dataplane.Update{Resolve: b.control.Settings.Resolve}, nil)
 	stop := traffic(t, plane)
 	const browsers = 4
 	for range browsers {

@@ -120,7 +120,7 @@ func newWorld(dir string, options []string) (*world, error) {
 	if err != nil {
 		return nil, errors.Join(err, w.end())
 	}
-	plane.Use(c.Resolver())
+	plane.Use(c.Settings.Resolve)
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001", Stats: busy, Sizes: sizes})
 	plane.Connect(planetest.Peer{ID: "2", Listener: "test", Address: "[2001:db8::8]:1002", NoInvalidation: true})
 	return w, nil

@@ -55,7 +55,7 @@ func (d *daemon) openAdded() (manager.Store, error) {
 // Load implements manager.Store. It finishes an import during which rdmad ended.
 func (s *addedStore) Load() (spec.All, error) {
 	all, err := s.File.Load()
-	imported := s.control.ImportedElements()
+	imported := s.control.Settings.Elements()
 	if err != nil || imported == nil {
 		return all, err
 	}
@@ -73,7 +73,7 @@ func (s *addedStore) Save(all spec.All) error {
 	if err := s.File.Save(all); err != nil {
 		return err
 	}
-	if err := s.control.ImportDone(); err != nil {
+	if err := s.control.Settings.ElementsDone(); err != nil {
 		s.log.Warn("settings.db keeps a copy of an import for now", "error", err)
 	}
 	return nil

@@ -78,7 +78,7 @@ func (h *health) checks() []conditions.Check {
 		Look: func(context.Context) (*conditions.Reason, string) {
 			r, text := conditions.StateDirectory(state.path, state.locked)
 			if r.Status != conditions.Failed && h.started.Load() {
-				if err := h.d.control.StateProblem(); err != nil {
+				if err := h.d.control.Settings.Doubt(); err != nil {
 					return conditions.StateInDoubt, err.Error()
 				}
 			}

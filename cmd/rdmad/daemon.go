@@ -176,7 +176,7 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 	}); err != nil {
 		return d, err
 	}
-	d.data.ApplySettings(dataplane.Update{Resolve: d.control.Resolver()}, nil)
+	d.data.ApplySettings(dataplane.Update{Resolve: d.control.Settings.Resolve}, nil)
 	if err := d.bindMetrics(ctx, &c.Metrics); err != nil {
 		return d, err
 	}

@@ -93,7 +93,7 @@ func (m *membership) start(control *controlplane.Controlplane, counters telemetr
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel = cancel
 	a := agent.New(agent.Config{
-		Store: m.store, Node: m.cfg.Node, Local: control, Conditions: m.known, Logger: log, Load: fleetLoad(counters),
+		Store: m.store, Node: m.cfg.Node, Local: control.Settings, Conditions: m.known, Logger: log, Load: fleetLoad(counters),
 		Identity: fleet.Identity{Labels: m.cfg.ByName(), Version: versionString(), Control: control.Addr()},
 	})
 	m.agent.Store(a)
@@ -205,7 +205,7 @@ func (d *daemon) leaveFleet(c *config.Config) {
 	if c.Fleet != nil {
 		return
 	}
-	if _, _, err := d.control.Assign(settings.FleetLayer{}, 0); err != nil {
+	if _, _, err := d.control.Settings.Assign(settings.FleetLayer{}, 0); err != nil {
 		d.log.Error("the settings of the fleet's policies stay in force until the next start", "error", err)
 	}
 }

@@ -80,7 +80,7 @@ func awaitFleet(t *testing.T, d *daemon, want uint32) {
 	}
 	defer w.Close()
 	for {
-		f, _ := d.control.Fleet()
+		f, _ := d.control.Settings.Fleet()
 		v := f.Scopes[settings.Scope{}].Values
 		if v.Value(live.InlineSendMax) == want {
 			return
@@ -127,7 +127,7 @@ func TestFleet(t *testing.T) {
 	end()
 
 	d, _ = member(t, state, "")
-	if f, _ := d.control.Fleet(); f.Assignment != 0 || len(f.Scopes) != 0 {
+	if f, _ := d.control.Settings.Fleet(); f.Assignment != 0 || len(f.Scopes) != 0 {
 		t.Errorf("outside of the fleet: %+v", f)
 	}
 }

@@ -108,7 +108,7 @@ func (f *imported) settings(o desired.Options) (desired.Result, error) {
 		scopes = make(configfile.Scopes)
 		maps.Copy(scopes, f.c.Scopes)
 	}
-	return f.d.control.Import(values, scopes, o)
+	return f.d.control.Settings.Import(values, scopes, o)
 }
 
 // withSettings adds what is wrong with the settings to why the rest can't be had.

@@ -365,7 +365,7 @@ scopes: {listener/third: {credits: {weight: 9}}}
 	if got := textOf(t, r.daemon); got != after {
 		t.Errorf("ended after settings.db was stored: after the start\n%s\nnot\n%s", got, after)
 	}
-	if r.control.ImportedElements() != nil {
+	if r.control.Settings.Elements() != nil {
 		t.Error("settings.db still has the import")
 	}
 	r.end()

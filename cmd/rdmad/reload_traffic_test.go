@@ -175,7 +175,7 @@ func (b *traffic) state() (lines []string) {
 		lines = append(lines, fmt.Sprintf("connector %+v %v %s %v %v", c.Spec, c.Origin, c.State, c.Live.Address, c.Live.Since))
 	}
 	lines = append(lines, fmt.Sprintf("limits %+v %+v %d %+v", b.data.Limits(), b.data.TCPLimits(), b.data.Memory(), b.places.PortLimits()))
-	return append(lines, fmt.Sprintf("settings %+v", *b.control.Resolver()(dataplane.ConnKey{Listener: "steady"})))
+	return append(lines, fmt.Sprintf("settings %+v", *b.control.Settings.Resolve(dataplane.ConnKey{Listener: "steady"})))
 }
 
 // connections are the ids of the callers' connections. Probes make one call each.

@@ -115,7 +115,7 @@ func TestViewerHasNoControls(t *testing.T) {
 	p := open(t, auth.Viewer, func(p *page) { p.fleet = newNodes() })
 	var small live.Values
 	small.Set(live.CreditsMax, 16)
-	if _, _, err := p.control.Assign(settings.FleetLayer{
+	if _, _, err := p.control.Settings.Assign(settings.FleetLayer{
 		Cluster: 1, Assignment: 1, Scopes: map[settings.Scope]settings.FleetValues{{}: {Values: small}},
 	}, patience); err != nil {
 		t.Fatal(err)

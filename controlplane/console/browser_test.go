@@ -63,9 +63,9 @@ func (p *page) serve(role auth.Role, console string) {
 	if err := c.OpenAudit(p.t.TempDir()); err != nil {
 		p.t.Fatal(err)
 	}
-	p.plane.Use(c.Resolver())
+	p.plane.Use(c.Settings.Resolve)
 	if p.live != nil {
-		p.live.ApplySettings(dataplane.Update{Resolve: c.Resolver()}, nil)
+		p.live.ApplySettings(dataplane.Update{Resolve: c.Settings.Resolve}, nil)
 	}
 	for i, peer := range []string{"192.0.2.7:1001", "192.0.2.8:1002"} {
 		p.plane.Connect(planetest.Peer{ID: string(rune('1' + i)), Listener: "nfs", Address: peer})

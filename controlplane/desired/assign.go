@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"time"
+
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 )
@@ -10,10 +12,11 @@ import (
 // of Set, if it names a listener that this rdmad does not have, if it conflicts with other
 // settings, or while an operator's revision waits to be confirmed.
 //
-// With o.ConfirmWithin, the layer is rolled back unless a later call assigns the same layer in
-// time. A call that assigns another layer rolls it back first. A layer that was rolled back is
+// If confirmWithin is not 0, the layer is rolled back unless a later call assigns the same layer
+// in time. A call that assigns another layer rolls it back first. A layer that was rolled back is
 // refused with a *TakenBackError.
-func (s *Store) Assign(f settings.FleetLayer, o Options) (_ Result, ok bool, err error) {
+func (s *Store) Assign(f settings.FleetLayer, confirmWithin time.Duration) (_ Result, ok bool, err error) {
+	o := Options{Actor: history.Actor{Name: "fleet"}, ConfirmWithin: confirmWithin}
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if err := s.ready(&o); err != nil {

@@ -26,7 +26,7 @@ func assigned(t *testing.T, revision int64, scope string, pairs ...any) settings
 
 func assign(t *testing.T, store *desired.Store, f settings.FleetLayer) desired.Result {
 	t.Helper()
-	r, ok, err := store.Assign(f, desired.Options{Actor: history.Actor{Name: "fleet"}})
+	r, ok, err := store.Assign(f, 0)
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -45,7 +45,7 @@ func TestAssignIsARevision(t *testing.T) {
 	if e := store.History(0, 1)[0]; e.Kind != history.Fleet || e.Actor.Name != "fleet" {
 		t.Errorf("%+v", e)
 	}
-	if _, ok, err := store.Assign(assigned(t, 40, "listener/nfs", live.InlineSendMax, 2048), desired.Options{}); ok || err != nil {
+	if _, ok, err := store.Assign(assigned(t, 40, "listener/nfs", live.InlineSendMax, 2048), 0); ok || err != nil {
 		t.Errorf("the same again: %v %v", ok, err)
 	}
 	if err := store.Close(); err != nil {
@@ -73,16 +73,16 @@ func TestAssignIsRefusedWhole(t *testing.T) {
 	applied := plane.Applied()
 	f := assigned(t, 40, "listener/other", live.CreditsMax, 9)
 	f.Scopes[settings.Scope{}] = assigned(t, 40, "global", live.InlineSendMax, 2048).Scopes[settings.Scope{}]
-	if _, _, err := store.Assign(f, desired.Options{}); !errors.As(err, new(*settings.NotFoundError)) {
+	if _, _, err := store.Assign(f, 0); !errors.As(err, new(*settings.NotFoundError)) {
 		t.Errorf("a listener that is not there: %v", err)
 	}
-	if _, _, err := store.Assign(assigned(t, 40, "global", live.CreditsMax, 0), desired.Options{}); !errors.As(err, new(*settings.InvalidError)) {
+	if _, _, err := store.Assign(assigned(t, 40, "global", live.CreditsMax, 0), 0); !errors.As(err, new(*settings.InvalidError)) {
 		t.Error(err)
 	}
 	if _, err := store.Set(change(t, "global", live.InlineSendMax, 1024), desired.Options{ConfirmWithin: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := store.Assign(assigned(t, 40, "global", live.CreditsMax, 9), desired.Options{}); !errors.As(err, new(*desired.PendingError)) {
+	if _, _, err := store.Assign(assigned(t, 40, "global", live.CreditsMax, 9), 0); !errors.As(err, new(*desired.PendingError)) {
 		t.Error(err)
 	}
 	if got, _ := store.Fleet(); got.Assignment != 0 || plane.Applied() != applied+1 {
@@ -93,7 +93,7 @@ func TestAssignIsRefusedWhole(t *testing.T) {
 // tried assigns with a confirm window of a minute.
 func tried(t *testing.T, store *desired.Store, f settings.FleetLayer) {
 	t.Helper()
-	if _, ok, err := store.Assign(f, desired.Options{ConfirmWithin: time.Minute}); !ok || err != nil {
+	if _, ok, err := store.Assign(f, time.Minute); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 }
@@ -132,7 +132,7 @@ func TestAssignIsTakenBack(t *testing.T) {
 				again()
 				var e *desired.TakenBackError
 				for _, window := range []time.Duration{0, time.Minute} {
-					_, ok, err := store.Assign(assigned(t, 41, "global", live.InlineSendMax, 1024), desired.Options{ConfirmWithin: window})
+					_, ok, err := store.Assign(assigned(t, 41, "global", live.InlineSendMax, 1024), window)
 					if ok || !errors.As(err, &e) || e.Assignment != 41 {
 						t.Errorf("the same again: %v", err)
 					}

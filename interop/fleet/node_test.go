@@ -16,7 +16,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet/controller"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 	"github.com/rdmad/rdmad/controlplane/fleet/store"
-	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane/conditions"
@@ -32,13 +31,6 @@ type node struct {
 	known    *conditions.Registry
 	agent    agent.Config
 	lead     controller.Config
-}
-
-// local makes a store of settings what the agent applies assignments with.
-type local struct{ *desired.Store }
-
-func (l local) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {
-	return l.Store.Assign(f, desired.Options{Actor: history.Actor{Name: "fleet"}, ConfirmWithin: confirmWithin})
 }
 
 // newNode makes a node whose settings are kept in a file, "" for nowhere.
@@ -69,7 +61,7 @@ func newNode(name, labels, state string, c store.Config) (*node, error) {
 	}
 	n := &node{name: name, store: st, settings: s, known: conditions.NewRegistry()}
 	n.agent = agent.Config{
-		Store: st, Node: name, Local: local{s}, Conditions: n.known, Logger: log,
+		Store: st, Node: name, Local: s, Conditions: n.known, Logger: log,
 		Identity: fleet.Identity{Labels: l, Version: "v1", Control: "127.0.0.1:20050"}, Load: func(time.Time) fleet.Load { return fleet.Load{} },
 	}
 	n.lead = controller.Config{Store: st, Node: name, Conditions: n.known, Logger: log}

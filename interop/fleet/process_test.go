@@ -84,7 +84,7 @@ func playNode(text string) error {
 
 // recorded has a node's history written.
 func recorded(n *node, r *recorder, p plants) {
-	n.agent.Local = recordedLocal{local{n.settings}, r, n.name, p}
+	n.agent.Local = recordedLocal{n.settings, r, n.name, p}
 	n.lead.Logger = slog.New(listener{slog.DiscardHandler, r.won})
 	client := n.store.Client()
 	client.KV = recordedKV{client.KV, r, n, p}

@@ -216,7 +216,7 @@ func (r *recorder) assign(values map[string]string, commit func() (*clientv3.Txn
 
 // recordedLocal records assignments that come in force.
 type recordedLocal struct {
-	local
+	*desired.Store
 	*recorder
 	node   string
 	plants plants
@@ -228,10 +228,10 @@ func (l recordedLocal) Assign(f settings.FleetLayer, confirmWithin time.Duration
 	}
 	now, _ := l.Fleet()
 	if f.Equal(&now) {
-		return l.local.Assign(f, confirmWithin)
+		return l.Store.Assign(f, confirmWithin)
 	}
 	end := l.begin(record{Op: opApply, Node: l.node, Rev: f.Assignment, Layer: written(f), Waits: confirmWithin != 0})
-	res, ok, err := l.local.Assign(f, confirmWithin)
+	res, ok, err := l.Store.Assign(f, confirmWithin)
 	end(func(r *record) {
 		r.Outcome = refused
 		if ok {

@@ -56,12 +56,12 @@ type member struct {
 
 // timed notes when assignments come in force.
 type timed struct {
-	local
+	*desired.Store
 	m *member
 }
 
 func (l timed) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {
-	res, ok, err := l.local.Assign(f, confirmWithin)
+	res, ok, err := l.Store.Assign(f, confirmWithin)
 	now := time.Now()
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
@@ -116,7 +116,7 @@ func (c *crowd) join(i int, stored *desired.Store) *member {
 	if stored != nil {
 		m.settings = stored
 	}
-	m.agent.Local = timed{local{m.settings}, m}
+	m.agent.Local = timed{m.settings, m}
 	m.store.Client().KV = counted{m.store.Client().KV, m}
 	m.stop = m.start(c.t)
 	return m

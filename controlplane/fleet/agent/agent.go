@@ -26,11 +26,11 @@ const (
 	silentAfter  = 4                // times Every without a word of the watch
 )
 
-// Local applies assignments.
+// Local applies assignments. It is a desired.Store.
 type Local interface {
-	// Assign is desired.Store.Assign. A confirmWithin of 0 means no confirm window.
+	// Assign puts a layer in force. A confirmWithin of 0 means no confirm window.
 	Assign(f settings.FleetLayer, confirmWithin time.Duration) (_ desired.Result, ok bool, err error)
-	// PreviewFleet is that of desired.Store.
+	// PreviewFleet returns what Assign would do.
 	PreviewFleet(settings.FleetLayer) (desired.FleetPreview, error)
 	// Fleet returns the layer in force, and the values of operators that override it.
 	Fleet() (settings.FleetLayer, []settings.Pin)

@@ -15,9 +15,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 	"github.com/rdmad/rdmad/controlplane/fleet/store"
-	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/planetest"
-	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/rpcrdma"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -31,13 +29,6 @@ type node struct {
 	settings *desired.Store
 	plane    *planetest.Plane
 	stop     func()
-}
-
-// local makes a store of settings what the agent applies assignments with.
-type local struct{ *desired.Store }
-
-func (l local) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {
-	return l.Store.Assign(f, desired.Options{Actor: history.Actor{Name: "fleet"}, ConfirmWithin: confirmWithin})
 }
 
 func newSettings(t *testing.T) (*desired.Store, *planetest.Plane) {
@@ -71,7 +62,7 @@ func run(t *testing.T, c store.Config, change func(*node)) *node {
 	s, plane := newSettings(t)
 	n := &node{settings: s, plane: plane}
 	n.Agent = New(Config{
-		Store: newStore(t, c), Node: "n1", Local: local{s}, Conditions: conditions.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
+		Store: newStore(t, c), Node: "n1", Local: s, Conditions: conditions.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 		Identity: fleet.Identity{Labels: fleet.Labels{"role": "gateway"}, Version: "v1", Control: "127.0.0.1:20050"},
 		Load: func(time.Time) fleet.Load {
 			return fleet.Load{Calls: 7, Errors: 0.5, P99: time.Millisecond, Connections: 2}

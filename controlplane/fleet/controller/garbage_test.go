@@ -15,19 +15,10 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/agent"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
-	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/planetest"
-	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
-
-// local makes a store of settings what the agent applies assignments with.
-type local struct{ *desired.Store }
-
-func (l local) Assign(f settings.FleetLayer, confirmWithin time.Duration) (desired.Result, bool, error) {
-	return l.Store.Assign(f, desired.Options{Actor: history.Actor{Name: "fleet"}, ConfirmWithin: confirmWithin})
-}
 
 // rdmad runs node a and a controller, with common conditions.
 func rdmad(t *testing.T, e *etcdtest.Etcd) *one {
@@ -41,7 +32,7 @@ func rdmad(t *testing.T, e *etcdtest.Etcd) *one {
 	plane.Use(s.Resolve)
 	c := run(t, e, "a")
 	a := agent.New(agent.Config{
-		Store: c.Store, Node: "a", Local: local{s}, Conditions: c.Conditions, Logger: c.Logger, TTL: 5 * time.Second, Every: 100 * time.Millisecond,
+		Store: c.Store, Node: "a", Local: s, Conditions: c.Conditions, Logger: c.Logger, TTL: 5 * time.Second, Every: 100 * time.Millisecond,
 		Load: func(time.Time) fleet.Load { return fleet.Load{} },
 	})
 	ctx, cancel := context.WithCancel(t.Context())

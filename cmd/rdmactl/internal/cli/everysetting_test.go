@@ -37,7 +37,7 @@ func newTuned(t *testing.T) *tuned {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.plane.Use(d.Resolver())
+	d.plane.Use(d.Settings.Resolve)
 	d.plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001"})
 	served := make(chan error, 1)
 	go func() { served <- d.Serve() }()

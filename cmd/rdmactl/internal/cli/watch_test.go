@@ -40,7 +40,7 @@ func controlAt(t *testing.T, address string, known *conditions.Registry) (plane 
 	if err != nil {
 		t.Fatal(err)
 	}
-	plane.Use(c.Resolver())
+	plane.Use(c.Settings.Resolve)
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001"})
 	served := make(chan error, 1)
 	go func() { served <- c.Serve() }()
