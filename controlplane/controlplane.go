@@ -24,8 +24,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/console"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
-	"github.com/rdmad/rdmad/controlplane/history"
-	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/tracing"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane/conditions"
@@ -96,7 +94,7 @@ func (c *Config) withDefaults() Config {
 
 // Controlplane is a control plane, bound to its address.
 type Controlplane struct {
-	// Settings are the desired settings. OpenSettings opens them, and Shutdown closes them.
+	// Settings are the desired settings. The caller opens them before Serve. Shutdown closes them.
 	Settings *desired.Store
 
 	hub      *watch.Hub
@@ -202,34 +200,6 @@ func registerRevision(r prometheus.Registerer, store *desired.Store) error {
 	}
 	return nil
 }
-
-// OpenSettings continues with the settings of a file, see desired.Store.Open. Call it before
-// Serve.
-func (c *Controlplane) OpenSettings(path string, f settings.FileLayer) (waits, err error) {
-	return c.Settings.Open(path, f, fileOptions)
-}
-
-// fileOptions say who a change of the configuration file comes from.
-var fileOptions = desired.Options{Actor: history.Actor{Name: "config file"}}
-
-// Reload applies the settings of the configuration file, see desired.Store.Reload.
-func (c *Controlplane) Reload(f settings.FileLayer) (desired.Result, bool, error) {
-	o := fileOptions
-	o.Actor.From = f.Name
-	return c.Settings.Reload(f, o)
-}
-
-// CheckReload returns the error that Reload would return.
-func (c *Controlplane) CheckReload(f settings.FileLayer) error {
-	o := fileOptions
-	o.Actor.From, o.DryRun = f.Name, true
-	_, _, err := c.Settings.Reload(f, o)
-	return err
-}
-
-// WatchRevisions watches the revisions of the settings, see
-// desired.Store.Watch.
-func (c *Controlplane) WatchRevisions() (*desired.Watcher, error) { return c.Settings.Watch() }
 
 // Addr returns the address that the control plane listens on, in the form of rdmactl's --addr.
 func (c *Controlplane) Addr() string { return address(c.listener.Addr()) }

@@ -20,7 +20,7 @@ const (
 
 // OpenAudit makes the control plane record every change in the audit log of a directory, see
 // package audit. From then on it refuses a change that it cannot record. Call it before
-// OpenSettings and Serve. Shutdown closes the log.
+// Settings.Open and Serve. Shutdown closes the log.
 func (c *Controlplane) OpenAudit(dir string) error {
 	l, err := audit.Open(audit.Config{Dir: dir, Logger: c.log})
 	if err != nil {

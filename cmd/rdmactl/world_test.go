@@ -106,7 +106,7 @@ func newWorld(dir string, options []string) (*world, error) {
 		err = errors.Join(os.Mkdir(filepath.Join(dir, "audit"), 0o700), c.OpenAudit(filepath.Join(dir, "audit")))
 	}
 	if err == nil && file {
-		_, err = c.OpenSettings(filepath.Join(dir, "settings.db"), fileLayer())
+		_, err = c.Settings.Open(filepath.Join(dir, "settings.db"), fileLayer())
 	}
 	if c.ConsoleAddr() != "" {
 		go func() { w.console <- c.ServeConsole() }()

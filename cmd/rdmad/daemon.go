@@ -277,7 +277,7 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 	if err := d.control.OpenAudit(d.state.path); err != nil {
 		return err
 	}
-	waits, err := d.control.OpenSettings(d.state.settings(), c.Layer())
+	waits, err := d.control.Settings.Open(d.state.settings(), c.Layer())
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func joined(t *testing.T, d *daemon, want *conditions.Reason) {
 // awaitFleet waits until the fleet's layer in force has a value of inline.send_max.
 func awaitFleet(t *testing.T, d *daemon, want uint32) {
 	t.Helper()
-	w, err := d.control.WatchRevisions()
+	w, err := d.control.Settings.Watch()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 	r := reload.New(reload.Config{
 		Running:  c,
 		Load:     load,
-		Settings: d.control,
+		Settings: d.control.Settings,
 		Refused: func(err error) {
 			d.control.RecordReload(c.File, err)
 			d.health.refused(err)

@@ -30,7 +30,7 @@ func fileLayer(pairs ...any) settings.FileLayer {
 func open(t *testing.T, path string, f settings.FileLayer) (*desired.Store, *planetest.Plane) {
 	t.Helper()
 	store, plane := start(t)
-	if _, err := store.Open(path, f, desired.Options{}); err != nil {
+	if _, err := store.Open(path, f); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeStore(t, store) })
@@ -176,7 +176,7 @@ func TestNothingElseInTheWindow(t *testing.T) {
 				return err
 			},
 			"reload": func() error {
-				_, _, err := store.Reload(fileLayer(live.DDPMinChunk, 0), desired.Options{})
+				_, _, err := store.Reload(fileLayer(live.DDPMinChunk, 0))
 				return err
 			},
 			"load": func() error {

@@ -93,7 +93,7 @@ func (m *crashModel) open(data []byte) {
 	}
 	plane.Listen("nfs", "127.0.0.1:20049")
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
-	if _, err := m.store.Open(m.path, m.file, desired.Options{}); err != nil {
+	if _, err := m.store.Open(m.path, m.file); err != nil {
 		m.t.Fatal(err)
 	}
 	m.disk = &copyingDisk{Disk: m.store.Disk(), path: m.path}
@@ -255,7 +255,7 @@ func (m *crashModel) edit() {
 }
 
 func (m *crashModel) reload() {
-	_, changed, err := m.store.Reload(m.file, desired.Options{})
+	_, changed, err := m.store.Reload(m.file)
 	differs := m.file.Differ(&m.seen) != 0
 	if changed != (differs && m.pending == 0) || (err != nil) != (differs && m.pending != 0) {
 		m.t.Fatalf("reload: %v, %v", changed, err)

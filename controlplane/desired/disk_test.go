@@ -59,7 +59,7 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 			return err
 		},
 		"reload": func(s *desired.Store) error {
-			_, _, err := s.Reload(fileLayer(live.InlineSendMax, 1024), desired.Options{})
+			_, _, err := s.Reload(fileLayer(live.InlineSendMax, 1024))
 			return err
 		},
 		"load": func(s *desired.Store) error {

@@ -36,7 +36,7 @@ func changeForEver(path string) {
 	initial := rpcrdma.DefaultSettings()
 	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), &initial, nil)
 	check(err)
-	_, err = store.Open(path, settings.FileLayer{}, desired.Options{})
+	_, err = store.Open(path, settings.FileLayer{})
 	check(err)
 	if p := store.Pending(); p != nil {
 		check(store.Confirm(p.Revision))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/statefile"
 )
@@ -19,7 +20,7 @@ import (
 //
 // Call Open once, before the first change. Errors are one line for the operator. After an
 // error, the store can only be closed.
-func (s *Store) Open(path string, f settings.FileLayer, o Options) (waits, err error) {
+func (s *Store) Open(path string, f settings.FileLayer) (waits, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	before := s.state.Load()
@@ -44,7 +45,7 @@ func (s *Store) Open(path string, f settings.FileLayer, o Options) (waits, err e
 	if err := s.resume(); err != nil {
 		return nil, fmt.Errorf("settings: %s: %w", path, err)
 	}
-	if _, _, err = s.reload(f, &o); Waits(err) {
+	if _, _, err = s.reload(f, &Options{Actor: history.Actor{Name: fileActor}}); Waits(err) {
 		return err, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("settings: %s: %w", f.Name, err)

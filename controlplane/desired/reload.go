@@ -9,7 +9,21 @@ import (
 // they become a revision. A value of operators still overrides the file's at its scope. ok is
 // false if nothing changes. Reload refuses the whole file, with the errors of Set, if it
 // conflicts with other settings, or while a revision waits to be confirmed.
-func (s *Store) Reload(f settings.FileLayer, o Options) (_ Result, ok bool, err error) {
+func (s *Store) Reload(f settings.FileLayer) (_ Result, ok bool, err error) {
+	return s.reloadBy(f, Options{})
+}
+
+// CheckReload returns the error that Reload would return.
+func (s *Store) CheckReload(f settings.FileLayer) error {
+	_, _, err := s.reloadBy(f, Options{DryRun: true})
+	return err
+}
+
+// fileActor is the name of the actor of changes of the configuration file.
+const fileActor = "config file"
+
+func (s *Store) reloadBy(f settings.FileLayer, o Options) (_ Result, ok bool, err error) {
+	o.Actor = history.Actor{Name: fileActor, From: f.Name}
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if err := s.ready(&o); err != nil {
@@ -18,7 +32,7 @@ func (s *Store) Reload(f settings.FileLayer, o Options) (_ Result, ok bool, err 
 	return s.reload(f, &o)
 }
 
-// reload is Reload with changing held.
+// reload is reloadBy with changing held.
 func (s *Store) reload(f settings.FileLayer, o *Options) (_ Result, ok bool, err error) {
 	changed := f.Differ(&s.seen)
 	if changed == 0 {

@@ -38,11 +38,11 @@ func TestReloadIsARevision(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
 	store, plane := open(t, path, defaultFile)
 	applied := plane.Applied()
-	if _, ok, err := store.Reload(defaultFile, desired.Options{}); ok || err != nil || store.Revision() != 0 || plane.Applied() != applied {
+	if _, ok, err := store.Reload(defaultFile); ok || err != nil || store.Revision() != 0 || plane.Applied() != applied {
 		t.Errorf("the same file: %v, %v, revision %d", ok, err, store.Revision())
 	}
 	set(t, store, change(t, "listener/nfs", live.InlineSendMax, 1024))
-	r, ok, err := store.Reload(fileLayer(live.InlineSendMax, 2048), desired.Options{Actor: history.Actor{Name: "config file"}})
+	r, ok, err := store.Reload(fileLayer(live.InlineSendMax, 2048))
 	if !ok || err != nil || r.Revision != 2 || effects(r.Effects) != "2 applied\n3 applied" {
 		t.Errorf("%+v, %v, %v", r, ok, err)
 	}
@@ -52,7 +52,7 @@ func TestReloadIsARevision(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	set(t, store, change(t, "global", live.InlineSendMax, 3072))
-	if _, ok, err := store.Reload(fileLayer(live.InlineSendMax, 8192), desired.Options{}); !ok || err != nil {
+	if _, ok, err := store.Reload(fileLayer(live.InlineSendMax, 8192)); !ok || err != nil {
 		t.Fatal(err)
 	}
 	want := "4096 default\n8192 config rdmad.yaml:10\n3072 global wins"
@@ -65,7 +65,7 @@ func TestReloadIsARevision(t *testing.T) {
 	// The same values from other lines are no change, but are told.
 	moved := fileLayer(live.DDPMinChunk, 0, live.InlineSendMax, 8192)
 	moved.Values.Delete(live.DDPMinChunk)
-	if _, ok, err := store.Reload(moved, desired.Options{}); ok || err != nil || store.Revision() != 4 {
+	if _, ok, err := store.Reload(moved); ok || err != nil || store.Revision() != 4 {
 		t.Errorf("%v, %v", ok, err)
 	}
 	if got := sayings(t, store, "global"); !strings.Contains(got, "8192 config rdmad.yaml:12\n") {
@@ -79,13 +79,13 @@ func TestFileRolledBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
 	store, _ := open(t, path, defaultFile)
 	changed := fileLayer(live.InlineSendMax, 2048)
-	if _, ok, err := store.Reload(changed, desired.Options{}); !ok || err != nil {
+	if _, ok, err := store.Reload(changed); !ok || err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Rollback(0, desired.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := store.Reload(changed, desired.Options{}); ok || err != nil {
+	if _, ok, err := store.Reload(changed); ok || err != nil {
 		t.Errorf("the file that was rolled back came again: %v", err)
 	}
 	closeStore(t, store)
@@ -114,7 +114,7 @@ func TestReloadIsRefusedWhole(t *testing.T) {
 		{fileLayer(live.ExtensionSendDDP, 1), "extensions.send_ddp: extensions.send_ddp on (config) needs extensions.v2, which would be off (default); " +
 			"extensions.send_ddp: extensions.send_ddp on (config) needs extensions.xmit, which would be off (default)"},
 	} {
-		if _, ok, err := store.Reload(c.f, desired.Options{}); ok || err == nil || err.Error() != c.want {
+		if _, ok, err := store.Reload(c.f); ok || err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
@@ -133,14 +133,14 @@ func TestFileWaitsForTheWindow(t *testing.T) {
 	store, _ = start(t)
 	defer closeStore(t, store)
 	changed := fileLayer(live.DDPMinChunk, 0)
-	waits, err := store.Open(path, changed, desired.Options{})
+	waits, err := store.Open(path, changed)
 	if err != nil || !errors.As(waits, new(*desired.PendingError)) || store.Revision() != 1 {
 		t.Fatalf("%v, %v, revision %d", waits, err, store.Revision())
 	}
 	if err := store.Confirm(1); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := store.Reload(changed, desired.Options{}); !ok || err != nil || value(t, store, "global") != "1024 global" {
+	if _, ok, err := store.Reload(changed); !ok || err != nil || value(t, store, "global") != "1024 global" {
 		t.Errorf("%v, %v", ok, err)
 	}
 }
@@ -156,7 +156,7 @@ func TestConflictingFileWaits(t *testing.T) {
 	store, _ = start(t)
 	defer closeStore(t, store)
 	conflicting := fileLayer(live.CreditsMax, 10)
-	waits, err := store.Open(path, conflicting, desired.Options{})
+	waits, err := store.Open(path, conflicting)
 	if want := "credits.max: credits.min 60 (global) would be above credits.max 10 (config)"; err != nil || waits == nil || waits.Error() != want {
 		t.Fatalf("waits for %v, want %s; %v", waits, want, err)
 	}
@@ -165,7 +165,7 @@ func TestConflictingFileWaits(t *testing.T) {
 	}
 	c := settings.Change{Unset: settings.KeySet(0).With(live.CreditsMin)}
 	set(t, store, c)
-	if _, ok, err := store.Reload(conflicting, desired.Options{}); !ok || err != nil {
+	if _, ok, err := store.Reload(conflicting); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
 }
@@ -191,7 +191,7 @@ func TestReloadOfScopes(t *testing.T) {
 		}
 		reload := func(f settings.FileLayer, effect, saying string) {
 			t.Helper()
-			r, ok, err := store.Reload(f, desired.Options{})
+			r, ok, err := store.Reload(f)
 			if !ok || err != nil || effects(r.Effects) != effect {
 				t.Errorf("%s: %v, %v, effects\n%s\nwant\n%s", scope, ok, err, effects(r.Effects), effect)
 			}

@@ -118,7 +118,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 		"confirm":  func() error { return store.Confirm(1) },
 		"rollback": func() error { _, err := store.Rollback(0, desired.Options{}); return err },
 		"load":     func() error { _, err := store.Load(&dump, desired.Options{}); return err },
-		"reload":   func() error { _, _, err := store.Reload(settings.FileLayer{}, desired.Options{}); return err },
+		"reload":   func() error { _, _, err := store.Reload(settings.FileLayer{}); return err },
 	} {
 		if err := f(); !errors.Is(err, watch.ErrShutdown) {
 			t.Errorf("%s: %v", name, err)

@@ -44,7 +44,7 @@ func newNode(name, labels, state string, c store.Config) (*node, error) {
 		return nil, err
 	}
 	if state != "" {
-		if _, err := s.Open(state, settings.FileLayer{}, desired.Options{}); err != nil {
+		if _, err := s.Open(state, settings.FileLayer{}); err != nil {
 			return nil, err
 		}
 	}

@@ -119,7 +119,7 @@ func (d *tuned) reload(t *testing.T, name string) {
 	for scope, v := range c.Scopes {
 		f.Scopes[scope] = settings.FileValues{Values: v}
 	}
-	if _, _, err := d.Reload(f); err != nil {
+	if _, _, err := d.Settings.Reload(f); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -105,7 +105,7 @@ func contents(t *testing.T, d *daemon) *configfile.Contents {
 func exported(t *testing.T, from *daemon, format string) *daemon {
 	t.Helper()
 	to := newDaemon(t)
-	if _, _, err := to.Reload(written(t, contents(t, from), format).Layer(), desired.Options{}); err != nil {
+	if _, _, err := to.Reload(written(t, contents(t, from), format).Layer()); err != nil {
 		t.Fatal(err)
 	}
 	return to
@@ -152,7 +152,7 @@ func everyWay(t *testing.T, v live.Values) {
 			}
 			check(name+", exported", exported(t, d, format))
 			d = newDaemon(t)
-			if _, _, err := d.Reload(file(t, scope, v, format).Layer(), desired.Options{}); err != nil {
+			if _, _, err := d.Reload(file(t, scope, v, format).Layer()); err != nil {
 				t.Fatal(err)
 			}
 			check(name+" of the file", d)

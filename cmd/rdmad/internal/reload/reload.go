@@ -20,16 +20,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/desired"
-	"github.com/rdmad/rdmad/controlplane/settings"
 )
-
-// Settings applies the live settings of a file. See package controlplane.
-type Settings interface {
-	// CheckReload returns the error that Reload would return.
-	CheckReload(settings.FileLayer) error
-	Reload(settings.FileLayer) (_ desired.Result, changed bool, err error)
-	WatchRevisions() (*desired.Watcher, error)
-}
 
 // Prepared is a version of the file with everything that it needs: addresses are bound, and
 // directories open. Either method is called once.
@@ -56,8 +47,9 @@ type Config struct {
 	// Running is the current configuration. Without a file nothing is ever reloaded.
 	Running *config.Config
 	// Load reads the file again.
-	Load     func() (*config.Config, error)
-	Settings Settings
+	Load func() (*config.Config, error)
+	// Settings get the live settings of the file.
+	Settings *desired.Store
 	// Prepare prepares everything of a version except the settings, and does not touch running
 	// listeners and services. The error may be an *OutsideError.
 	Prepare func(next *config.Config) (Prepared, error)

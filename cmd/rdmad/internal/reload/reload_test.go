@@ -84,20 +84,6 @@ func (p ready) Discard() {
 	p.r.discarded++
 }
 
-// Reload implements Settings.
-func (r *rig) Reload(f settings.FileLayer) (desired.Result, bool, error) {
-	return r.store.Reload(f, desired.Options{})
-}
-
-// CheckReload implements Settings.
-func (r *rig) CheckReload(f settings.FileLayer) error {
-	_, _, err := r.store.Reload(f, desired.Options{DryRun: true})
-	return err
-}
-
-// WatchRevisions implements Settings.
-func (r *rig) WatchRevisions() (*desired.Watcher, error) { return r.store.Watch() }
-
 // Write takes the log, a line at a time.
 func (r *rig) Write(line []byte) (int, error) {
 	r.lines <- strings.TrimSpace(string(line))
@@ -126,7 +112,7 @@ func startChanged(t *testing.T, text, now string) *rig {
 	}
 	r.write(text)
 	running := r.load()
-	if _, _, err := r.Reload(running.Layer()); err != nil {
+	if _, _, err := r.store.Reload(running.Layer()); err != nil {
 		t.Fatal(err)
 	}
 	r.running = len(running.Services)
@@ -142,7 +128,7 @@ func startChanged(t *testing.T, text, now string) *rig {
 		Load: func() (*config.Config, error) {
 			return config.Load(r.file, config.Options{Providers: []string{"softiwarp"}})
 		},
-		Settings: r,
+		Settings: r.store,
 		Prepare:  r.prepare,
 		Refused:  func(error) {}, Applied: func(*config.Config, []string) {}, Began: func() {}, Ended: func() {},
 		FirstRetry: time.Millisecond, LastRetry: 4 * time.Millisecond,
@@ -421,8 +407,7 @@ func TestWithoutAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.store = store
-	reloader := New(Config{Running: config.Default(""), Settings: r, Began: func() {}, Ended: func() {}, Logger: slog.New(slog.NewTextHandler(r, nil))})
+	reloader := New(Config{Running: config.Default(""), Settings: store, Began: func() {}, Ended: func() {}, Logger: slog.New(slog.NewTextHandler(r, nil))})
 	ctx, cancel := context.WithCancel(context.Background())
 	demand, done := make(chan os.Signal), make(chan struct{})
 	go func() {
@@ -486,7 +471,7 @@ func TestLinkToAFileElsewhere(t *testing.T) {
 func TestDemandWithoutFile(t *testing.T) {
 	said := make(chan string, 2)
 	r := New(Config{
-		Running: &config.Config{}, Settings: &rig{store: newStore(t)}, Logger: slog.New(slog.DiscardHandler),
+		Running: &config.Config{}, Settings: newStore(t), Logger: slog.New(slog.DiscardHandler),
 		Began: func() { said <- "began" }, Ended: func() { said <- "ended" },
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,7 +12,7 @@ type revisions struct {
 // revisions watches the revisions. If that fails, because there are too many watchers or rdmad
 // is about to end, a waiting file is applied on demand and at its next change.
 func (r *Reloader) revisions() revisions {
-	w, err := r.cfg.Settings.WatchRevisions()
+	w, err := r.cfg.Settings.Watch()
 	if err != nil {
 		return revisions{close: func() {}}
 	}
