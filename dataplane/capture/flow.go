@@ -6,16 +6,6 @@ import (
 	"time"
 )
 
-// receiver receives the bytes of one direction of a TCP connection, in order.
-type receiver interface {
-	// bytes receives the next bytes. They are valid during the call.
-	bytes(b []byte)
-	// missing reports that the capture lacks the next n bytes.
-	missing(n int)
-	// closed reports that the sender ended the connection.
-	closed()
-}
-
 // flow is a TCP connection. It delivers each segment after the bytes that its
 // sender had received. A segment waits while earlier bytes, or bytes that it
 // acknowledges, are missing. A flow skips a hole if its receiver has
@@ -37,7 +27,7 @@ type flow struct {
 
 // half is one direction of a flow: the bytes that ends[i] sends.
 type half struct {
-	to    receiver
+	to    *direction
 	known bool   // next is known
 	first uint32 // sequence number of the first byte
 	next  uint32 // of the next one
@@ -196,7 +186,7 @@ func (f *flow) flush() {
 	}
 }
 
-// deliver passes a segment's new bytes to the receiver.
+// deliver passes a segment's new bytes to its direction.
 func (f *flow) deliver(s *segment) {
 	f.frame, f.time = max(f.frame, s.frame), s.time
 	h := &f.half[f.side(s)]

@@ -84,7 +84,7 @@ func newLink(r *reader, f *flow, fresh bool) *link {
 	return l
 }
 
-// bytes implements receiver.
+// bytes takes the next bytes of the TCP connection. They are valid during the call.
 func (d *direction) bytes(b []byte) {
 	switch d.phase {
 	case opening:
@@ -94,7 +94,7 @@ func (d *direction) bytes(b []byte) {
 	}
 }
 
-// missing implements receiver.
+// missing takes n bytes that the capture lacks.
 func (d *direction) missing(n int) {
 	switch d.phase {
 	case opening:
@@ -105,7 +105,7 @@ func (d *direction) missing(n int) {
 	}
 }
 
-// closed implements receiver.
+// closed reports that the sender ended the connection.
 func (d *direction) closed() {
 	d.emit(&referee.Event{Kind: referee.Close})
 }
@@ -321,7 +321,7 @@ func replies(message []byte) bool {
 	return ok && kind == oncrpc.MsgReply
 }
 
-// lost implements segments.
+// lost reports that FPDUs are missing here.
 func (d *direction) lost() {
 	d.forget()
 	d.blind = true
@@ -350,7 +350,7 @@ func (d *direction) forget() {
 	d.rtr = false
 }
 
-// endless implements segments.
+// endless reports that the search for an FPDU exceeded its limit.
 func (d *direction) endless(bytes int) {
 	l := d.l
 	if l.conn != nil {
@@ -364,7 +364,7 @@ func (d *direction) endless(bytes int) {
 	}
 }
 
-// badCRC implements segments.
+// badCRC takes the place of segment if the CRC is wrong.
 func (d *direction) badCRC(got, want uint32) {
 	d.violation("mpa.crc", "RFC 5044 §4.4", fmt.Sprintf("an FPDU has CRC %#08x, computed %#08x", got, want))
 	d.unseen()
@@ -385,7 +385,8 @@ func (d *direction) unseen() {
 	}
 }
 
-// begins implements segments. It recognises a Send by its DDP header and the
+// begins reports whether the stream may continue after a loss with a ULPDU. u
+// holds at least its headers. begins recognises a Send by its DDP header and the
 // beginning of an RPC-over-RDMA header. Nothing else is certain enough.
 func (d *direction) begins(u []byte, size int) bool {
 	if len(u) < iwarp.UntaggedSize+prefixSize || u[0]&0xbf != 1 || u[1]&0xf0 != 0x40 {

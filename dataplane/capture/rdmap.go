@@ -7,7 +7,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 )
 
-// segment implements segments.
+// segment takes the next ULPDU. It returns false if it can't be one.
 func (d *direction) segment(u ulpdu) bool {
 	h, what := decodeDDP(u)
 	switch what {

@@ -29,24 +29,9 @@ type ulpdu struct {
 	size int
 }
 
-// segments receives the FPDUs of a stream.
-type segments interface {
-	// segment receives the next ULPDU. It returns false if it can't be one.
-	segment(u ulpdu) bool
-	// badCRC replaces the call of segment if the CRC is wrong.
-	badCRC(got, want uint32)
-	// lost reports that FPDUs are missing here.
-	lost()
-	// begins reports whether the stream may continue after a loss with a ULPDU.
-	// u holds at least its headers.
-	begins(u []byte, size int) bool
-	// endless reports that the search for an FPDU exceeded its limit.
-	endless(bytes int)
-}
-
 // stream divides the bytes of one direction into FPDUs (RFC 5044).
 type stream struct {
-	to  segments
+	to  *direction // nil when no more FPDUs are needed
 	crc checking
 	// markers means that the stream has markers (RFC 5044 §4.3). at is the
 	// position in the stream, counted from the first FPDU, markers included.
@@ -75,10 +60,10 @@ type mark struct {
 	n    int // bytes of word so far
 }
 
-// bytes implements receiver.
+// bytes takes the next bytes. They are valid during the call.
 func (s *stream) bytes(b []byte) { s.pass(b, len(b)) }
 
-// missing implements receiver.
+// missing takes n bytes that the capture lacks.
 func (s *stream) missing(n int) { s.pass(nil, n) }
 
 // pass divides n bytes into markers and the bytes between them: b, or missing bytes if b is
@@ -119,7 +104,7 @@ func (s *stream) mark(b []byte, phase int) {
 }
 
 // take takes n bytes without markers: b, or missing bytes if b is nil. It stops
-// when the receiver of the FPDUs is gone.
+// when the FPDUs are no longer needed.
 func (s *stream) take(b []byte, n int) {
 	for n > 0 && s.to != nil {
 		if s.searching {
