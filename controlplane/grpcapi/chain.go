@@ -10,6 +10,7 @@ import (
 	"time"
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	grpcauth "github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/auth"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"google.golang.org/grpc"
@@ -46,7 +47,7 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, s
 		return status.Error(codes.Internal, "internal error; rdmad's log has the details")
 	})
 	return []grpc.UnaryServerInterceptor{
-			unaryPlaced,
+			grpcauth.UnaryServerInterceptor(placed),
 			metrics.UnaryServerInterceptor(),
 			logging.UnaryServerInterceptor(logger, logOpts...),
 			recovery.UnaryServerInterceptor(recoverOpt),
@@ -54,7 +55,7 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, s
 			e.unary,
 			recovery.UnaryServerInterceptor(recoverOpt),
 		}, []grpc.StreamServerInterceptor{
-			streamPlaced,
+			grpcauth.StreamServerInterceptor(placed),
 			metrics.StreamServerInterceptor(),
 			logging.StreamServerInterceptor(logger, logOpts...),
 			recovery.StreamServerInterceptor(recoverOpt),

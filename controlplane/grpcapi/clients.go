@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -67,28 +66,15 @@ func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, e
 	return conn, a, nil // it stays half-open, and ages
 }
 
-// placed returns why the client's connection has no place, or nil.
-func placed(ctx context.Context) error {
+// placed refuses the calls of a client whose connection has no place, for the middleware of
+// package grpcauth.
+func placed(ctx context.Context) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return nil
+		return ctx, nil
 	}
 	if info, ok := p.AuthInfo.(auth.Info); ok && info.Refused != nil {
-		return withInfo(codes.ResourceExhausted, info.Refused, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
+		return nil, withInfo(codes.ResourceExhausted, info.Refused, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
 	}
-	return nil
-}
-
-func unaryPlaced(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if err := placed(ctx); err != nil {
-		return nil, err
-	}
-	return next(ctx, req)
-}
-
-func streamPlaced(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if err := placed(ss.Context()); err != nil {
-		return err
-	}
-	return next(srv, ss)
+	return ctx, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	grpcauth "github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/auth"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
@@ -51,7 +52,7 @@ func openPort(t *testing.T, limits connlimit.Limits, handled func()) *openedPort
 		listener: &held{Listener: l, waiting: make(chan struct{}, 16)},
 	}
 	server := grpc.NewServer(grpc.Creds(p), grpc.MaxConcurrentStreams(maxStreams),
-		grpc.ChainUnaryInterceptor(unaryPlaced, func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		grpc.ChainUnaryInterceptor(grpcauth.UnaryServerInterceptor(placed), func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			defer handled()
 			return next(ctx, req)
 		}))
