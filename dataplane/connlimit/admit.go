@@ -13,7 +13,7 @@ func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
 		for n := 0; n < max(shed, p.t.weight) && g.full(p); n++ {
 			m := g.giver(p)
 			if m != nil && g.t.mayLeave(out) {
-				out = append(out, eviction{m.place, g.t, Eviction{Reason: g.reason, Table: g.t.name, For: p.key, By: p.holder}})
+				out = append(out, eviction{m.place, Eviction{Reason: g.reason, Table: g.t.name, For: p.key, By: p.holder}})
 				m.place.exit()
 				continue
 			}
@@ -64,7 +64,6 @@ func (t *Table) addLeaving(n int) {
 // eviction is a holder chosen to lose its place. It is no longer in its groups.
 type eviction struct {
 	place *Place
-	by    *Table
 	why   Eviction
 }
 
@@ -80,7 +79,7 @@ func (e evictions) undo() {
 // commit makes the evictions final.
 func (e evictions) commit() {
 	for _, v := range e {
-		v.by.evicted[v.why.Reason]++
+		v.place.t.evicted[v.why.Reason]++
 		v.place.state = leaving
 		v.place.t.addLeaving(1)
 	}

@@ -33,7 +33,7 @@ func (t *Table) Age(now time.Time) time.Time {
 		if m == nil {
 			break
 		}
-		out = append(out, eviction{m.place, t, Eviction{Reason: reason, Table: t.name}})
+		out = append(out, eviction{m.place, Eviction{Reason: reason, Table: t.name}})
 		m.place.exit()
 	}
 	out.commit()

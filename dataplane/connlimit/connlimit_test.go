@@ -384,6 +384,9 @@ func TestParent(t *testing.T) {
 	if l, r, n := left.Stats().Held, right.Stats().Held, all.Stats().Held; l != 1 || r != 1 || n != 2 {
 		t.Errorf("%d, %d, in all %d", l, r, n)
 	}
+	if l, r := left.Stats().Evicted[Total], right.Stats().Evicted[Total]; l != 1 || r != 0 {
+		t.Errorf("evicted: %d and %d, want the one of the left", l, r)
+	}
 }
 
 // TestLoweredLimits: each newcomer above a lowered limit takes the places of two,

@@ -157,11 +157,12 @@ func (t *Table) SetTotal(n int) {
 
 // Stats are the statistics of a table.
 type Stats struct {
-	Held             int // places taken
-	Reserved         int // of Held, by holders of class Reserved
-	Leaving          int // evicted, and not gone yet
-	Keys             int // keys that hold places; a key with places of both classes counts twice
-	Refused, Evicted Counts
+	Held     int    // places taken
+	Reserved int    // of Held, by holders of class Reserved
+	Leaving  int    // evicted, and not gone yet
+	Keys     int    // keys that hold places; a key with places of both classes counts twice
+	Refused  Counts // by the table's limits
+	Evicted  Counts // holders of the table, also by limits of the tables above
 }
 
 // Stats returns the table's statistics.
