@@ -111,6 +111,9 @@ func (c *conn) update(resolve Resolver, revision uint64) (before, now *rpcrdma.S
 func (c *conn) leave() {
 	c.closeSession()
 	c.trace.Close()
+	if c.l != nil {
+		c.l.receivers.leave(c.receiver, time.Now())
+	}
 	d := c.e.d
 	stats := c.link.Stats()
 	d.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -57,6 +58,31 @@ func TestRaisedSendMaxIsHeld(t *testing.T) {
 	}
 	if shown, err := p.Connection(info.ID); err != nil || shown.InlineSend != 4096 || shown.SendHeld != "" {
 		t.Errorf("after the listener was added anew: %d bytes, %q, %v", shown.InlineSend, shown.SendHeld, err)
+	}
+}
+
+// TestReceiversWithoutConnection: the time after which a peer is forgotten begins when its last
+// connection ends.
+func TestReceiversWithoutConnection(t *testing.T) {
+	p := newPlane(t, Config{Resolver: sendMax(1024)})
+	address := p.listen("nfs", echo.New())
+	p.Start()
+	first, _ := p.dial(address, nil)
+	second, _ := p.dial(address, nil)
+	r := &p.listener("nfs").receivers
+	for i, c := range []interface{ Close() error }{first, second} {
+		c.Close()
+		p.next(ConnDown)
+		r.mu.Lock()
+		for who, s := range r.known {
+			if left := 1 - i; s.up != left || s.stale(time.Now().Add(forgetReceiver)) != (left == 0) {
+				t.Errorf("%v has %d connections, want %d; it left at %v", who, s.up, left, s.left)
+			}
+		}
+		r.mu.Unlock()
+	}
+	if n := r.remembered(); n != 1 {
+		t.Errorf("%d peers remembered", n)
 	}
 }
 
