@@ -18,8 +18,11 @@ type Judge struct {
 	conns   map[*Conn]*judged
 	events  uint64
 	missing uint64
-	memory  int // of all referees, in bytes
-	used    int // by all referees, in bytes
+	// late is above the numbers of connections that were not judged for lack of room, or were
+	// forgotten. Connections below it may have had events when they are added.
+	late   uint64
+	memory int // of all referees, in bytes
+	used   int // by all referees, in bytes
 }
 
 // judged is a connection with its referee.
@@ -87,6 +90,7 @@ func (j *Judge) add(e *Event) *judged {
 		j.forget()
 	}
 	if len(j.conns) == maxJudged {
+		j.late = max(j.late, e.Conn.Number+1)
 		return nil
 	}
 	c := &judged{}
@@ -96,17 +100,18 @@ func (j *Judge) add(e *Event) *judged {
 	}
 	c.referee = referee.New(referee.Config{Vantage: vantage, Report: func(v referee.Violation) { c.found = append(c.found, v) }})
 	c.referee.Connect(private)
-	if e.Midway {
+	if e.Midway || e.Conn.Number < j.late {
 		c.referee.Gap()
 	}
 	j.conns[e.Conn] = c
 	return c
 }
 
-// forget removes connections that have ended.
+// forget removes connections that have ended. Their last events may still come.
 func (j *Judge) forget() {
 	for c := range j.conns {
 		if c.Ended() {
+			j.late = max(j.late, c.Number+1)
 			j.used -= j.conns[c].size
 			delete(j.conns, c)
 		}

@@ -112,7 +112,7 @@ func TestJudgeMemory(t *testing.T) {
 		total += int64(j.memory)
 		given := 0
 		for range 2 * maxJudged {
-			last := &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
+			last := h.Add(Info{PeerPrivate: both, OwnPrivate: both})
 			for xid := range uint32(8) {
 				e := message(true, rpcrdma1.Header{XID: xid, Credits: 8}, callOf(xid, 300000, 1, 1))
 				e.Conn = last
@@ -132,7 +132,7 @@ func TestJudgeMemory(t *testing.T) {
 		for c := range j.conns {
 			c.ended.Store(true)
 		}
-		if got := verdicts(j, scene(&Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}, 0x99)); len(got) == 0 {
+		if got := verdicts(j, scene(h.Add(Info{PeerPrivate: both, OwnPrivate: both}), 0x99)); len(got) == 0 {
 			t.Errorf("judge %d: a connection after those that ended is not judged", i)
 		}
 	}
@@ -143,17 +143,58 @@ func TestJudgeMemory(t *testing.T) {
 
 // TestJudgeForgets checks that ended connections make room for others.
 func TestJudgeForgets(t *testing.T) {
+	var h Hub
 	j := NewJudge(wholeRing)
 	for range 2 * maxJudged {
-		c := &Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}
+		c := h.Add(Info{PeerPrivate: both, OwnPrivate: both})
 		verdicts(j, scene(c, 0x77))
 		c.ended.Store(true)
 		if len(j.conns) > maxJudged {
 			t.Fatalf("%d connections are judged", len(j.conns))
 		}
 	}
-	if got := verdicts(j, scene(&Conn{Info: Info{PeerPrivate: both, OwnPrivate: both}}, 0x99)); len(got) == 0 {
+	if got := verdicts(j, scene(h.Add(Info{PeerPrivate: both, OwnPrivate: both}), 0x99)); len(got) == 0 {
 		t.Error("a connection after many is not judged")
+	}
+}
+
+// TestJudgeLate checks that a connection whose first events were not judged, because there were too
+// many connections, and one that was forgotten before its last events, cause no violation.
+func TestJudgeLate(t *testing.T) {
+	var h Hub
+	j := NewJudge(wholeRing)
+	conn := func() *Conn { return h.Add(Info{PeerPrivate: both, OwnPrivate: both}) }
+	ends := conn()
+	early := scene(ends, 0x77)
+	if got := verdicts(j, early[:3]); len(got) > 0 {
+		t.Fatalf("the first connection: %q", got)
+	}
+	var others []*Conn
+	for len(j.conns) < maxJudged {
+		c := conn()
+		others = append(others, c)
+		verdicts(j, scene(c, 0x77))
+	}
+	late := conn()
+	all := scene(late, 0x77)
+	if got := verdicts(j, all[:3]); len(got) > 0 {
+		t.Fatalf("one too many: %q", got)
+	}
+	others[0].Close()
+	if got := verdicts(j, all[3:]); len(got) > 0 {
+		t.Errorf("a reply on a connection that was one too many: %q", got)
+	}
+	ends.Close() // its reply still waits in the ring
+	if got := verdicts(j, scene(conn(), 0x77)); len(got) > 0 {
+		t.Errorf("a new connection: %q", got)
+	}
+	others[1].Close()
+	if got := verdicts(j, early[3:]); len(got) > 0 {
+		t.Errorf("a reply on a connection that was forgotten: %q", got)
+	}
+	others[2].Close()
+	if got := verdicts(j, scene(conn(), 0x99)); len(got) == 0 {
+		t.Error("a new connection is not judged from its beginning")
 	}
 }
 
