@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -62,6 +63,39 @@ func TestListenerDrains(t *testing.T) {
 	}
 	if err := r.removeService("test", 0); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFailedRemovedTwice: an element that could not be restored can be removed by two operators at
+// the same time.
+func TestFailedRemovedTwice(t *testing.T) {
+	r := newRig(t)
+	r.store.saved = spec.All{Listeners: []spec.Listener{onLoopback("a", "none")}}
+	r.reboot(nil, nil)
+	if r.names() != "a/runtime/failed" {
+		t.Fatalf("there is %s", r.names())
+	}
+	c, gone, err := r.listeners.remove("a") // the first, which then retires it
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		_, err := r.Listeners.Remove("a", 0)
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		t.Fatalf("the second did not wait for the first: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	c.retire(0)
+	<-gone.gone
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+	if r.names() != "" {
+		t.Errorf("left %s", r.names())
 	}
 }
 

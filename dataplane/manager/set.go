@@ -270,9 +270,12 @@ func (s *set[S, L]) Remove(name string, drain time.Duration) (dataplane.Removed,
 		c.retire(drain)
 		return s.in(c).ends[t], nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	removed, _ := t.running.drain(ctx) // the first Remove logs the error
+	var removed dataplane.Removed
+	if t.running != nil { // it had not failed
+		ctx, cancel := context.WithTimeout(context.Background(), drain)
+		defer cancel()
+		removed, _ = t.running.drain(ctx) // the first Remove logs the error
+	}
 	<-t.gone
 	return removed, nil
 }
