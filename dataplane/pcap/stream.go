@@ -22,14 +22,15 @@ var (
 	madeUpOwn  = netip.AddrFrom4([4]byte{192, 0, 2, 2})
 )
 
-func newStream(c *trace.Conn, midway bool) *stream {
+// newStream begins a stream. number is unique among those of a file.
+func newStream(c *trace.Conn, number uint32, midway bool) *stream {
 	peer, own := c.Peer, c.Local
 	if !peer.IsValid() || !own.IsValid() || peer.Addr().Is4() != own.Addr().Is4() {
 		peer = netip.AddrPortFrom(madeUpPeer, peer.Port())
 		own = netip.AddrPortFrom(madeUpOwn, own.Port())
 	}
 	// A connection with the ports of an older one begins with another sequence number.
-	isn := uint32(c.Number) * 0x01000193
+	isn := number * 0x01000193
 	return &stream{
 		conn: c, note: notes[Note{Began: c.Began, Midway: midway}],
 		peer: side{addr: peer, mac: [6]byte{0x02, 0, 0, 0, 0, 1}, seq: isn},

@@ -21,6 +21,10 @@ const maxStreams = 4096
 type Writer struct {
 	ng      *pcapgo.NgWriter
 	streams map[*trace.Conn]*stream
+	opened  uint32 // streams so far
+	// late is above the numbers of connections that were dropped. Connections below it may have
+	// had events when they come.
+	late    uint64
 	now     time.Time // of the event being written
 	packets int
 	dropped uint64 // recorded in the file
@@ -49,7 +53,8 @@ func (w *Writer) Write(e *trace.Event) error {
 	s := w.streams[e.Conn]
 	if s == nil {
 		w.forget()
-		s = newStream(e.Conn, e.Midway)
+		w.opened++
+		s = newStream(e.Conn, w.opened, e.Midway || e.Conn.Number < w.late)
 		w.streams[e.Conn] = s
 		if err := s.open(w); err != nil {
 			return err
@@ -70,13 +75,14 @@ func (w *Writer) Packets() int { return w.packets }
 // Flush writes whole blocks.
 func (w *Writer) Flush() error { return w.ng.Flush() }
 
-// forget drops ended connections.
+// forget drops ended connections. Their last events may still come.
 func (w *Writer) forget() {
 	if len(w.streams) < maxStreams {
 		return
 	}
 	for c := range w.streams {
 		if c.Ended() {
+			w.late = max(w.late, c.Number+1)
 			delete(w.streams, c)
 		}
 	}

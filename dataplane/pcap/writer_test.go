@@ -355,6 +355,47 @@ func TestConnectionsThatEndedAreForgotten(t *testing.T) {
 	}
 }
 
+// TestLateEvents: if the last events of a connection that ended come after it was forgotten, readers
+// see another connection, of which they do not know the beginning.
+func TestLateEvents(t *testing.T) {
+	var hub trace.Hub
+	send := func(c *trace.Conn) *trace.Event {
+		return &trace.Event{Conn: c, Op: verbs.OpSend, Length: 4, Data: []byte("abcd")}
+	}
+	first := hub.Add(trace.Info{Local: netip.MustParseAddrPort("192.0.2.9:20049"), Peer: netip.MustParseAddrPort("192.0.2.7:777")})
+	all := []*trace.Event{send(first)}
+	for range maxStreams {
+		all = append(all, send(hub.Add(trace.Info{ID: "1"})))
+	}
+	all = append(all, send(first))
+	first.Close()
+	out, _ := file(t, all...)
+	packets := parse(t, out)
+	before, after := packets[0], packets[len(packets)-1-handshake]
+	if !before.tcp.SYN || !after.tcp.SYN || after.from != "192.0.2.7" || before.tcp.Seq == after.tcp.Seq {
+		t.Errorf("the connection begins at %d, and again at %d from %s", before.tcp.Seq, after.tcp.Seq, after.from)
+	}
+	for text, want := range map[Note]int{{}: maxStreams + 1, {Midway: true}: 1} {
+		r, err := pcapgo.NewNgReader(bytes.NewReader(out), pcapgo.DefaultNgReaderOptions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for {
+			_, _, opts, err := r.ReadPacketDataWithOptions()
+			if err != nil {
+				break
+			}
+			if n, ok := ParseNote(opts.Comments); ok && n == text {
+				found++
+			}
+		}
+		if found != want {
+			t.Errorf("%d connections have the note %+v, want %d", found, text, want)
+		}
+	}
+}
+
 // TestReusedPorts: a connection with the addresses of an older one begins at
 // other sequence numbers, so that readers tell them apart.
 func TestReusedPorts(t *testing.T) {
