@@ -209,6 +209,48 @@ func TestOthersWaitForACallOutside(t *testing.T) {
 	}
 }
 
+// Calls with handles of deleted objects wait for a search outside: it takes long in a large
+// export, and one client has enough such handles to keep others out.
+func TestSearchWaitsOutside(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	root := c.root()
+	var gone []*prepared
+	for range mostInside {
+		gone = append(gone, prepare(t, c, 1, argsFor(1, c.mkfile(root, "f"))))
+		must(t, os.Remove(x.path("f")))
+	}
+	x.restart()
+	l := x.locate.(*byName)
+	l.running.Lock() // as a pass does
+	var calls sync.WaitGroup
+	for _, p := range gone {
+		calls.Go(func() {
+			if err := x.ServeRPC(t.Context(), &p.call, &oncrpc.Reply{Mem: x.mem}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for n := 0; n < mostInside; runtime.Gosched() {
+		l.mu.Lock()
+		if l.next != nil {
+			n = len(l.next.wanted)
+		}
+		l.mu.Unlock()
+	}
+	other := prepare(t, c, 1, argsFor(1, root))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := x.ServeRPC(ctx, &other.call, &oncrpc.Reply{Mem: x.mem}); err != nil {
+		t.Errorf("a call for the export's root: %v", err)
+	}
+	l.running.Unlock()
+	calls.Wait()
+	if n := x.export.crowd.calls.Load(); n != 0 {
+		t.Errorf("%d calls are left in the crowd", n)
+	}
+}
+
 // syncsWaiting returns how many calls wait for a sync of an object that is open.
 func (x *export) syncsWaiting() (n int) {
 	for i := range x.cache.shards {

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -54,8 +55,12 @@ type place struct {
 }
 
 // find searches the export for an object and returns the names that led to it. Otherwise
-// the error is errStale, or what kept it from looking everywhere.
+// the error is errStale, or what kept it from looking everywhere. The call is out of the
+// export's crowd meanwhile, as others need no search: a single pass runs for all.
 func (l *byName) find(sum uint64) ([]string, error) {
+	crowd := &l.s.export.crowd
+	crowd.leave()
+	defer crowd.enter(context.Background())
 	l.mu.Lock()
 	if l.next == nil {
 		l.next = &pass{wanted: make(map[uint64]struct{}), found: make(map[uint64][]string)}
