@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -379,6 +380,23 @@ func TestHashedUsesWhatIsKept(t *testing.T) {
 		if isSettled(unix.Timespec{Sec: 1000}, at.Add(after)) != want {
 			t.Errorf("%v after a change: settled is not %v", after, want)
 		}
+	}
+}
+
+// A directory that changed just before it was read is not kept, however long reading it took:
+// a change meanwhile may have left its times as they were.
+func TestHashedReadsSlowly(t *testing.T) {
+	x := serve(t, options{})
+	h := newHashed(x.subtree)
+	fast := direntBuffers.New
+	defer func() { direntBuffers = sync.Pool{New: fast} }()
+	direntBuffers = sync.Pool{New: func() any {
+		time.Sleep(2 * settled)
+		return fast()
+	}}
+	must(t, os.WriteFile(x.path("f"), nil, 0o600))
+	if _, err := h.snapshot(x.top); err != nil || len(h.kept) != 0 {
+		t.Errorf("%v; %d are kept", err, len(h.kept))
 	}
 }
 

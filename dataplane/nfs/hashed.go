@@ -76,6 +76,7 @@ func isSettled(ctime unix.Timespec, now time.Time) bool {
 // snapshot returns the directory's content at some time during this call.
 func (h *hashed) snapshot(dir *object) (*snapshot, error) {
 	var st unix.Stat_t
+	began := time.Now() // a change while it is read may have the same time as one before
 	if err := dir.stat(&st); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (h *hashed) snapshot(dir *object) (*snapshot, error) {
 		return nil, err
 	}
 	snap.sort()
-	if isSettled(st.Ctim, time.Now()) {
+	if isSettled(st.Ctim, began) {
 		h.keep(snap)
 	}
 	return snap, nil
