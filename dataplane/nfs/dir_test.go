@@ -375,10 +375,12 @@ func TestHashedUsesWhatIsKept(t *testing.T) {
 	if now, _ := h.snapshot(x.top); now == snap {
 		t.Error("what is kept was used after a change")
 	}
-	at := time.Unix(1000, 0)
-	for after, want := range map[time.Duration]bool{-time.Hour: false, 0: false, settled: false, settled + 1: true} {
-		if isSettled(unix.Timespec{Sec: 1000}, at.Add(after)) != want {
-			t.Errorf("%v after a change: settled is not %v", after, want)
+	for nsec, rest := range map[int64]time.Duration{1: settled, 0: coarse + settled} {
+		at := time.Unix(1000, nsec)
+		for after, want := range map[time.Duration]bool{-time.Hour: false, 0: false, rest: false, rest + 1: true} {
+			if isSettled(unix.NsecToTimespec(at.UnixNano()), at.Add(after)) != want {
+				t.Errorf("%v after a change at %v: settled is not %v", after, at, want)
+			}
 		}
 	}
 }

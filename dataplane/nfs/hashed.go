@@ -65,12 +65,20 @@ func (h *hashed) list(dir *object, cookie uint64, emit func(*dirent) bool) (bool
 }
 
 // settled is how long ago a directory must have changed so that its times show the next
-// change. The clock of a file system may tick slowly.
-const settled = 50 * time.Millisecond
+// change. The clock of a file system may tick slowly. Some keep only seconds, and vfat only
+// even ones: there coarse comes on top.
+const (
+	settled = 50 * time.Millisecond
+	coarse  = 2 * time.Second
+)
 
 // isSettled reports whether a later change would show in a directory's times.
 func isSettled(ctime unix.Timespec, now time.Time) bool {
-	return now.Sub(time.Unix(ctime.Unix())) > settled
+	rest := settled
+	if ctime.Nsec == 0 {
+		rest += coarse
+	}
+	return now.Sub(time.Unix(ctime.Unix())) > rest
 }
 
 // snapshot returns the directory's content at some time during this call.
