@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -362,17 +363,17 @@ func TestHashedUsesWhatIsKept(t *testing.T) {
 	c := x.me()
 	root := c.root()
 	c.mkfile(root, "a")
-	snap, err := h.snapshot(x.top)
+	snap, err := h.snapshot(x.top, 0)
 	must(t, err)
 	h.keep(snap)
-	if again, err := h.snapshot(x.top); again != snap || err != nil {
+	if again, err := h.snapshot(x.top, 0); again != snap || err != nil {
 		t.Error("what is kept was not used")
 	}
 	c.mkfile(root, "b")
 	if got := c.list(root, false, 8192, nothing); len(got) != 4 {
 		t.Errorf("an old listing: %v", got)
 	}
-	if now, _ := h.snapshot(x.top); now == snap {
+	if now, _ := h.snapshot(x.top, 0); now == snap {
 		t.Error("what is kept was used after a change")
 	}
 	for nsec, rest := range map[int64]time.Duration{1: settled, 0: coarse + settled} {
@@ -397,7 +398,7 @@ func TestHashedReadsSlowly(t *testing.T) {
 		return fast()
 	}}
 	must(t, os.WriteFile(x.path("f"), nil, 0o600))
-	if _, err := h.snapshot(x.top); err != nil || len(h.kept) != 0 {
+	if _, err := h.snapshot(x.top, 0); err != nil || len(h.kept) != 0 {
 		t.Errorf("%v; %d are kept", err, len(h.kept))
 	}
 }
@@ -413,6 +414,99 @@ func TestHashedKeepsLittle(t *testing.T) {
 		if h.names > maxSnapNames || len(h.kept) > maxSnapshots {
 			t.Fatalf("after %d: %d names of %d directories", i, h.names, len(h.kept))
 		}
+	}
+}
+
+// Listings that wait for the file system, of directories that change, have little memory each.
+func TestHashedListsWithLittle(t *testing.T) {
+	const names, lists, most = 3000, 20, 4 << 20
+	x := serve(t, options{})
+	for i := range names {
+		must(t, os.Symlink("t", x.path(fmt.Sprintf("%060d", i))))
+	}
+	h := newHashed(x.subtree)
+	used := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := used()
+	var end sync.WaitGroup
+	begun, hang := make(chan struct{}), make(chan struct{})
+	for i := range lists {
+		must(t, os.Chmod(x.dir, 0o700|os.FileMode(i)))
+		end.Go(func() {
+			if _, err := h.list(x.top, 0, func(*dirent) bool {
+				begun <- struct{}{}
+				<-hang
+				return false
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-begun
+	}
+	if n := used(); n > before+most {
+		t.Errorf("%d listings have %d KiB", lists, (n-before)>>10)
+	}
+	close(hang)
+	end.Wait()
+}
+
+// Without the right to read more than it needs, and in a directory that is too large to be kept
+// as a whole, a call has the entries that come next.
+func TestHashedReadsWhatComesNext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := &snapshot{last: noLast}
+		cookies := rapid.SliceOfN(rapid.Uint64Range(1, 1000), 1, 300).Draw(t, "cookies")
+		part := &snapshot{first: rapid.Uint64Range(0, 1000).Draw(t, "first"), last: noLast}
+		most := rapid.IntRange(4*minDirent, 400*minDirent).Draw(t, "most")
+		for i, c := range cookies {
+			e := dirent{cookie: c << 32, name: []byte(fmt.Sprint(i))}
+			all.add(e, 1<<30)
+			part.add(e, most)
+			if _, size := fill(part.entries, 1<<30); size > most {
+				t.Fatalf("%d bytes of at most %d", size, most)
+			}
+		}
+		all.sort()
+		part.sort()
+		next := slices.DeleteFunc(all.entries, func(e dirent) bool { return e.cookie < part.first })
+		if part.last != noLast && len(part.entries) < most/4/minDirent || part.last == noLast && len(part.entries) != len(next) {
+			t.Fatalf("%d entries", len(part.entries))
+		}
+		for i, e := range part.entries {
+			if e.cookie != next[i].cookie {
+				t.Fatalf("entry %d is %d, want %d", i, e.cookie, next[i].cookie)
+			}
+		}
+	})
+}
+
+// So the whole directory is listed in parts, while another call reads more than it needs.
+func TestHashedListsInParts(t *testing.T) {
+	x := serve(t, options{})
+	h := newHashed(x.subtree)
+	x.lister = h
+	const names = 3000
+	for i := range names {
+		must(t, os.Symlink("t", x.path(fmt.Sprintf("%060d", i))))
+	}
+	c := x.me()
+	root := c.root()
+	h.large.Lock()
+	if all := c.list(root, false, maxDirReply, nothing); len(all) != names+2 || len(h.kept) > 0 {
+		t.Errorf("%d names are listed, %d directories are kept", len(all), len(h.kept))
+	}
+	h.large.Unlock()
+	part, err := h.snapshot(x.top, 0)
+	must(t, err)
+	part.entries = part.entries[:names/2]
+	part.last = part.entries[names/2-1].cookie
+	h.keep(part)
+	if all := c.list(root, false, maxDirReply, nothing); len(all) != names+2 {
+		t.Errorf("%d names are listed, of which half are kept", len(all))
 	}
 }
 

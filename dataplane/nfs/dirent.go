@@ -3,6 +3,8 @@ package nfs
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // dirent is an entry of a directory. name aliases the buffer it was read into.
@@ -11,6 +13,13 @@ type dirent struct {
 	cookie uint64 // where the listing continues after this entry; never 0
 	name   []byte
 }
+
+// size returns what an entry has in the results of READDIR, with the word that says that it
+// follows, in bytes.
+func (e *dirent) size() int { return minDirent - xdr.Unit + xdr.Padded(len(e.name)) }
+
+// minDirent is the size of an entry with a short name.
+const minDirent = 7 * xdr.Unit
 
 // Offsets in a struct linux_dirent64 (getdents64(2)). The name ends with a NUL.
 const (

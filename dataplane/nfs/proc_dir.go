@@ -105,7 +105,7 @@ func (l *dirList) check(cookie, verifier uint64) error {
 // emit appends an entry, if it fits.
 func (l *dirList) emit(e *dirent) bool {
 	r := l.r
-	base := 2*xdr.Unit + 4*xdr.Unit + xdr.Padded(len(e.name)) // with the word that says that it follows
+	base := e.size()
 	start := len(r.reply.Stream)
 	if base > l.names || start+base > l.limit {
 		l.filled = true
