@@ -188,6 +188,31 @@ func TestListDots(t *testing.T) {
 	})
 }
 
+// Listings have the file IDs of attributes, also where the device is part of them.
+func TestListOnAnotherDevice(t *testing.T) {
+	eachLister(t, func(t *testing.T, x *export) {
+		c := x.me()
+		root := c.root()
+		d := c.mkdir(root, "d")
+		c.mkfile(d, "f")
+		c.mkdir(d, "s")
+		x.top.dev ^= 1 // then all is on another one, as in a btrfs subvolume
+		c.sameFileIDs(d)
+	})
+}
+
+// sameFileIDs compares the file IDs of listings with those of attributes.
+func (c *client) sameFileIDs(dir []byte) {
+	c.x.t.Helper()
+	for _, plus := range []bool{false, true} {
+		for name, e := range c.list(dir, plus, 8192, nothing) {
+			if want := c.mustAttr(c.mustLookup(dir, name)).Fileid; e.fileid != want {
+				c.x.t.Errorf("%s: file ID %x, its attributes have %x (READDIRPLUS %t)", name, e.fileid, want, plus)
+			}
+		}
+	}
+}
+
 // Names that are there all the time are listed once, whatever the counts and
 // whatever is made and removed in between, over a restart, too.
 func TestListWhileItChanges(t *testing.T) {

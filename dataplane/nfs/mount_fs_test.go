@@ -108,6 +108,33 @@ func fileLife(t *testing.T, dir string, opt options) {
 	}
 }
 
+// The objects of an overlay on several file systems are on several devices.
+func TestPrivilegedOverlayFileIDs(t *testing.T) {
+	dir := tempDir(t)
+	for _, layer := range []string{"lower", "upper", "mnt"} {
+		must(t, os.Mkdir(filepath.Join(dir, layer), 0o755))
+	}
+	on := func(layer, fs, mountOptions string) {
+		must(t, unix.Mount("none", filepath.Join(dir, layer), fs, 0, mountOptions))
+		t.Cleanup(func() { must(t, unix.Unmount(filepath.Join(dir, layer), 0)) })
+	}
+	on("lower", "tmpfs", "")
+	on("upper", "tmpfs", "")
+	for _, name := range []string{"lower/d", "lower/d/s", "upper/top", "upper/top/d", "upper/work"} {
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+	}
+	for _, name := range []string{"lower/a", "lower/d/b", "upper/top/c", "upper/top/d/e"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
+	}
+	on("mnt", "overlay", "xino=off,lowerdir="+dir+"/lower,upperdir="+dir+"/upper/top,workdir="+dir+"/upper/work")
+	x := serve(t, options{}, func(c *Config) { c.Path = filepath.Join(dir, "mnt") })
+	defer x.Close() // before the file systems go
+	c := x.as(0, 0)
+	root := c.root()
+	c.sameFileIDs(root)
+	c.sameFileIDs(c.mustLookup(root, "d"))
+}
+
 // Another file system within the export is not part of it.
 func TestPrivilegedMountsAreNotCrossed(t *testing.T) {
 	eachMode(t, func(t *testing.T, opt options) {

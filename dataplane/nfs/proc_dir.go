@@ -17,7 +17,7 @@ type dirList struct {
 	r      *request
 	dir    *object
 	plus   bool // READDIRPLUS
-	attrs  bool // with attributes and handles
+	attrs  bool // attributes and handles are needed
 	limit  int  // limit of the stream's length, without the end of the list
 	names  int  // what is left of dircount
 	count  int  // entries emitted
@@ -98,7 +98,7 @@ func (l *dirList) check(cookie, verifier uint64) error {
 		return err
 	}
 	// A caller who may not search a directory sees only the names in it.
-	l.attrs = l.plus && r.srv.permitted(l.dir, &r.cred, mayExec) == nil
+	l.attrs = (l.plus || r.srv.layered || l.dir.dev != r.srv.top.dev) && r.srv.permitted(l.dir, &r.cred, mayExec) == nil
 	return nil
 }
 
@@ -111,12 +111,13 @@ func (l *dirList) emit(e *dirent) bool {
 		l.filled = true
 		return false
 	}
+	known := l.look(e)
 	dst := xdr.AppendUint32(r.reply.Stream, 1)
-	dst = xdr.AppendUint64(dst, l.fileID(e))
+	dst = xdr.AppendUint64(dst, l.fileID(e, known))
 	dst = xdr.AppendOpaque(dst, e.name)
 	r.reply.Stream = xdr.AppendUint64(dst, e.cookie)
 	if l.plus {
-		l.appendObject(e)
+		l.appendObject(known)
 	}
 	if len(r.reply.Stream) > l.limit {
 		r.reply.Stream = r.reply.Stream[:start]
@@ -128,20 +129,30 @@ func (l *dirList) emit(e *dirent) bool {
 	return true
 }
 
-// fileID returns the number of an entry. The parent of the export's root is the root
-// itself.
-func (l *dirList) fileID(e *dirent) uint64 {
-	if l.dir == l.r.srv.top && string(e.name) == ".." {
-		return l.dir.ino
-	}
-	return e.ino
+// look opens an entry if its attributes are needed: the directory does not tell on which device
+// an object of overlayfs is, nor the parent of a btrfs subvolume. It returns false if it did not,
+// or if the object is gone or another file system is mounted there.
+func (l *dirList) look(e *dirent) bool {
+	return l.attrs && (l.plus || l.r.srv.layered || string(e.name) == "..") && l.open(e) == nil
 }
 
-// appendObject appends name_attributes and name_handle of an entry. They are empty if the
-// object is gone or another file system is mounted there.
-func (l *dirList) appendObject(e *dirent) {
+// fileID returns the number of an entry, the same as in its attributes. The parent of the
+// export's root is the root itself.
+func (l *dirList) fileID(e *dirent, known bool) uint64 {
+	switch {
+	case known:
+		return l.r.srv.fileID(l.st.Ino, l.st.Dev)
+	case l.dir == l.r.srv.top && string(e.name) == "..":
+		return l.dir.ino
+	}
+	return l.r.srv.fileID(e.ino, l.dir.dev)
+}
+
+// appendObject appends name_attributes and name_handle of an entry. They are empty if it is not
+// known.
+func (l *dirList) appendObject(known bool) {
 	r := l.r
-	if !l.attrs || l.open(e) != nil {
+	if !known {
 		r.appendNone()
 		r.appendNone()
 		return

@@ -35,10 +35,12 @@ type subtree struct {
 	// volatile: the file system is in memory alone, so that nothing of it is
 	// ever on stable storage and there is nothing to wait for.
 	volatile bool
-	fsid     uint64
-	codec    *fh.Codec
-	locate   locator
-	lister   lister
+	// layered: objects of one directory may be on several devices.
+	layered bool
+	fsid    uint64
+	codec   *fh.Codec
+	locate  locator
+	lister  lister
 
 	hasOpenat2 bool
 
@@ -113,6 +115,7 @@ func (s *subtree) useTop(at location, opt options) error {
 	s.place, s.mount = at.place, at.mount
 	s.fs = fs.Fsid
 	s.volatile = isVolatile(&fs)
+	s.layered = fsType(&fs) == unix.OVERLAYFS_SUPER_MAGIC
 	s.locate = chooseLocator(s, at.fd, &fs, opt)
 	s.hasOpenat2 = tryOpenat2(at.fd)
 	id, err := s.identify(at.fd, &st)
