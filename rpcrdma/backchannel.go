@@ -32,17 +32,20 @@ type backchannelClient struct {
 // open its back channel.
 func (b *Backchannel[K]) Bind(key K, conn *Conn) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	c := b.client(key)
-	bound := slices.Contains(c.conns, conn)
-	if !bound {
+	if !slices.Contains(c.conns, conn) && conn.ends.add(bond[K]{b, key}, func() { b.unbind(key, conn) }) {
 		c.conns = append(c.conns, conn)
 		close(c.came)
 		c.came = make(chan struct{})
 	}
-	b.mu.Unlock()
-	if !bound && !conn.ends.add(func() { b.unbind(key, conn) }) {
-		b.unbind(key, conn)
-	}
+	b.forget(key, c)
+}
+
+// bond names what the end of a connection undoes.
+type bond[K comparable] struct {
+	b   *Backchannel[K]
+	key K
 }
 
 // Unbind undoes Bind for all connections of client key. Its calls then wait for its next
@@ -51,6 +54,9 @@ func (b *Backchannel[K]) Unbind(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.clients[key]; c != nil {
+		for _, conn := range c.conns {
+			conn.ends.remove(bond[K]{b, key})
+		}
 		c.conns = nil
 		b.forget(key, c)
 	}
@@ -139,6 +145,7 @@ func (b *Backchannel[K]) client(key K) *backchannelClient {
 func (b *Backchannel[K]) unbind(key K, conn *Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	conn.ends.remove(bond[K]{b, key})
 	c := b.clients[key]
 	if c == nil {
 		return

@@ -3,10 +3,12 @@ package rpcrdma_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -160,6 +162,42 @@ func TestBackchannelTimeout(t *testing.T) {
 		room.Unbind(7)
 		wait("unbound")
 	})
+}
+
+// TestUnbindForgets: a connection does not keep what was bound to it once, because its client
+// may come under many keys, one after the other.
+func TestUnbindForgets(t *testing.T) {
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: backward(4)})
+	_, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
+	type session struct{ id [64]byte }
+	var room rpcrdma.Backchannel[*session]
+	kept := new(session)
+	room.Bind(kept, conn)
+	var gone []weak.Pointer[session]
+	for range 100 {
+		s := new(session)
+		room.Bind(s, conn)
+		gone = append(gone, weak.Make(s))
+		room.Unbind(s)
+	}
+	runtime.GC()
+	left := 0
+	for _, s := range gone {
+		if s.Value() != nil {
+			left++
+		}
+	}
+	if left > 1 { // one may still be on the stack
+		t.Errorf("%d of %d keys are left after Unbind", left, len(gone))
+	}
+	if n := room.Len(); n != 1 {
+		t.Errorf("%d clients", n)
+	}
+	conn.Close()
+	if n := room.Len(); n != 0 {
+		t.Errorf("%d clients after the connection's end", n)
+	}
+	runtime.KeepAlive(kept)
 }
 
 // TestBackchannelBounds: the room holds nobody who is neither connected nor

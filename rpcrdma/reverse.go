@@ -22,21 +22,32 @@ func (c *Conn) OpenBackchannel() { c.resp.OpenBackchannel() }
 // errors are those of Client.Call.
 func (c *Conn) Call(ctx context.Context, call *Call) error { return c.resp.Call(ctx, call) }
 
-// ends holds the functions to run when a connection has ended.
+// ends holds the functions to run when a connection has ended, by what they are for.
 type ends struct {
 	mu   sync.Mutex
 	over bool
-	todo []func()
+	todo map[any]func()
 }
 
 // add registers f to run at the end. It returns false if the connection has ended already.
-func (e *ends) add(f func()) bool {
+func (e *ends) add(what any, f func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.over {
-		e.todo = append(e.todo, f)
+	if e.over {
+		return false
 	}
-	return !e.over
+	if e.todo == nil {
+		e.todo = make(map[any]func())
+	}
+	e.todo[what] = f
+	return true
+}
+
+// remove undoes add.
+func (e *ends) remove(what any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.todo, what)
 }
 
 func (e *ends) run() {
