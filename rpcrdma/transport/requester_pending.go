@@ -56,7 +56,8 @@ type exposed struct {
 	owned bool
 }
 
-// acquire returns a free pending call. done is that of Go, or nil if the caller waits.
+// acquire returns a free pending call. done is that of Go, or nil if the caller waits. The
+// connection is not freed before busy.Done, which follows release.
 func (r *Requester) acquire(done Done) (*pending, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,9 +68,7 @@ func (r *Requester) acquire(done Done) (*pending, error) {
 		return nil, ErrDraining
 	}
 	r.inCalls++
-	if done != nil {
-		r.busy.Add(1)
-	}
+	r.busy.Add(1)
 	if n := len(r.idle); n > 0 {
 		p := r.idle[n-1]
 		r.idle = r.idle[:n-1]

@@ -96,6 +96,7 @@ func (r *Requester) CallAgain(ctx context.Context, c *RPC) error {
 	if err != nil {
 		return err
 	}
+	defer r.busy.Done()
 	defer r.release(p)
 	return r.attempts(ctx, p, c)
 }
@@ -214,11 +215,11 @@ func (p *pending) describe(c *RPC) {
 // provide gets the memory for the message and for what the windows expose. It may wait.
 func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	var err error
-	if p.message, err = r.host.pool.Alloc(ctx, headRoom+p.out.BodyLength(), regmem.Service); err != nil {
+	if p.message, err = r.alloc(ctx, headRoom+p.out.BodyLength()); err != nil {
 		return err
 	}
 	if n := p.out.Sends(); n > 1 {
-		if p.header, err = r.host.pool.Alloc(ctx, (n-1)*transmission.ContinueSize, regmem.Service); err != nil {
+		if p.header, err = r.alloc(ctx, (n-1)*transmission.ContinueSize); err != nil {
 			return err
 		}
 	}
@@ -234,7 +235,7 @@ func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 		switch w.Use {
 		case conn.ReadCall:
 			m = exposed{buf: p.message, off: headRoom}
-			p.header, err = r.host.pool.Alloc(ctx, headRoom, regmem.Service)
+			p.header, err = r.alloc(ctx, headRoom)
 		case conn.ReadItem:
 			it := &c.Items[w.Index]
 			if m, err = r.stage(ctx, it.Buf, n); err == nil && m.owned {
@@ -259,8 +260,28 @@ func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed,
 	if own, ok := b.(*regmem.Buffer); ok && own.Of(r.host.pool) && len(own.Bytes()) >= n {
 		return exposed{buf: own}, nil
 	}
-	own, err := r.host.pool.Alloc(ctx, n, regmem.Service)
+	own, err := r.alloc(ctx, n)
 	return exposed{buf: own, owned: err == nil}, err
+}
+
+// alloc returns memory of n bytes. It waits until there is some, or ctx or the connection
+// ends.
+func (r *Requester) alloc(ctx context.Context, n int) (*regmem.Buffer, error) {
+	b, err := r.host.pool.Alloc(oncrpc.NoWait, n, regmem.Service)
+	if !errors.Is(err, context.Canceled) {
+		return b, err
+	}
+	if err = ctx.Err(); err != nil {
+		return nil, err
+	}
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.ctx, cancel)()
+	b, err = r.host.pool.Alloc(both, n, regmem.Service)
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = r.whyEnded()
+	}
+	return b, err
 }
 
 // begin sends the call, now or once there is a credit.
