@@ -110,3 +110,43 @@ func TestEndOfCallsWithoutMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestEndOfAlloc: Alloc that waits for memory ends with its context or with the client.
+func TestEndOfAlloc(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour})
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: rpcrdma.MinMemoryLimit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		alloc := func(within time.Duration) (oncrpc.Buffer, error) {
+			ctx, cancel := context.WithTimeout(b.ctx, within)
+			defer cancel()
+			return c.Alloc(ctx, 1<<20)
+		}
+		for err == nil {
+			var held oncrpc.Buffer
+			if held, err = alloc(time.Second); err == nil {
+				defer held.Release()
+			}
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("without memory: %v", err)
+		}
+		waits := make(chan error, 1)
+		go func() {
+			_, err := alloc(time.Minute)
+			waits <- err
+		}()
+		synctest.Wait()
+		if err := c.Close(); !errors.Is(err, verbs.ErrBusy) { // buffers are held
+			t.Errorf("close: %v", err)
+		}
+		if err := <-waits; !errors.Is(err, rpcrdma.ErrClosed) {
+			t.Errorf("when the client is closed: %v", err)
+		}
+		if _, err := alloc(time.Second); !errors.Is(err, rpcrdma.ErrClosed) {
+			t.Errorf("of a closed client: %v", err)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package rpcrdma
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -218,9 +219,21 @@ func (c *Client) Go(call *Call, done func(err error, more bool)) bool {
 }
 
 // Alloc returns a buffer of at least n bytes. Items and results in it are sent and received
-// without a copy, on this connection and later ones.
+// without a copy, on this connection and later ones. It may wait until other buffers are
+// released. It fails when ctx ends or, with ErrClosed, when the client is closed.
 func (c *Client) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
-	return c.session().req.Alloc(ctx, n)
+	req := c.session().req
+	b, err := req.Alloc(oncrpc.NoWait, n)
+	if errors.Is(err, context.Canceled) { // it has to wait
+		both, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.ctx, cancel)()
+		b, err = req.Alloc(both, n)
+	}
+	if err != nil && c.ctx.Err() != nil && ctx.Err() == nil {
+		return nil, ErrClosed
+	}
+	return b, err
 }
 
 // session returns the current connection, or the last one.
