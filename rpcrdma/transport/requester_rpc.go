@@ -196,7 +196,7 @@ func (p *pending) describe(c *RPC) {
 		o.XID = c.XID
 	}
 	o.StreamLen = header + len(c.Args)
-	o.MaxReply = oncrpc.AcceptedReplySize + c.MaxReply
+	o.MaxReply = oncrpc.AcceptedReplySize + min(c.MaxReply, conn.MaxMessage) // beyond that it is too long
 	o.Items, o.Results, o.Asked = o.Items[:0], o.Results[:0], o.Asked[:0]
 	for i := range c.Items {
 		o.Items = append(o.Items, chunk.Item{Pos: header + c.Items[i].Pos, Len: c.Items[i].Len})
