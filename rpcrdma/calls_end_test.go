@@ -150,3 +150,26 @@ func TestEndOfAlloc(t *testing.T) {
 		}
 	})
 }
+
+// TestClientHoldsMemory: a client holds memory until it is closed, even after Drain and the end
+// of its connection.
+func TestClientHoldsMemory(t *testing.T) {
+	for name, end := range map[string]func(*bed, *rpcrdma.Client, *rpcrdma.Conn) error{
+		"drained": func(b *bed, c *rpcrdma.Client, _ *rpcrdma.Conn) error { return c.Drain(b.ctx) },
+		"ended":   func(_ *bed, _ *rpcrdma.Client, conn *rpcrdma.Conn) error { return conn.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, providers[0].make(t), bedConfig{})
+			c, conn := b.dial(nil)
+			if err := end(b, c, conn); err != nil {
+				t.Fatal(err)
+			}
+			<-c.Done()
+			<-conn.Done()
+			b.l.Close()
+			if err := b.raw.Close(); !errors.Is(err, verbs.ErrBusy) {
+				t.Errorf("close the provider before the client: %v", err)
+			}
+		})
+	}
+}

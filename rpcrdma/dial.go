@@ -293,7 +293,7 @@ func (c *Client) Sizes() Sizes {
 
 // Drain waits for the calls in flight, and for the server's calls that are being answered,
 // then disconnects. New calls fail. If ctx ends first, Drain closes the connection at once
-// and returns ctx.Err().
+// and returns ctx.Err(). Only Close frees the client's memory.
 func (c *Client) Drain(ctx context.Context) error {
 	if c.cfg.Reconnect != nil {
 		if err := c.drainCalls(ctx); err != nil {

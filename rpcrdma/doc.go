@@ -5,8 +5,9 @@
 // The caller must:
 //
 //   - answer every Request with Accept or Reject;
-//   - Close every Conn and Client, or wait for its Done, before closing the provider.
-//     Closing a Listener leaves its connections up;
+//   - Close every Client, even if it is drained or its connection has ended, every Listener,
+//     and every Conn, or wait for the Conn's Done, before closing the provider. Closing a
+//     Listener leaves its connections up;
 //   - not call Close or Drain of a connection from its own handler.
 //
 // All sizes are in bytes.
