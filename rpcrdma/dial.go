@@ -31,7 +31,9 @@ type DialConfig struct {
 	// Handler answers calls of the server (RFC 8167) while the settings allow them
 	// (extensions.backchannel, credits.backchannel). nil means none. These calls and their
 	// replies go inline. A client with Reconnect also connects again for them, because the
-	// server cannot.
+	// server cannot. It does so only when all calls of the lost connection have returned from
+	// Handler, whose context has then ended. So Handler must heed that context, above all when
+	// it makes calls with this client.
 	Handler oncrpc.Handler
 	// Versions remembers servers that failed with version 2. nil means a memory of the
 	// client's own.

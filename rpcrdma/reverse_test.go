@@ -495,3 +495,45 @@ func TestReverseLive(t *testing.T) {
 		}
 	})
 }
+
+// TestHandlerHeedsItsContext: a client connects again when the handlers of its lost connection
+// have returned. A call that such a handler makes with its context does not keep it from that.
+func TestHandlerHeedsItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c *rpcrdma.Client
+		entered, lost, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		release := make(chan struct{})
+		h := handlerFunc(func(ctx context.Context, _ *call, _ *reply) error {
+			close(entered)
+			<-lost
+			null := newCall(procNull)
+			failed <- c.Call(ctx, &null)
+			<-release
+			return nil
+		})
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: backward(4), timeout: time.Hour})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: h, Reconnect: &soon}, backward(4))
+		if err := echo(b.ctx, c, 10, 1); err != nil {
+			t.Fatal(err)
+		}
+		conn.OpenBackchannel()
+		go func() {
+			null := newCall(procNull)
+			_ = conn.Call(b.ctx, &null)
+		}()
+		<-entered
+		conn.Close()
+		close(lost)
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("a call with the handler's context: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if n := c.Info().Connects; n != 1 {
+			t.Errorf("%d connections before the handler returned", n)
+		}
+		close(release)
+		if err := echo(b.ctx, c, 10, 1); err != nil || c.Info().Connects != 2 {
+			t.Errorf("%v on connection %d", err, c.Info().Connects)
+		}
+	})
+}
