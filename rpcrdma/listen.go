@@ -133,6 +133,9 @@ func (l *Listener) Room(s *Settings) int {
 // Accept waits for the next connection request. It fails with ctx.Err() or,
 // after Close, verbs.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
+	if l.ended.Err() != nil { // the address may have a successor, whose requests these are
+		return nil, fmt.Errorf("rpcrdma: accept on %v: %w", l.Addr(), verbs.ErrClosed)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.ended, func() { cancel(verbs.ErrClosed) })()

@@ -1,0 +1,56 @@
+package rpcrdma_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
+)
+
+// TestClosedListenerTakesNothing: a closed listener leaves the requests at its address to its
+// successor.
+func TestClosedListenerTakesNothing(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{})
+		for range 10 {
+			l, err := rpcrdma.Listen(b.ctx, b.p, bedHost+":0", rpcrdma.ListenConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := l.Successor(rpcrdma.ListenConfig{})
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			dialed := make(chan error, 1)
+			go func() {
+				c, err := rpcrdma.Dial(b.ctx, b.p, next.Addr().String(), rpcrdma.DialConfig{})
+				if err == nil {
+					err = c.Close()
+				}
+				dialed <- err
+			}()
+			time.Sleep(2 * time.Millisecond) // so that the request is likely to be there
+			if req, err := l.Accept(b.ctx); !errors.Is(err, verbs.ErrClosed) {
+				t.Errorf("a closed listener accepts: %v", err)
+				if err == nil {
+					_ = req.Reject(b.ctx)
+				}
+			} else if req, err := next.Accept(b.ctx); err != nil {
+				t.Error(err)
+			} else if conn, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: service{}}); err != nil {
+				t.Error(err)
+			} else {
+				<-conn.Done()
+				if err := <-dialed; err != nil {
+					t.Error(err)
+				}
+			}
+			if err := next.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
