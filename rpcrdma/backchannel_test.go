@@ -169,7 +169,7 @@ func TestBackchannelTimeout(t *testing.T) {
 func TestUnbindForgets(t *testing.T) {
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: backward(4)})
 	_, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
-	type session struct{ id [64]byte }
+	type session struct{ _ [64]byte }
 	var room rpcrdma.Backchannel[*session]
 	kept := new(session)
 	room.Bind(kept, conn)

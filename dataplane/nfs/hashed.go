@@ -150,7 +150,7 @@ func (s *snapshot) add(e dirent, most int) {
 		return
 	}
 	slices.SortFunc(s.entries, byCookie)
-	n := 0
+	var n int
 	n, s.size = fill(s.entries, most/2)
 	clear(s.entries[n:])
 	s.entries = s.entries[:n]
