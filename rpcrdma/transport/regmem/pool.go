@@ -280,6 +280,7 @@ func (p *Pool) grow(class int) (again bool, err error) {
 	full := errors.Is(err, offheap.ErrLimit)
 	if !full {
 		p.failed = err
+		p.wake() // who came meanwhile found neither the new buffers nor the room for them
 	}
 	if p.closed {
 		p.mustSweep()
@@ -370,7 +371,8 @@ func (p *Pool) unused(last int) *slab {
 	return nil
 }
 
-// drop unregisters a slab that was removed from its class.
+// drop unregisters a slab that was removed from its class. Requests that came meanwhile found
+// neither the slab nor the room for another, so drop wakes them.
 func (p *Pool) drop(s *slab) {
 	p.begin()
 	err := s.close()
@@ -379,6 +381,7 @@ func (p *Pool) drop(s *slab) {
 		panic("regmem: unregister unused memory: " + err.Error())
 	}
 	p.register(s.class, -1)
+	p.wake()
 }
 
 // put gives a buffer back to the pool.
