@@ -41,7 +41,8 @@ func (r *Requester) placeItems(o *Outgoing) bool {
 		Header: rpcrdma2.OptionalSize(x.req.Size()), Continued: transmission.ContinueSize, Payload: o.MessageLength(),
 		Limit: x.limit, Most: r.callLimit(),
 	}
-	if !x.layout.Plan(s, &m) || x.layout.Transmissions[0].Payload < 4 { // the XID is in the first
+	// The XID is in the first Send. With its padding the message still fits into one buffer.
+	if !x.layout.Plan(s, &m) || x.layout.Transmissions[0].Payload < 4 || x.layout.Body() > MaxMessage {
 		x.req.Items = x.req.Items[:0]
 		return false
 	}

@@ -48,6 +48,14 @@ func (l *Layout) Largest() (n int) {
 	return n
 }
 
+// Body returns the length of all transmissions without their headers, in bytes.
+func (l *Layout) Body() (n int) {
+	for i := range l.Transmissions {
+		n += l.Transmissions[i].Length - l.Transmissions[i].Header
+	}
+	return n
+}
+
 // Place puts the pieces of the payload stream, and the items of the layout, into the
 // transmissions of a group. It returns what goes into the first, with begin bytes of the
 // payload stream, and puts the others into g.More.
