@@ -10,6 +10,8 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
@@ -198,4 +200,30 @@ func TestSlowCallsDoNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(500, one); n > 0 {
 		t.Errorf("%v allocations per call", n)
 	}
+}
+
+// TestSlowCallsAfterBrokenGroup: a call that came before the end of a transmission group, and
+// so ended it, began when it came itself.
+func TestSlowCallsAfterBrokenGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newSlowCalls(oneWay)
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{
+			handler: late{time: serviceTime}, slow: slow.config(), timeout: time.Hour, unjudged: true, settings: speakingWith(continuation),
+		})
+		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil))
+		r.post(null2(1))
+		r.rejoin()
+		r.post(asGroup(2, rpcrdma2.XmtReq{}, rpcCall(2, procEcho, make([]byte, 400)), 200)[0])
+		time.Sleep(time.Second)
+		r.post(null2(3))
+		for _, want := range []answer{{2, "XMTERR 1"}, {3, "reply"}} {
+			if xid, what, _ := r.rejoin(); xid != want.xid || what != want.what {
+				t.Fatalf("%s for %d, want %s for %d", what, xid, want.what, want.xid)
+			}
+		}
+		time.Sleep(time.Second)
+		if got := slow.take(); len(got) != 0 {
+			t.Errorf("reported %+v", got)
+		}
+	})
 }

@@ -225,5 +225,8 @@ func (c *Call) ReplySends() int {
 	return int(min(c.group.req.ReceiveBuffers, transmission.Limit-1)) + 1
 }
 
-// Gathering reports whether some messages of a call have arrived, and others not.
-func (r *Responder) Gathering() bool { return r.xmit.gather.Open }
+// Continues reports whether a message, which has not been given yet, is part of a call of which
+// others have arrived.
+func (r *Responder) Continues(a *Arrival) bool {
+	return r.xmit.gather.Open && a.continues(rpcrdma2.Call)
+}

@@ -213,7 +213,7 @@ func (r *Responder) Stats() Stats {
 
 // called implements role.
 func (r *Responder) called(a *conn.Arrival) {
-	if r.slow.On() && !r.core.Gathering() {
+	if r.slow.On() && !r.core.Continues(a) {
 		r.first = r.now
 	}
 	r.do(r.core.Arrived(a, r.acts))
