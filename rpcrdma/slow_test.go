@@ -227,3 +227,28 @@ func TestSlowCallsAfterBrokenGroup(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowCallInTransmissions: the time until the last transmission of a call has come is not
+// that of RDMA Reads.
+func TestSlowCallInTransmissions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newSlowCalls(oneWay)
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{
+			handler: zero{}, slow: slow.config(), timeout: time.Hour, unjudged: true, settings: speakingWith(continuation),
+		})
+		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil))
+		r.post(null2(1))
+		r.rejoin()
+		group := asGroup(2, rpcrdma2.XmtReq{}, rpcCall(2, procNull, nil), 20)
+		r.post(group[0])
+		time.Sleep(time.Second)
+		r.post(group[1])
+		if xid, what, _ := r.rejoin(); xid != 2 || what != "reply in 1" {
+			t.Fatalf("%s for %d", what, xid)
+		}
+		time.Sleep(time.Second)
+		if got := slow.take(); len(got) != 1 || got[0].Receive != time.Second || got[0].Read != 0 || got[0].Took != time.Second {
+			t.Errorf("reported %+v", got)
+		}
+	})
+}

@@ -156,6 +156,9 @@ func (t *Timeline) Upstream(d time.Duration) {
 
 // end ends the call, and returns where its time went.
 func (t *Timeline) end() Call {
+	if t.at[Reading].IsZero() { // nothing was read, but the parts of a call come one by one
+		t.at[Reading] = t.at[Delivered]
+	}
 	for m := Reading; m < moments; m++ {
 		if t.at[m].Before(t.at[m-1]) { // it did not happen, or was seen late
 			t.at[m] = t.at[m-1]
