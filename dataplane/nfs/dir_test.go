@@ -535,6 +535,33 @@ func TestHashedListsInParts(t *testing.T) {
 	}
 }
 
+// What READDIR opens to learn file IDs that the directory does not tell: everything on overlayfs,
+// directories on btrfs, where they may be roots of subvolumes, and the parent of such a root.
+func TestEntriesElsewhere(t *testing.T) {
+	here, there := &object{dev: 1}, &object{dev: 2}
+	for _, tc := range []struct {
+		name                  string
+		layered, subvolumes   bool
+		dir                   *object
+		file, sub, dot, above bool
+	}{
+		{name: "one device", dir: here},
+		{name: "overlayfs", layered: true, dir: here, file: true, sub: true, dot: true, above: true},
+		{name: "btrfs", subvolumes: true, dir: here, sub: true},
+		{name: "a subvolume", subvolumes: true, dir: there, sub: true, above: true},
+	} {
+		l := dirList{r: &request{srv: &subtree{layered: tc.layered, subvolumes: tc.subvolumes, top: here}}, dir: tc.dir}
+		for _, e := range []struct {
+			name      string
+			dir, want bool
+		}{{"f", false, tc.file}, {"d", true, tc.sub}, {".", true, tc.dot}, {"..", true, tc.above}} {
+			if got := l.elsewhere(&dirent{name: []byte(e.name), dir: e.dir}); got != e.want {
+				t.Errorf("%s: %s: %t, want %t", tc.name, e.name, got, e.want)
+			}
+		}
+	}
+}
+
 // Two names with one hash come one after the other.
 func TestHashedCollision(t *testing.T) {
 	s := &snapshot{entries: []dirent{

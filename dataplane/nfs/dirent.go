@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
@@ -12,6 +14,7 @@ type dirent struct {
 	ino    uint64
 	cookie uint64 // where the listing continues after this entry; never 0
 	name   []byte
+	dir    bool // is a directory, as far as the file system says
 }
 
 // size returns what an entry has in the results of READDIR, with the word that says that it
@@ -26,6 +29,7 @@ const (
 	direntIno    = 0
 	direntOff    = 8
 	direntReclen = 16
+	direntType   = 18
 	direntName   = 19
 )
 
@@ -41,6 +45,7 @@ func nextDirent(b []byte) (e dirent, rest []byte, ok bool) {
 	}
 	e.ino = ne.Uint64(b[direntIno:])
 	e.cookie = ne.Uint64(b[direntOff:])
+	e.dir = b[direntType] == unix.DT_DIR
 	e.name = b[direntName:n]
 	if i := bytes.IndexByte(e.name, 0); i >= 0 {
 		e.name = e.name[:i]

@@ -128,7 +128,7 @@ func (h *hashed) snapshot(dir *object, cookie uint64) (*snapshot, error) {
 	}
 	snap := &snapshot{dir: dir.handle, mtime: st.Mtim, ctime: st.Ctim, first: cookie, last: noLast}
 	if err := dir.server.wholeDir(dir.path, func(e *dirent) {
-		snap.add(dirent{ino: e.ino, cookie: h.cookie(e.name), name: e.name}, most)
+		snap.add(dirent{ino: e.ino, cookie: h.cookie(e.name), name: e.name, dir: e.dir}, most)
 	}); err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (l *dirList) check(cookie, verifier uint64) error {
 		return err
 	}
 	// A caller who may not search a directory sees only the names in it.
-	l.attrs = (l.plus || r.srv.layered || l.dir.dev != r.srv.top.dev) && r.srv.permitted(l.dir, &r.cred, mayExec) == nil
+	l.attrs = (l.plus || r.srv.layered || r.srv.subvolumes || l.dir.dev != r.srv.top.dev) && r.srv.permitted(l.dir, &r.cred, mayExec) == nil
 	return nil
 }
 
@@ -129,11 +129,20 @@ func (l *dirList) emit(e *dirent) bool {
 	return true
 }
 
-// look opens an entry if its attributes are needed: the directory does not tell on which device
-// an object of overlayfs is, nor the parent of a btrfs subvolume. It returns false if it did not,
-// or if the object is gone or another file system is mounted there.
+// look opens an entry if its attributes are needed. It returns false if it did not, or if the
+// object is gone or another file system is mounted there.
 func (l *dirList) look(e *dirent) bool {
-	return l.attrs && (l.plus || l.r.srv.layered || string(e.name) == "..") && l.open(e) == nil
+	return l.attrs && (l.plus || l.elsewhere(e)) && l.open(e) == nil
+}
+
+// elsewhere reports whether an entry may be on another device than its directory, which does not
+// tell: objects of overlayfs, and roots and parents of btrfs subvolumes.
+func (l *dirList) elsewhere(e *dirent) bool {
+	s := l.r.srv
+	if isDot(e.name) {
+		return s.layered || l.dir.dev != s.top.dev && len(e.name) == 2
+	}
+	return s.layered || s.subvolumes && e.dir
 }
 
 // fileID returns the number of an entry, the same as in its attributes. The parent of the

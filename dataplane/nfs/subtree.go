@@ -37,10 +37,12 @@ type subtree struct {
 	volatile bool
 	// layered: objects of one directory may be on several devices.
 	layered bool
-	fsid    uint64
-	codec   *fh.Codec
-	locate  locator
-	lister  lister
+	// subvolumes: so may its directories.
+	subvolumes bool
+	fsid       uint64
+	codec      *fh.Codec
+	locate     locator
+	lister     lister
 
 	hasOpenat2 bool
 
@@ -115,7 +117,7 @@ func (s *subtree) useTop(at location, opt options) error {
 	s.place, s.mount = at.place, at.mount
 	s.fs = fs.Fsid
 	s.volatile = isVolatile(&fs)
-	s.layered = fsType(&fs) == unix.OVERLAYFS_SUPER_MAGIC
+	s.layered, s.subvolumes = fsType(&fs) == unix.OVERLAYFS_SUPER_MAGIC, fsType(&fs) == unix.BTRFS_SUPER_MAGIC
 	s.locate = chooseLocator(s, at.fd, &fs, opt)
 	s.hasOpenat2 = tryOpenat2(at.fd)
 	id, err := s.identify(at.fd, &st)
