@@ -562,6 +562,44 @@ func TestEntriesElsewhere(t *testing.T) {
 	}
 }
 
+// Clients that are in different parts of a large directory do not make each other read it for
+// each call.
+func TestHashedKeepsSeveralParts(t *testing.T) {
+	x := serve(t, options{})
+	h := newHashed(x.subtree)
+	const names = 100
+	for i := range names {
+		must(t, os.Symlink("t", x.path(fmt.Sprint(i))))
+	}
+	time.Sleep(2 * settled)
+	begin, err := h.snapshot(x.top, 0)
+	must(t, err)
+	begin.entries = begin.entries[:names/2]
+	begin.last = begin.entries[names/2-1].cookie
+	h.names = names / 2
+	rest, err := h.snapshot(x.top, begin.last)
+	must(t, err)
+	for range 3 {
+		if again, err := h.snapshot(x.top, 0); again != begin || err != nil {
+			t.Fatalf("the beginning was read again, %v", err)
+		}
+		if again, err := h.snapshot(x.top, begin.last); again != rest || err != nil {
+			t.Fatalf("the rest was read again, %v", err)
+		}
+	}
+	whole := *rest
+	whole.first = 0
+	if h.keep(&whole); len(h.kept) != 1 || h.names != len(rest.entries) {
+		t.Errorf("%d parts with %d names are kept after the whole", len(h.kept), h.names)
+	}
+	must(t, os.Chmod(x.dir, 0o711))
+	var st unix.Stat_t
+	must(t, x.top.stat(&st))
+	if h.take(x.top, &st, 0) != nil || len(h.kept) > 0 || h.names != 0 {
+		t.Errorf("%d parts with %d names are kept after a change", len(h.kept), h.names)
+	}
+}
+
 // Two names with one hash come one after the other.
 func TestHashedCollision(t *testing.T) {
 	s := &snapshot{entries: []dirent{

@@ -175,29 +175,42 @@ func (s *snapshot) sort() {
 	}
 }
 
-// take returns the kept snapshot of a directory with the attributes st, and what comes after
-// cookie, or nil.
+// take returns a kept snapshot of a directory with the attributes st, and what comes after
+// cookie, or nil. It drops those with other attributes. Other parts of the directory stay, for
+// other clients.
 func (h *hashed) take(dir *object, st *unix.Stat_t, cookie uint64) *snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i, snap := range h.kept {
-		if snap.dir != dir.handle {
-			continue
-		}
-		h.kept = slices.Delete(h.kept, i, i+1)
-		if snap.mtime != st.Mtim || snap.ctime != st.Ctim || cookie < snap.first || cookie >= snap.last {
-			h.names -= len(snap.entries)
-			return nil
-		}
-		h.kept = append(h.kept, snap)
-		return snap
+	h.drop(func(snap *snapshot) bool {
+		return snap.dir == dir.handle && (snap.mtime != st.Mtim || snap.ctime != st.Ctim)
+	})
+	i := slices.IndexFunc(h.kept, func(snap *snapshot) bool {
+		return snap.dir == dir.handle && cookie >= snap.first && cookie < snap.last
+	})
+	if i < 0 {
+		return nil
 	}
-	return nil
+	snap := h.kept[i]
+	h.kept = append(slices.Delete(h.kept, i, i+1), snap)
+	return snap
 }
 
+// drop drops some of what is kept. h.mu is held.
+func (h *hashed) drop(which func(*snapshot) bool) {
+	h.kept = slices.DeleteFunc(h.kept, func(snap *snapshot) bool {
+		out := which(snap)
+		if out {
+			h.names -= len(snap.entries)
+		}
+		return out
+	})
+}
+
+// keep keeps a snapshot, instead of those that are parts of it.
 func (h *hashed) keep(snap *snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.drop(func(s *snapshot) bool { return s.dir == snap.dir && s.first >= snap.first && s.last <= snap.last })
 	h.kept = append(h.kept, snap)
 	h.names += len(snap.entries)
 	for len(h.kept) > maxSnapshots || h.names > maxSnapNames {
