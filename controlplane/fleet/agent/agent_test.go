@@ -208,3 +208,17 @@ func TestOlderAndOtherClusters(t *testing.T) {
 		n.stop()
 	}
 }
+
+// A fleet that begins anew in the same etcd has policies with the names and revisions of before. A
+// node takes their new settings.
+func TestFleetBeginsAnew(t *testing.T) {
+	e := etcdtest.Start(t)
+	assign(t, e, "global", 1, 2048)
+	n := run(t, of(e), nil)
+	got := awaitReport(t, n.Store, "n1", applied(1))
+	n.check(t, 2048)
+	e.Do(t, clientv3.OpDelete("/rdmad/", clientv3.WithPrefix()))
+	assign(t, e, "global", 1, 3072)
+	awaitReport(t, n.Store, "n1", applied(got.Assigned+1))
+	n.check(t, 3072)
+}

@@ -26,6 +26,9 @@ func (a *Agent) take(ctx context.Context, got *store.Assignment) error {
 	case a.seen != nil && got.Revision < a.seen.Revision:
 		return nil
 	}
+	if a.seen == nil || a.seen.Created != got.Created {
+		a.policies = nil // the fleet's keys may have been deleted: other policies can have the same names and revisions
+	}
 	a.seen = got
 	return a.apply(ctx)
 }

@@ -86,6 +86,7 @@ type Assignment struct {
 	Cluster  uint64 // that answered
 	Read     int64  // revision of etcd at which it was read
 	Revision int64  // of the assignment; 0 for none
+	Created  int64  // revision at which its key was made
 	Err      error  // why the value can't be read
 }
 
@@ -104,7 +105,7 @@ func (s *Store) Assignment(ctx context.Context, node string) (*Assignment, error
 
 // Take decodes a key's value.
 func (a *Assignment) Take(kv *mvccpb.KeyValue) {
-	a.Revision = kv.ModRevision
+	a.Revision, a.Created = kv.ModRevision, kv.CreateRevision
 	a.Assignment, a.Err = decode(kv, strict.Unmarshal, fleetproto.Assignment)
 }
 
