@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -220,5 +222,32 @@ func TestFleetBeginsAnew(t *testing.T) {
 	e.Do(t, clientv3.OpDelete("/rdmad/", clientv3.WithPrefix()))
 	assign(t, e, "global", 1, 3072)
 	awaitReport(t, n.Store, "n1", applied(got.Assigned+1))
+	n.check(t, 3072)
+}
+
+// A node that refused an assignment, and has nothing in force, takes those of an etcd that begins
+// anew, whose revisions are smaller.
+func TestEtcdBeginsAnew(t *testing.T) {
+	dir := t.TempDir()
+	c, err := etcdtest.Launch(t.Context(), dir, etcdtest.Options{Members: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	e := &etcdtest.Etcd{Cluster: c, Endpoint: c.Endpoints()[0]}
+	for range 100 {
+		e.Put(t, "filler", "")
+	}
+	assign(t, e, "listener/other", 1, 2048)
+	n := run(t, of(e), nil)
+	n.await(t, conditions.FleetNotApplied)
+	e.Kill(t)
+	n.await(t, conditions.FleetAway)
+	if err := os.RemoveAll(filepath.Join(dir, c.Members[0].Name)); err != nil {
+		t.Fatal(err)
+	}
+	e.Run(t)
+	assign(t, e, "global", 1, 3072)
+	awaitReport(t, n.Store, "n1", applied(1))
 	n.check(t, 3072)
 }

@@ -17,6 +17,9 @@ func (a *Agent) take(ctx context.Context, got *store.Assignment) error {
 	if err := a.known(got); err != nil {
 		return err
 	}
+	if a.seen != nil && (got.Cluster != a.seen.Cluster || got.Read < a.seen.Revision) {
+		a.seen, a.refused, a.policies = nil, nil, nil // of data that etcd has no longer; nothing of them is in force
+	}
 	switch {
 	case got.Revision == 0: // nothing assigned: what is in force stays
 		if a.seen != nil && a.seen.Err != nil {
