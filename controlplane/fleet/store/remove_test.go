@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
@@ -65,5 +68,33 @@ func TestHistoryCountsEachChange(t *testing.T) {
 	list, _, err := s.History(t.Context(), 0, 100)
 	if err != nil || len(list) != nodes || list[0].Number != nodes {
 		t.Errorf("%d changes in the history, %v", len(list), err)
+	}
+}
+
+// Nodes that come, and are removed, don't fill a view, however many they are.
+func TestViewForgetsRemovedNodes(t *testing.T) {
+	s, err := store.New(store.Config{Endpoints: []string{"http://127.0.0.1:1"}, Prefix: "/rdmad"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	v, revision := fleet.NewView(), int64(0)
+	for i := range fleet.MaxNodes + 1 {
+		name := fmt.Sprintf("n%d", i)
+		for _, gone := range []bool{false, true} {
+			for _, key := range []string{s.NodeKey(name), s.StatusKey(name), s.AssignmentKey(name)} {
+				revision++
+				kv := &mvccpb.KeyValue{Key: []byte(key), ModRevision: revision}
+				if !gone {
+					kv.Value = []byte("{}")
+				}
+				if err := s.Take(v, kv, gone, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if len(v.Members) != 0 {
+		t.Errorf("%d nodes are left", len(v.Members))
 	}
 }

@@ -63,7 +63,11 @@ func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Tim
 			m = &fleet.Member{Down: now}
 			v.Members[rest] = m
 		}
-		return s.takeMember(m, folder+"/", kv, gone, now)
+		err := s.takeMember(m, folder+"/", kv, gone, now)
+		if !m.Up && m.Assigned.At == 0 && m.Reports[0] == nil {
+			delete(v.Members, rest) // etcd has nothing of it, or nothing that can be read
+		}
+		return err
 	}
 	if gone {
 		return nil
@@ -114,7 +118,9 @@ func (s *Store) takeMember(m *fleet.Member, folder string, kv *mvccpb.KeyValue, 
 			return err
 		}
 		m.Up, m.Labels = true, id.Labels
-	case folder == statuses && !gone:
+	case folder == statuses && gone:
+		m.Reports = [2]*fleet.Reported{}
+	case folder == statuses:
 		id, report, err := decodeStatus(kv)
 		if err != nil {
 			return err
