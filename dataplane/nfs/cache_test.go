@@ -43,6 +43,22 @@ func TestCacheIsBounded(t *testing.T) {
 	})
 }
 
+// holding returns a function that keeps an object in use, and one that ends the use of all.
+func (x *export) holding(t *testing.T) (hold func(f []byte), release func()) {
+	var held []*object
+	hold = func(f []byte) {
+		t.Helper()
+		o, err := x.object(f)
+		must(t, err)
+		held = append(held, o)
+	}
+	return hold, func() {
+		for _, o := range held {
+			o.release()
+		}
+	}
+}
+
 // With all descriptors in use by calls, a call that needs more is answered
 // JUKEBOX before it has changed anything; the others go on.
 func TestCacheInUse(t *testing.T) {
@@ -51,12 +67,7 @@ func TestCacheInUse(t *testing.T) {
 		x := serve(t, opt, func(c *Config) { c.MaxOpenFiles = limit })
 		c := x.me()
 		root := c.root()
-		var held []*object
-		hold := func(f []byte) {
-			o, err := x.object(f)
-			must(t, err)
-			held = append(held, o)
-		}
+		hold, release := x.holding(t)
 		files := [][]byte{c.mkfile(root, "first"), c.mkfile(root, "last")}
 		hold(files[0])
 		for i := range limit - 2 { // the root is open, too
@@ -79,9 +90,7 @@ func TestCacheInUse(t *testing.T) {
 		if n := x.cache.files.Load(); n != limit {
 			t.Errorf("%d descriptors open, %d allowed", n, limit)
 		}
-		for _, o := range held {
-			o.release()
-		}
+		release()
 		c.want(9, &nfsv3.Mkdir3args{Where: in(root, "new"), Attributes: withMode(0o755)}, nfsv3.NFS3_OK)
 	})
 }
@@ -94,12 +103,7 @@ func TestChangesWithoutADescriptor(t *testing.T) {
 		x := serve(t, opt, func(c *Config) { c.MaxOpenFiles = limit })
 		c := x.me()
 		root := c.root()
-		var held []*object
-		hold := func(f []byte) {
-			o, err := x.object(f)
-			must(t, err)
-			held = append(held, o)
-		}
+		hold, release := x.holding(t)
 		hold(c.mkdir(root, "d"))
 		for i := range limit - 3 { // the root and the new file are open, too
 			hold(c.mkfile(root, fmt.Sprint("f", i)))
@@ -111,9 +115,7 @@ func TestChangesWithoutADescriptor(t *testing.T) {
 		c.want(14, &nfsv3.Rename3args{From: in(root, "link"), To: in(root, "link2")}, nfsv3.NFS3_OK)
 		c.want(12, &nfsv3.Remove3args{Object: in(root, "link2")}, nfsv3.NFS3_OK)
 		c.want(13, &nfsv3.Rmdir3args{Object: in(root, "d")}, nfsv3.NFS3_OK)
-		for _, o := range held {
-			o.release()
-		}
+		release()
 	})
 }
 
