@@ -169,7 +169,7 @@ func TestReservedPortsComeBack(t *testing.T) {
 	for i := range maxReserved - minReserved + 42 {
 		h, err := f.OpenConn(t.Context(), netip.AddrPort{})
 		if errors.Is(err, syscall.EACCES) {
-			t.Skip(err)
+			return // as in TestReservedPort
 		}
 		if err != nil {
 			t.Fatalf("client %d: %v", i, err)
