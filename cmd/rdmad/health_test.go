@@ -223,8 +223,8 @@ listeners: [{name: disk, provider: softiwarp, address: "127.0.0.1:0", service: d
 	p.well()
 }
 
-// What an operator changed of a service of the file can be taken back also when the service is of another
-// kind now.
+// An operator changes a service of the file. Then the file gives the service another kind. The operator's
+// changes can still be taken back.
 func TestUnsetOfAnotherKind(t *testing.T) {
 	dir := t.TempDir()
 	makeDirectory(t, filepath.Join(dir, "disk"))

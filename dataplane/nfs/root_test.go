@@ -248,8 +248,8 @@ func TestRootSetIDBits(t *testing.T) {
 	}
 }
 
-// Who may write to a file may set its times to now, also one of them: Linux clients send mtime
-// alone when a program truncates a file, with the size or, if that is the same, without.
+// A user who may write to a file may set both of its times to now, or one. When a program
+// truncates a file, Linux clients set only mtime, and the size unless it stays the same.
 func TestRootWritersSetTimesToNow(t *testing.T) {
 	x := serve(t, options{})
 	must(t, os.WriteFile(x.path("f"), []byte("data"), 0o600))

@@ -83,8 +83,8 @@ func (r *request) apply(o *object, a *sattr, st *unix.Stat_t) error {
 	if !a.setUID && !a.setGID && !a.setMode && !a.setsTimes() {
 		return nil
 	}
-	// Who may write to an object may set its times to now. The kernel allows that for both of
-	// them only. Linux clients set one when they truncate a file.
+	// A user who may write to an object may set its times to now. The kernel allows such a user
+	// to set both, but not one. Linux clients set only mtime when they truncate a file.
 	touches := a.touchesOne() && r.srv.mustAsk(&r.cred, st)
 	if err := r.srv.asCaller(&r.cred, func() error {
 		if a.setUID || a.setGID {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
-// heldPD registers and unregisters memory only when it is told to, while it waits. A
-// registration may be told to fail.
+// heldPD can stop each registration of memory, and each end of one, until the test lets it
+// go on. The test says whether the registration then fails.
 type heldPD struct {
 	verbs.PD
 	waits atomic.Bool
