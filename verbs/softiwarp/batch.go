@@ -22,9 +22,9 @@ const (
 
 // batch is a sequence of FPDUs for one system call, at most bufferSize bytes.
 //
-// Large payloads are sent from where they are. The exception, with CRC on, is memory
-// in which data of peers may be placed: it is copied, so that the checksum matches the bytes sent.
-// Otherwise one peer could make another peer's connection fail.
+// Large payloads are sent from where they are. The exception, with CRC on, is memory that
+// is exposed to peers: it is copied, so that the checksum matches the bytes sent. Otherwise
+// one peer could make another peer's connection fail.
 type batch struct {
 	buffers  *buffers
 	scratch  *buffer

@@ -20,7 +20,8 @@ func (pd *protectionDomain) RegMR(buf []byte, access verbs.Access) (verbs.MR, er
 		return nil, err
 	}
 	m.init(pd)
-	m.access, m.exposed = access, access&verbs.AccessLocalWrite != 0
+	m.access = access
+	m.exposed = access&verbs.AccessLocalWrite != 0 && (access.Binds(verbs.AccessRemoteRead) || access.Binds(verbs.AccessRemoteWrite))
 	m.buf, m.base = buf, randomAddress()
 	m.Base, m.Key = m.base, pd.dev.stags.reserve(&m.region)
 	m.enable(m.Key)

@@ -23,9 +23,10 @@ type region struct {
 	win    *memWindow // the window that this region belongs to, or nil
 	qp     *queuePair // windows: the only queue pair whose peer may access the region
 	access verbs.Access
-	// exposed means that data of some peer may be placed in the memory, by a Write, a Send or
-	// a Read Response, through this region or through the memory region that a window is
-	// bound to. Each needs AccessLocalWrite.
+	// exposed means that the memory may change while it is sent, through this region or through
+	// the memory region that a window is bound to, and that this would hurt a peer that has
+	// done nothing wrong. Some peer may write to it. Or some peer may read it while the data of
+	// another one is placed there by a Send or a Read Response.
 	exposed bool
 	base    uint64 // address of buf[0] as peers see it
 	buf     []byte
