@@ -146,7 +146,7 @@ func (in *Inbound) interrupts(a *Arrival) bool {
 }
 
 // decode decodes a message. A message of a known version that is not spoken now is decoded
-// only to find its direction.
+// only to find its direction, unless it is an ERR_VERS.
 func (a *Arrival) decode(msg []byte, spoken versions) {
 	h := &a.header
 	p, long := rpcrdma1.DecodePrefix(msg)
@@ -165,7 +165,12 @@ func (a *Arrival) decode(msg []byte, spoken versions) {
 	case errors.Is(err, rpcrdma1.ErrMalformed):
 		a.direction, a.known = way.malformed(msg)
 	}
-	if a.err = err; long && !spoken.has(p.Version) {
+	switch {
+	case !long || spoken.has(p.Version):
+		a.err = err
+	case h.DecodeRefusal(msg): // the peer speaks this version, and not ours
+		a.err = nil
+	default:
 		a.err = rpcrdma1.ErrVersion
 	}
 }

@@ -101,6 +101,19 @@ func (h *Header) decodeError(d *xdr.Decoder) error {
 	return reason(d.Err())
 }
 
+// DecodeRefusal decodes an ERR_VERS of any version. Its sender may put any version that it
+// speaks into rdma_vers (RFC 5666 §4.2), and what follows is the same in all versions. ok is
+// false for all other messages. It replaces all of h's fields.
+func (h *Header) DecodeRefusal(b []byte) (ok bool) {
+	p, ok := DecodePrefix(b)
+	if !ok || p.Proc != Error {
+		return false
+	}
+	h.Reset(p)
+	d := xdr.NewDecoder(b[PrefixSize:])
+	return h.decodeError(&d) == nil && h.Err == ErrVers
+}
+
 // DecodeLists decodes the read list, the write list and the reply chunk, which are the same
 // in version 2. It reuses the storage of the lists, which must be empty.
 func (h *Header) DecodeLists(d *xdr.Decoder) error {

@@ -222,3 +222,22 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestDecodeRefusal: ERR_VERS can be read in any version, and nothing else.
+func TestDecodeRefusal(t *testing.T) {
+	for _, version := range []uint32{0, 1, 2, 3, 1<<32 - 1} {
+		want := Header{XID: 7, Version: version, Credits: 9, Proc: Error, Err: ErrVers, Low: 2, High: 5}
+		b := want.Append(nil)
+		got := Header{Reads: make([]ReadSegment, 3)}
+		if !got.DecodeRefusal(b) || got.XID != 7 || got.Version != version || got.Credits != 9 || got.Err != ErrVers || got.Low != 2 || got.High != 5 || len(got.Reads) > 0 {
+			t.Errorf("version %d: %+v", version, got)
+		}
+		other, call := want, want
+		other.Err, call.Proc = ErrChunk, Msg
+		for name, b := range map[string][]byte{"short": b[:15], "cut short": b[:27], "ERR_CHUNK": other.Append(nil), "MSG": call.Append(nil)} {
+			if got.DecodeRefusal(b) {
+				t.Errorf("version %d: %s is taken", version, name)
+			}
+		}
+	}
+}
