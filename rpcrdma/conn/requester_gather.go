@@ -19,7 +19,8 @@ func (r *Requester) respond(recv uint32, inv Invalidation, payload []byte, acts 
 		return append(acts, Fail{Err: ErrInvalidated})
 	}
 	g := &r.gather
-	if err := r.response.Decode(h.Info); err != nil || r.response.Count == 0 || r.response.Count > r.mayAnswer(h.XID, o) {
+	other := o != nil && o.version != h.Version // a reply has the rdma_vers of its call
+	if err := r.response.Decode(h.Info); err != nil || other || r.response.Count == 0 || r.response.Count > r.mayAnswer(h.XID, o) {
 		g.Start(&h.Header, rpcrdma2.OptXmtResp, 1, 0, recv, nil)
 		return r.gathered(ErrBadReply, acts)
 	}
@@ -54,7 +55,7 @@ func (r *Requester) gathered(bad error, acts []Action) []Action {
 	if !g.Whole() {
 		return acts
 	}
-	r.negotiation.open = false
+	r.negotiation.transmitted()
 	o := r.sent[g.XID]
 	delete(r.sent, g.XID)
 	if o == nil {

@@ -56,9 +56,7 @@ func (n *negotiation) answer(h *Header, sound bool) (again bool, err error) {
 	switch {
 	case n.state == Agreed || !sound:
 	case h.Proc != rpcrdma1.Error:
-		if h.Version == n.way.number() {
-			n.state = Agreed
-		}
+		n.hears(h.Version)
 	case h.Err != rpcrdma1.ErrVers || n.state == Refused:
 	case n.fallback && h.Low <= rpcrdma1.Version && h.High >= rpcrdma1.Version:
 		n.way, n.state = version1{}, Refused
@@ -69,9 +67,19 @@ func (n *negotiation) answer(h *Header, sound bool) (again bool, err error) {
 	return false, nil
 }
 
+// transmitted uses an answer in transmissions, which only version 2 has, to decide about the
+// version.
+func (n *negotiation) transmitted() {
+	n.open = false
+	n.hears(rpcrdma2.Version)
+}
+
 // called uses a call of the peer to decide about the version.
-func (n *negotiation) called(h *Header) {
-	if h.Version == n.way.number() {
+func (n *negotiation) called(h *Header) { n.hears(h.Version) }
+
+// hears records a message of the peer in a version. It decides, if that is ours.
+func (n *negotiation) hears(version uint32) {
+	if version == n.way.number() {
 		n.state = Agreed
 	}
 }
