@@ -170,6 +170,52 @@ func TestPlacedArguments(t *testing.T) {
 	}
 }
 
+// TestReverseDirections: a call to the client may direct results into Sends, which is no chunk.
+// They stay in the payload stream. Memory for a result is a chunk.
+func TestReverseDirections(t *testing.T) {
+	forward := placingSettings()
+	reverse := forward.Reverse()
+	q := NewRequester(RequesterConfig{Receive: placedReceive, ToldSend: placedReceive, MaxReceives: 200, Version: rpcrdma2.Version, Settings: forward})
+	r := NewResponder(ResponderConfig{
+		PeerReceive: placedReceive, ToldSend: placedReceive, MaxReceives: 100, Receive: placedReceive, Reverse: true, Settings: &reverse,
+	})
+	postCalls(r, r.Start(nil))
+	var in Inbound
+	in.Replies(q)
+	in.Calls(r, true)
+	memory := []rpcrdma2.Segment{{Handle: 1, Length: 5000}}
+	for i, d := range []rpcrdma2.ResultItem{
+		{MinLength: 1, Place: rpcrdma2.TargetBuffer}, {Place: rpcrdma2.Choice}, {Place: rpcrdma2.BySize, Threshold: 9000},
+		{Place: rpcrdma2.Choice, Segments: memory}, {Place: rpcrdma2.ExplicitRDMA, Segments: memory},
+	} {
+		xid := uint32(i + 1)
+		stream := oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: 1, Version: 1})
+		req := rpcrdma2.XmtReq{Results: []rpcrdma2.ResultSet{{End: uint32(len(stream)), Items: []rpcrdma2.ResultItem{d}}}, Count: 1, PayloadLength: uint32(len(stream))}
+		h := Header{}
+		h.XID, h.Version, h.Credits, h.Direction = xid, rpcrdma2.Version, 10, rpcrdma2.Call
+		new(transmission.Group).Head(&h.Header, &req)
+		acts := r.Arrived(in.Arrive(xid, append(h.Append(nil), stream...), Invalidation{}), nil)
+		if len(d.Segments) > 0 {
+			if s := find[Send](acts); s == nil || s.Call.Answer.Header.Err != rpcrdma2.ErrBadHeader {
+				t.Errorf("%+v: %v", d, acts)
+			} else {
+				r.Sent(s.Call)
+			}
+			continue
+		}
+		a := find[Deliver](acts)
+		if a == nil {
+			t.Fatalf("%+v: %v", d, acts)
+		}
+		s := find[Send](r.Reply(a.Call, 28, []chunk.Item{{Pos: 28, Len: 2000}}, nil))
+		var resp rpcrdma2.XmtResp
+		if err := resp.Decode(s.Call.Answer.Header.Info); err != nil || len(resp.Items) != 1 || resp.Items[0].Place != rpcrdma2.TooShort {
+			t.Errorf("%+v: answered %+v, %v", d, resp, err)
+		}
+		r.Sent(a.Call)
+	}
+}
+
 // TestPlacedOffences: an item where none can be is told with XMTERR, other
 // nonsense with BAD_HEADER; the connection goes on.
 func TestPlacedOffences(t *testing.T) {

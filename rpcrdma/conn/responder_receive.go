@@ -147,7 +147,7 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 func (r *Responder) checkShape(c *Call, body []byte) error {
 	h := &c.header
 	c.RPC.Args.Padding = oncrpc.Padding{}
-	if r.cfg.Reverse && (len(h.Reads) > 0 || len(h.Writes) > 0 || h.HasReply) {
+	if r.cfg.Reverse && c.hasChunks() {
 		return ErrReverseChunks
 	}
 	if h.Proc == rpcrdma1.MsgP {
@@ -179,6 +179,17 @@ func (r *Responder) checkShape(c *Call, body []byte) error {
 		return ErrXID
 	}
 	return c.Reads.Place(len(body))
+}
+
+// hasChunks reports whether a call has chunks, also empty ones. In transmissions, a direction
+// without memory is none: its result comes in the reply.
+func (c *Call) hasChunks() bool {
+	h := &c.header
+	writes := len(h.Writes) > 0
+	if c.transmitted {
+		writes = slices.ContainsFunc(h.Writes, func(w rpcrdma1.WriteChunk) bool { return len(w) > 0 })
+	}
+	return writes || len(h.Reads) > 0 || h.HasReply
 }
 
 func sameXID(xid uint32, msg []byte) bool {
