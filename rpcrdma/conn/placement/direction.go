@@ -50,9 +50,7 @@ func CheckAnswer(d *rpcrdma2.ResultItem, it *rpcrdma2.Item) error {
 	case rpcrdma2.ExplicitRDMA:
 		allowed = d.Place == rpcrdma2.ExplicitRDMA || d.Place == rpcrdma2.Choice ||
 			(d.Place == rpcrdma2.BySize && it.Length >= d.Threshold)
-		n, err := chunk.Returned(d.Segments, it.Segments)
-		length := int(it.Length)
-		allowed = allowed && err == nil && (n == length || n == xdr.Padded(length)) // RFC 5666 §3.7
+		allowed = allowed && written(d.Segments, it)
 	case rpcrdma2.TargetBuffer:
 		allowed = d.Place == rpcrdma2.TargetBuffer || d.Place == rpcrdma2.Choice ||
 			(d.Place == rpcrdma2.BySize && it.Length < d.Threshold)
@@ -61,4 +59,25 @@ func CheckAnswer(d *rpcrdma2.ResultItem, it *rpcrdma2.Item) error {
 		return ErrAnswer
 	}
 	return nil
+}
+
+// written reports whether a result fills the first of the segments that its direction offers.
+// rtrext §6.2 says only that a response shows where the data is. So the responder may leave out
+// segments that it did not use, and the length of a segment is the one used, rounded up or not
+// (RFC 5666 §3.7), or the one offered.
+func written(offered []rpcrdma2.Segment, it *rpcrdma2.Item) bool {
+	if len(it.Segments) > len(offered) {
+		return false
+	}
+	left := it.Length
+	for k, s := range it.Segments {
+		o := &offered[k]
+		used := min(left, o.Length)
+		rounded := min(xdr.Padded(int(used)), int(o.Length))
+		if s.Handle != o.Handle || s.Offset != o.Offset || s.Length != used && int(s.Length) != rounded && s.Length != o.Length {
+			return false
+		}
+		left -= used
+	}
+	return left == 0
 }

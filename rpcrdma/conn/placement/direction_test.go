@@ -103,3 +103,44 @@ func TestReturnedSegments(t *testing.T) {
 		t.Errorf("%v for nothing", got)
 	}
 }
+
+// TestSegmentsThatCameBack: the text leaves open how segments return that a result does not fill.
+func TestSegmentsThatCameBack(t *testing.T) {
+	d := direct(rpcrdma2.Choice, 0)
+	d.Segments = append(d.Segments, rpcrdma2.Segment{Handle: 3, Length: 4096})
+	back := func(lengths ...uint32) (list []rpcrdma2.Segment) {
+		for k, n := range lengths {
+			s := d.Segments[k]
+			s.Length = n
+			list = append(list, s)
+		}
+		return list
+	}
+	for _, tc := range []struct {
+		length uint32
+		good   bool
+		back   []rpcrdma2.Segment
+	}{
+		{4999, true, back(4096, 903, 0)},
+		{4999, true, back(4096, 904, 0)},
+		{4999, true, back(4096, 903)},
+		{4999, true, back(4096, 4096, 4096)},
+		{4999, true, back(4096, 4096)},
+		{4096, true, back(4096)},
+		{12288, true, back(4096, 4096, 4096)},
+		{4999, false, back(4096)},
+		{4999, false, back(4096, 902)},
+		{4999, false, back(4096, 905)},
+		{4999, false, back(4092, 4096)},
+		{4999, false, back(4096, 903, 1)},
+		{4999, false, back(0, 4096, 903)},
+		{12289, false, back(4096, 4096, 4096)},
+		{1<<32 - 1, false, back(4096, 4096, 4096)},
+		{4999, false, append(back(4096, 4096, 4096), rpcrdma2.Segment{Handle: 4})},
+	} {
+		it := rpcrdma2.Item{Place: rpcrdma2.ExplicitRDMA, Length: tc.length, Segments: tc.back}
+		if err := CheckAnswer(&d, &it); (err == nil) != tc.good {
+			t.Errorf("%d bytes in %+v: %v", tc.length, tc.back, err)
+		}
+	}
+}
