@@ -186,6 +186,36 @@ func TestOverrun(t *testing.T) {
 	}
 }
 
+// TestNoReadsAgreed: a client that offers no RDMA Reads at connect gets an error for a call
+// with read chunks, and its other calls go on.
+func TestNoReadsAgreed(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{})
+		r := &raw{t: t, ctx: b.ctx}
+		var err error
+		r.id, err = b.raw.Resolve(b.ctx, b.l.Addr().String())
+		r.ok(err)
+		r.setUp()
+		r.ok(r.id.Connect(b.ctx, rdmacm.ConnParam{PrivateData: kernelPrivateData, InitiatorDepth: 1}))
+		t.Cleanup(r.close)
+		conn := <-b.conns
+		mr := r.memory(4096, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
+		item := rpcrdma1.Header{XID: 1, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: segment(mr, 0, 4096)}}}
+		long := rpcrdma1.Header{XID: 2, Version: 1, Credits: 32, Proc: rpcrdma1.NoMsg, Reads: []rpcrdma1.ReadSegment{{Segment: segment(mr, 0, 4096)}}}
+		for _, msg := range [][]byte{message(item, procWrite, 0, 0, 0x10, 0, 0, 0, 0, 9), long.Append(nil)} {
+			if h, _ := r.exchange(msg); h.Proc != rpcrdma1.Error || h.Err != rpcrdma1.ErrChunk {
+				t.Errorf("%+v", h)
+			}
+		}
+		if h, _ := r.exchange(message(rpcrdma1.Header{XID: 3}, procEcho, 0, 0, 0, 0)); h.Proc != rpcrdma1.Msg {
+			t.Errorf("%+v", h)
+		}
+		if s := conn.Stats(); s.RDMAReads != 0 || s.Errors != 2 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // TestTooLongForReceive: a Send beyond inline.receive_size ends the
 // connection.
 func TestTooLongForReceive(t *testing.T) {

@@ -6,7 +6,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// ErrNoReads means that the peer announced that it neither makes nor allows RDMA Reads.
+// ErrNoReads means that the peer announced that it neither makes nor allows RDMA Reads, or
+// that none were agreed on at connect.
 var ErrNoReads = errors.New("conn: the peer does no RDMA Reads")
 
 // configured holds what the peer announced with the Connection Configuration Protocol (RFC

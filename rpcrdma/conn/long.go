@@ -56,7 +56,7 @@ func (in *Inbound) long(a *Arrival) *Long {
 // either reports whether both long calls and long replies may arrive and be read.
 func (in *Inbound) either() bool {
 	if in.server() {
-		return in.requester != nil && !in.responder.peer.unreadable()
+		return in.requester != nil && !in.responder.unreadable()
 	}
 	return in.served && in.requester.reads()
 }

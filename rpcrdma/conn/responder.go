@@ -61,6 +61,7 @@ type Responder struct {
 	draining bool // new calls are dropped
 	dead     bool
 	held     bool   // see Hold
+	noReads  bool   // see MakesNoReads
 	exact    bool   // see TakesExactly
 	version  uint32 // agreed on; 0 means none yet
 	settled  bool   // a good answer was made: the limits of the version hold
@@ -142,6 +143,14 @@ func (r *Responder) SendLimit() uint32 {
 	}
 	return limit
 }
+
+// MakesNoReads is the event that the connection, which is up, allows us no RDMA Reads: the
+// client offered none. A call with read chunks then gets an error. A Read would end the
+// connection, and with it all other calls.
+func (r *Responder) MakesNoReads() { r.noReads = true }
+
+// unreadable reports whether we can make no RDMA Reads.
+func (r *Responder) unreadable() bool { return r.noReads || r.peer.unreadable() }
 
 // connectReceive returns the largest Send that the peer has receives for in any version, as
 // announced at connect or with CCP, in bytes.

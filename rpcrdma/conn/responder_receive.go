@@ -156,7 +156,7 @@ func (r *Responder) checkShape(c *Call, body []byte) error {
 			return err
 		}
 	}
-	if len(h.Reads) > 0 && r.peer.unreadable() {
+	if len(h.Reads) > 0 && r.unreadable() {
 		return ErrNoReads
 	}
 	if err := c.Reads.Parse(h.Reads, readLimits); err != nil {

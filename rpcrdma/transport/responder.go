@@ -126,7 +126,14 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 
 // Start begins to serve. The connection is up. Start calls up when nothing can fail any
 // more, and processes no message of the peer before up returns.
-func (r *Responder) Start(up func()) error { return r.start(up) }
+func (r *Responder) Start(up func()) error {
+	if _, reads := r.id.Negotiated(); reads == 0 {
+		r.mu.Lock()
+		r.core.MakesNoReads()
+		r.mu.Unlock()
+	}
+	return r.start(up)
+}
 
 // SetSettings changes the settings. They apply from the next message on.
 func (r *Responder) SetSettings(s *settings.Settings) {
