@@ -64,6 +64,7 @@ type Responder struct {
 	noReads  bool   // see MakesNoReads
 	exact    bool   // see TakesExactly
 	version  uint32 // agreed on; 0 means none yet
+	begun    bool   // a good call or operation of the peer has come
 	settled  bool   // a good answer was made: the limits of the version hold
 	opXID    uint32 // of our last operation
 

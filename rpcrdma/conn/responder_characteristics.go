@@ -56,7 +56,7 @@ func (r *Responder) characterize(c *Call, payload []byte, acts []Action) []Actio
 		err := characteristics.Decode(&body, h.Info, payload)
 		switch {
 		case err != nil:
-		case r.version != 0 || own.Peer != characteristics.Unknown:
+		case r.begun || own.Peer != characteristics.Unknown:
 			err = characteristics.ErrLateInit
 		default:
 			err = own.Begun(&body)
@@ -75,7 +75,7 @@ func (r *Responder) characterize(c *Call, payload []byte, acts []Action) []Actio
 		}
 		answer = respond
 	}
-	own.Peer, r.version = characteristics.Supported, h.Version
+	own.Peer, r.version, r.begun = characteristics.Supported, h.Version, true
 	acts = r.answerOperation(c, answer, append(acts, Changed{}))
 	return r.tell(acts)
 }
@@ -96,7 +96,7 @@ func (r *Responder) hear(c *Call, recv uint32, payload []byte, acts []Action) []
 			err = own.Learn(body.Now)
 		}
 		if err == nil {
-			own.Peer, r.version = characteristics.Supported, h.Version
+			own.Peer, r.version, r.begun = characteristics.Supported, h.Version, true
 		}
 	} else {
 		var body rpcrdma2.Respond

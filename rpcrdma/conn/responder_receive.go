@@ -132,7 +132,7 @@ func (r *Responder) begin(c *Call, body []byte, acts []Action) []Action {
 	if err := r.checkShape(c, body); err != nil {
 		return r.refuse(c, rpcrdma1.ErrChunk, err, acts)
 	}
-	r.version = c.header.Version
+	r.version, r.begun = c.header.Version, true
 	c.rkey, c.onlyRKey = onlyHandle(&c.header)
 	c.stream, c.early = body, false
 	if len(c.Reads.Chunks) == 0 {

@@ -36,6 +36,9 @@ func (r *Responder) Version() (version uint32, chosen bool) {
 // Agreed reports that the connection's version is fixed.
 func (r *Responder) Agreed() bool { return r.version != 0 }
 
-// Speak is the event that the other direction has agreed on a version. It then holds for
-// this direction, too.
-func (r *Responder) Speak(version uint32) { r.version, r.settled = version, true }
+// Speak is the event that the other direction has agreed on a version, or that calls in the
+// other direction are about to use the only one possible. It then holds for this direction,
+// too. The client's own first message is still to come, or to be answered, at a server.
+func (r *Responder) Speak(version uint32) {
+	r.version, r.settled = version, r.settled || r.cfg.Reverse
+}
