@@ -96,23 +96,16 @@ func (c *State) lower(asked uint32) bool {
 }
 
 // Responded processes the answer to our REQUEST. A bit in both subsets or in none means
-// that the request was rejected. An invalid answer rejects everything.
+// that the request was rejected. An invalid answer rejects everything. Characteristics that
+// have another value now than the one asked for are in Other, whichever they are. If one of
+// them is malformed, none counts.
 func (c *State) Responded(r *rpcrdma2.Respond) {
 	asked := c.request.size
 	c.Answered()
-	if asked == 0 {
-		return
-	}
-	if r.Done.Has(0) && !r.Rejected.Has(0) && r.Done.Within(1) && r.Rejected.Within(1) {
+	if asked != 0 && r.Done.Has(0) && !r.Rejected.Has(0) && r.Done.Within(1) && r.Rejected.Within(1) {
 		c.Told.ReceiveSize, c.Told.Buffer = asked, rpcrdma2.Buffer{}
-		return
 	}
-	for _, is := range r.Other {
-		var v rpcrdma2.Values
-		if _, err := v.Set(is); err == nil && is.ID == rpcrdma2.CharReceiveSize && v.ReceiveSize >= LeastReceive {
-			c.Told.ReceiveSize, c.Told.Buffer = v.ReceiveSize, rpcrdma2.Buffer{}
-		}
-	}
+	_ = c.Learn(r.Other)
 }
 
 // Asks reports whether our open REQUEST or INIT has this XID.
