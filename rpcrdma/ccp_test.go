@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/wire/ccp"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -145,6 +146,36 @@ func TestCCPAnswers(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, conn.Info())
 		}
 	}
+}
+
+// TestConfiguredWhileReceivesGrow: the server announces what each of its posted receives
+// takes, while larger ones replace them.
+func TestConfiguredWhileReceivesGrow(t *testing.T) {
+	set := func(receive uint32) func(*rpcrdma.Settings) {
+		return func(s *rpcrdma.Settings) { sized(receive, 4096)(s); s.Extensions |= rpcrdma.ExtCCP }
+	}
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: set(4096)})
+		r := b.dialRaw(kernelPrivateData)
+		conn := <-b.conns
+		h := rpcrdma2.Header{Header: rpcrdma1.Header{XID: 1, Version: 2, Credits: 4, Proc: rpcrdma2.Optional}, Option: rpcrdma2.OptInit}
+		h.Info = (&rpcrdma2.Init{}).Append(nil)
+		r.post(h.Append(nil))
+		r.receive()
+		conn.SetSettings(settingsOf(set(16384)))
+		h = rpcrdma2.Header{Header: rpcrdma1.Header{XID: 2, Version: 2, Credits: 4}}
+		args := ccp.Args{MaxCall: 4096, MaxReply: 4096, MaxReads: 1}
+		call := oncrpc.AppendCall(h.Append(nil), &oncrpc.Call{XID: 2, Program: ccp.Program, Version: 1, Procedure: 1})
+		r.post(append(call, args.Append(nil)...))
+		for h.Reset(rpcrdma1.Prefix{}); h.XID != 2 || h.Proc != rpcrdma2.Msg; { // not what the server asks
+			msg := r.receive()
+			n, err := h.Decode(msg)
+			r.ok(err)
+			if want := (&ccp.Reply{MaxCall: 4096, MaxReads: 128}).Append(nil); h.Proc == rpcrdma2.Msg && !bytes.HasSuffix(msg[n:], want) {
+				t.Errorf("%x, want %x", msg[n:], want)
+			}
+		}
+	})
 }
 
 // TestConfiguredRaises: a client that said nothing at connect is sent no more

@@ -21,7 +21,8 @@ const ccpTimeout = 10 * time.Second
 func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, ccpTimeout)
 	defer cancel()
-	args := ccp.Args{MaxCall: r.sendMax(), MaxReply: uint32(r.rq.size), MaxReads: reads}
+	args := ccp.Args{MaxReads: reads}
+	args.MaxCall, args.MaxReply = r.sendSizes()
 	call := RPC{Program: ccp.Program, Version: ccp.Version, Procedure: ccp.ProcConfig, Args: args.Append(nil), MaxReply: ccp.Size}
 	switch err := r.Call(ctx, &call); {
 	case err == nil:
@@ -42,11 +43,12 @@ func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 	return nil
 }
 
-// sendMax returns the largest Send that our settings allow, in bytes.
-func (r *Requester) sendMax() uint32 {
+// sendSizes returns the largest Send that our settings allow, and the largest that we take,
+// in bytes.
+func (r *Requester) sendSizes() (made, taken uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.core.SendMax()
+	return r.core.SendMax(), r.core.ReceiveSize()
 }
 
 // declined reports whether the peer answered as one that does not know the protocol.

@@ -51,8 +51,8 @@ func (c *configuration) ServeRPC(_ context.Context, call *oncrpc.Call, reply *on
 	r.core.Configured(args.MaxReply, args.MaxReads)
 	r.configureCalls(args.MaxCall)
 	r.sq.limitReads(args.MaxReads)
-	// All posted receives have this size, and later ones are not smaller.
-	told := ccp.Reply{MaxCall: uint32(r.rq.size), Align: align, MaxReads: r.reads}
+	// All posted receives have this size, also while larger ones replace them.
+	told := ccp.Reply{MaxCall: r.core.ReceiveSize(), Align: align, MaxReads: r.reads}
 	reply.Stream = told.Append(reply.Stream)
 	return nil
 }
