@@ -88,6 +88,10 @@ func (p *Provider) replyFrame(req *mpa.Frame, c *rdmacm.ConnParam) *mpa.Frame {
 		f.EnhancedData.PeerToPeer = true
 		f.EnhancedData.RTR = req.EnhancedData.RTR.Choose()
 	}
+	if f.EnhancedData.RTR == mpa.RTRRead {
+		// The peer sends no more Reads than this, and the indication is one.
+		f.EnhancedData.IRD = max(f.EnhancedData.IRD, 1)
+	}
 	return f
 }
 

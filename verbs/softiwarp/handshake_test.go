@@ -67,6 +67,12 @@ func TestReplies(t *testing.T) {
 			own:     rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1},
 			want:    mpa.Enhanced{IRD: 1, ORD: 1, PeerToPeer: true, RTR: mpa.RTRRead}, ird: 1, ord: 1,
 		},
+		{
+			name:    "peer to peer, the indication is the only Read",
+			request: enhanced(mpa.Enhanced{IRD: 1, ORD: 1, PeerToPeer: true, RTR: mpa.RTRRead}),
+			own:     rdmacm.ConnParam{InitiatorDepth: 1},
+			want:    mpa.Enhanced{IRD: 1, ORD: 1, PeerToPeer: true, RTR: mpa.RTRRead}, ird: 1, ord: 1,
+		},
 		{name: "CRC wanted here", request: enhanced(mpa.Enhanced{}), config: Config{CRC: true}, crc: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
