@@ -195,3 +195,18 @@ func TestBadConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestNoSTag: STag 0 names no memory, also not that of a region that is being revoked.
+func TestNoSTag(t *testing.T) {
+	var r region
+	r.init(nil)
+	r.enable(64)
+	if !r.pin(64) {
+		t.Fatal("not enabled")
+	}
+	r.unpin()
+	r.stag.Store(0) // what revoke does first
+	if r.pin(0) {
+		t.Error("STag 0 is taken")
+	}
+}

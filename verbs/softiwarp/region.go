@@ -58,6 +58,9 @@ func (r *region) revoke() {
 // pin prevents revoking until unpin. It returns false if the region is not usable under
 // stag.
 func (r *region) pin(stag uint32) bool {
+	if stag == 0 {
+		return false // revoke clears the STag first
+	}
 	if r.pins.Add(1) > 0 && r.stag.Load() == stag {
 		return true
 	}
