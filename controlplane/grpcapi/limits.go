@@ -29,6 +29,7 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 	if s.manager.Limits == nil {
 		return nil, status.Error(codes.Unimplemented, "this rdmad cannot change its limits")
 	}
+	old, _ := s.manager.Limits.Get()
 	before, all := s.limits(), limitFields()
 	change, err := all.named("update_mask", req.GetUpdateMask().GetPaths())
 	if err != nil {
@@ -44,10 +45,14 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 	if err := s.manager.Limits.Set(func(l *spec.Limits) { takeLimits(l, req.GetLimits(), change) }, unset.has); err != nil {
 		return nil, limitsStatus(err)
 	}
-	after := s.limits()
-	audit.Note(ctx, before.String(), after.String(), 0)
-	return &rdmadv1.SetLimitsResponse{Limits: after, Changed: s.changedLimits()}, nil
+	now, _ := s.manager.Limits.Get()
+	audit.Note(ctx, limitsText(&old), limitsText(&now), 0)
+	return &rdmadv1.SetLimitsResponse{Limits: s.limits(), Changed: s.changedLimits()}, nil
 }
+
+// limitsText is what the audit log shows: the limits that are given, as in the configuration file.
+// The others have their defaults.
+func limitsText(l *spec.Limits) string { return strings.TrimSpace("limits " + spec.String(l)) }
 
 // limitFields are the fields of limits, and their paths in Limits.
 func limitFields() (out selection) {

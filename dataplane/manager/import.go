@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -249,24 +248,16 @@ func fieldChanges(from, to any) (all []FieldChange) {
 				all = append(all, one)
 			}
 		case x.IsValid() && y.IsValid() && reflect.DeepEqual(x.Interface(), y.Interface()):
-		case fieldText(&f, x) != fieldText(&f, y):
-			all = append(all, FieldChange{f.Path, fieldText(&f, x), fieldText(&f, y)})
+		case fieldText(x) != fieldText(y):
+			all = append(all, FieldChange{f.Path, fieldText(x), fieldText(y)})
 		}
 	}
 	return all
 }
 
-func fieldText(f *spec.Field, v reflect.Value) string {
-	switch {
-	case !v.IsValid() || v.IsZero():
+func fieldText(v reflect.Value) string {
+	if !v.IsValid() || v.IsZero() {
 		return ""
-	case !f.Items():
-		return spec.Text(v)
 	}
-	items := make([]map[string]any, v.Len())
-	for i := range items {
-		items[i] = spec.Encode(v.Index(i).Interface())
-	}
-	text, _ := json.Marshal(items) // maps and scalars always have one
-	return string(text)
+	return spec.Text(v)
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"net/netip"
@@ -123,8 +124,13 @@ func fields(t reflect.Type, prefix string, index []int, yield func(Field) bool) 
 	return true
 }
 
-// Text returns a value as in the configuration file and on the command line, with commas between list items.
+// Text returns a value in one line, as in the configuration file and on the command line: with commas
+// between list items. A list of sections is JSON, which both read, too.
 func Text(v reflect.Value) string {
+	if v.Kind() == reflect.Slice && isStruct(v.Type().Elem()) {
+		text, _ := json.Marshal(encode(v)) // maps, lists and scalars always have one
+		return string(text)
+	}
 	if v.Kind() == reflect.Slice {
 		texts := make([]string, v.Len())
 		for i := range texts {
