@@ -31,11 +31,12 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 	}
 	old, _ := s.manager.Limits.Get()
 	before, all := s.limits(), limitFields()
-	change, err := all.named("update_mask", req.GetUpdateMask().GetPaths())
+	names := all.filter(func(f *selected) bool { return f.Path != spec.NoLimit })
+	change, err := names.named("update_mask", req.GetUpdateMask().GetPaths())
 	if err != nil {
 		return nil, err
 	}
-	unset, err := all.named("unset", req.GetUnset())
+	unset, err := names.named("unset", req.GetUnset())
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,9 @@ type Limits struct {
 	Metrics port.Limits `mapstructure:"metrics"`
 }
 
+// NoLimit is the one field of Limits that has no value: the metrics port has no admins.
+const NoLimit = "metrics.reserved"
+
 // TCP returns the limits of services on TCP.
 func (l *Limits) TCP() dataplane.TCPLimits {
 	return dataplane.TCPLimits{Connections: l.TCPConnections, ConnectionsPerPeer: l.TCPConnectionsPerPeer, Idle: l.TCPIdle}
@@ -43,7 +46,7 @@ func (l *Limits) problems(report func(key, text string)) {
 		report("control."+bad.Limit, bad.Reason)
 	}
 	if l.Metrics.Reserved != 0 {
-		report("metrics.reserved", "the metrics port has no admins, so it keeps no connections for them; only the control plane does")
+		report(NoLimit, "the metrics port has no admins, so it keeps no connections for them; only the control plane does")
 	}
 }
 

@@ -68,15 +68,12 @@ func reference(t reflect.Type) string {
 // key is a key for the documentation.
 type key struct{ name, value, initial, meaning string }
 
-// alwaysRefused is the one key that no value suits; see validateLimits.
-const alwaysRefused = "limits.metrics.reserved"
-
 // keys yields the keys of a type, without those of lists, of the live settings and the one that
 // is always refused.
 func keys(t reflect.Type) iter.Seq[key] {
 	return func(yield func(key) bool) {
 		for f := range spec.Fields(t) {
-			if f.Section() || f.Items() && f.Doc() == "" || f.Path == configfile.SettingsKey || f.Path == configfile.ScopesKey || f.Path == alwaysRefused {
+			if f.Section() || f.Items() && f.Doc() == "" || f.Path == configfile.SettingsKey || f.Path == configfile.ScopesKey || f.Path == "limits."+spec.NoLimit {
 				continue
 			}
 			if !yield(key{f.Path, valueText(&f), cmp.Or(f.Default(), planeDefault(t, f.Path)), f.Doc()}) {

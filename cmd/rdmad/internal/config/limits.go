@@ -16,8 +16,8 @@ var elsewhere = map[string]string{
 }
 
 func (c *Config) validateLimits(d document) {
-	if d.Given("limits.metrics.reserved") {
-		d.Fail("limits.metrics.reserved", "the metrics port has no admins, so it keeps no connections for them; leave it out")
+	if d.Given("limits." + spec.NoLimit) {
+		d.Fail("limits."+spec.NoLimit, "the metrics port has no admins, so it keeps no connections for them; leave it out")
 	}
 	for field, problem := range spec.Problems(&c.Limits) {
 		d.Fail("limits."+field, "%s", problem)
