@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -144,7 +145,21 @@ func listed(lines []string) string {
 // arguments are request fields by what the command line calls them, where
 // that isn't the same.
 var arguments = map[string]string{
-	"name": "NAME", "names": "NAME", "id": "ID", "keys": "KEY", "key": "KEY", "unset": "KEY",
+	"name": "NAME", "names": "NAME", "id": "ID", "keys": "KEY", "key": "KEY", "unset": "KEY", "nfs": "NAME", "forward": "NAME",
+}
+
+// unsets says whether the command that runs gives fields the values of the configuration file back.
+func (a *app) unsets() bool { return a.command != nil && a.command.Name() == "unset" }
+
+// fieldFlags are those of the command that runs. "unset" has none for fields: it names them as the flags of
+// the command beside it that sets them.
+func (a *app) fieldFlags() *pflag.FlagSet {
+	if a.unsets() {
+		if set, _, err := a.command.Parent().Find([]string{"set"}); err == nil {
+			return set.Flags()
+		}
+	}
+	return a.command.Flags()
 }
 
 // argument is what the command line calls a request's field, "" if the text about it says that.
@@ -158,11 +173,13 @@ func (a *app) argument(field string) string {
 		return "FILE: " + field
 	case field == "unset" || field == "update_mask": // as a whole
 		return ""
-	case arguments[name] != "":
-		return arguments[name]
+	case name == "unset" && a.unsets(): // its last argument, [FIELD...]
+		return strings.Trim(a.command.Use[strings.LastIndexByte(a.command.Use, ' ')+1:], "[.]")
+	case arguments[path] != "":
+		return arguments[path]
 	}
 	for within := path; within != "" && a.command != nil; _, within, _ = strings.Cut(within, ".") {
-		flag := a.command.Flags().Lookup(strings.NewReplacer("_", "-", ".", "-").Replace(within))
+		flag := a.fieldFlags().Lookup(strings.NewReplacer("_", "-", ".", "-").Replace(within))
 		switch {
 		case flag == nil:
 		case flag.Value.Type() == typeItems:

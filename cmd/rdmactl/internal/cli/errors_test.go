@@ -42,6 +42,35 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestArgument: errors name what the operator typed.
+func TestArgument(t *testing.T) {
+	for _, c := range []struct{ command, field, want string }{
+		{"services update", "nfs.exports[0].clients[1].networks", "--exports[0].clients[1].networks"},
+		{"services update", "nfs", "NAME"}, // of all exports together
+		{"services unset", "nfs", "NAME"},
+		{"services unset", "nfs.path", "--path"},
+		{"services unset", "nfs.exports[0].path", "--exports[0].path"},
+		{"services unset", "unset[0]", "FIELD"},
+		{"services unset", "unset", ""},
+		{"listeners unset", "limits.idle", "--idle"},
+		{"connectors unset", "target", "--target"},
+		{"limits unset", "limits.control.reserved", "--control-reserved"},
+		{"limits unset", "unset[0]", "LIMIT"},
+		{"limits set", "limits.max_memory", "--max-memory"},
+		{"settings set", "unset[0]", "KEY"},
+		{"settings set", "settings.credits.max", "credits.max"},
+	} {
+		a := &app{}
+		var err error
+		if a.command, _, err = newRoot(a).Find(strings.Fields(c.command)); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.argument(c.field); got != c.want {
+			t.Errorf("%s: %s is %q, want %q", c.command, c.field, got, c.want)
+		}
+	}
+}
+
 func TestNearest(t *testing.T) {
 	for name, want := range map[string]string{
 		"inline.sendmax": "inline.send_max",
