@@ -12,7 +12,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -80,7 +79,7 @@ func New(cfg Config) *Server {
 		ReadTimeout:       sendTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          log.New(lines{cfg.Logger}, "", 0),
+		ErrorLog:          port.ErrorLog(cfg.Logger, slog.LevelDebug, "console"),
 		ConnState:         port.ConnState,
 	}
 	return s
@@ -154,13 +153,4 @@ func (c *timedConn) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(p)
-}
-
-// lines logs the error texts of net/http.
-type lines struct{ log *slog.Logger }
-
-// Write implements io.Writer.
-func (l lines) Write(text []byte) (int, error) {
-	l.log.Debug("console", "error", string(text))
-	return len(text), nil
 }

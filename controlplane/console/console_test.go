@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/console/session"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 )
 
 // TestBrowserThatDoesNotRead: writing to it ends after some time.
@@ -51,4 +52,24 @@ func TestRequestWhileItEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask("unavailable")
+}
+
+// TestClientsInTheLog: a line of the log is one line, whatever a client sent.
+func TestClientsInTheLog(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log logtest.Log
+	s := New(Config{
+		Listener: l, Sessions: session.New(nil), Places: connlimit.New(time.Now(), connlimit.Config{}),
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	s.http.ErrorLog.Print("http: TLS handshake error from 192.0.2.7:1: x\nlevel=ERROR msg=forged")
+	if got := log.Lines("level=DEBUG"); len(got) != 1 || !strings.HasSuffix(got[0], `x\nlevel=ERROR msg=forged"`) {
+		t.Errorf("%q", got)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -3,11 +3,9 @@ package metrics
 import (
 	"context"
 	"errors"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,7 +43,7 @@ type Server struct {
 func NewServer(reg *prometheus.Registry, health Health, scrapers *connlimit.Table, webConfig string, logger *slog.Logger) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", newTurns().handler(promhttp.InstrumentMetricHandler(reg, promhttp.HandlerFor(reg, promhttp.HandlerOpts{
-		ErrorLog:      errorLog(logger, slog.LevelError),
+		ErrorLog:      port.ErrorLog(logger, slog.LevelError, "metrics"),
 		ErrorHandling: promhttp.ContinueOnError,
 
 		EnableOpenMetrics: true,
@@ -59,24 +57,9 @@ func NewServer(reg *prometheus.Registry, health Health, scrapers *connlimit.Tabl
 		WriteTimeout:      requestTimeout,
 		IdleTimeout:       maxIdle, // the table closes idle connections sooner
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          errorLog(logger, slog.LevelDebug),
+		ErrorLog:          port.ErrorLog(logger, slog.LevelDebug, "metrics"),
 		ConnState:         port.ConnState,
 	}}
-}
-
-// errorLog logs the error texts of net/http and promhttp.
-func errorLog(logger *slog.Logger, level slog.Level) *log.Logger {
-	return log.New(lines{logger, level}, "", 0)
-}
-
-type lines struct {
-	log   *slog.Logger
-	level slog.Level
-}
-
-func (l lines) Write(text []byte) (int, error) {
-	l.log.Log(context.Background(), l.level, "metrics server", "error", strings.TrimSpace(string(text)))
-	return len(text), nil
 }
 
 // Serve answers on l until Shutdown, and then returns nil.
