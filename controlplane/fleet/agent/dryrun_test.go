@@ -5,12 +5,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
+	"github.com/rdmad/rdmad/controlplane/fleet/store"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -40,12 +42,18 @@ func dryRun(t *testing.T, n *node, text string) map[string]*fleet.Effects {
 	return out
 }
 
+// patient gives nodes as much time for an answer as await and awaitReport do.
+func patient(c store.Config) store.Config {
+	c.Answers = time.Minute
+	return c
+}
+
 // A dry run says what a policy would do on each node that it concerns, changes nothing there,
 // and leaves nothing in etcd.
 func TestDryRun(t *testing.T) {
 	e := etcdtest.Start(t)
 	assign(t, e, "global", 1, 2048)
-	n := run(t, of(e), nil)
+	n := run(t, patient(of(e)), nil)
 	n.await(t, conditions.FleetJoined)
 	run(t, of(e), func(n *node) { n.Node, n.Identity.Labels = "n2", fleet.Labels{"role": "edge"} }).await(t, conditions.FleetJoined)
 	var c settings.Change
@@ -136,7 +144,7 @@ func ask(t *testing.T, e *etcdtest.Etcd, number int, policy string) string {
 // as a newer rdmad can have written it.
 func TestDryRunOfNewerPolicy(t *testing.T) {
 	e := etcdtest.Start(t)
-	n := run(t, of(e), nil)
+	n := run(t, patient(of(e)), nil)
 	n.await(t, conditions.FleetJoined)
 	for i, c := range [][2]string{
 		{`{"name":"new","revision":1,"colour":"red"}`, `unknownfield\"colour\"`},

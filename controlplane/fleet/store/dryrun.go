@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,8 @@ import (
 
 // Times of a dry run.
 const (
-	AnswerTime = 5 * time.Second // that nodes have for an answer, unless the client waits for less
-	dryRunTTL  = 30              // seconds after which etcd removes what a dead rdmad asked
+	AnswerTime = 5 * time.Second // that nodes have for an answer, unless the configuration gives another
+	dryRunRest = 25              // seconds after that time when etcd removes what a dead rdmad asked
 )
 
 // DryRuns is the prefix of the dry runs that nodes answer.
@@ -37,7 +38,7 @@ func (s *Store) DryRun(ctx context.Context, r *fleet.Revision) ([]*fleet.Effects
 		return nil, err
 	}
 	var all []*fleet.Effects
-	waiting, most := make(map[string]*fleet.Effects), share(ctx, AnswerTime)
+	waiting, most := make(map[string]*fleet.Effects), share(ctx, cmp.Or(s.cfg.Answers, AnswerTime))
 	for _, n := range nodes {
 		if !r.Concerns(n.Labels, n.Policies) {
 			continue
@@ -64,7 +65,7 @@ func (s *Store) ask(ctx context.Context, r *fleet.Revision, waiting map[string]*
 	}
 	asking, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	lease, err := s.client.Grant(asking, dryRunTTL)
+	lease, err := s.client.Grant(asking, int64(most/time.Second)+dryRunRest)
 	if err != nil {
 		return err
 	}

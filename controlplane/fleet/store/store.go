@@ -32,6 +32,9 @@ type Config struct {
 	TLS       *tls.Config // nil for none
 	Prefix    string      // of all keys; begins with '/' and does not end with it
 	Node      string      // of this rdmad, for the history
+	// Answers is the time that nodes have for an answer to a dry run, unless the client waits for
+	// less; 0 for AnswerTime.
+	Answers time.Duration
 }
 
 // Store is a fleet in etcd. Its methods may be called from any goroutine.
