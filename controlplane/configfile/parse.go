@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strconv"
@@ -12,10 +13,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// MaxSize bounds the text of a file, in bytes.
+const MaxSize = 4 << 20
+
 // Parse returns the mapping at the top of a file, with the lines of all keys. An empty file
 // has an empty mapping. The end of the name selects the format: .toml, .json, and YAML for
 // all others.
 func Parse(file string, text []byte) (*yaml.Node, error) {
+	if len(text) > MaxSize {
+		return nil, Errors{{Origin: Origin{File: file}, Msg: fmt.Sprintf("%d bytes; a file has %d at most", len(text), MaxSize)}}
+	}
 	switch strings.ToLower(filepath.Ext(file)) {
 	case ".toml":
 		return parseTOML(file, text)

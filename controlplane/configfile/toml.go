@@ -2,6 +2,8 @@ package configfile
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -12,6 +14,9 @@ import (
 // parseTOML gives a TOML file as the nodes of the same file in YAML, with the
 // lines that the values have in the TOML.
 func parseTOML(file string, text []byte) (*yaml.Node, error) {
+	if line := tooDeep(text, maxDepth); line > 0 {
+		return nil, Errors{{Origin: Origin{File: file, Line: line}, Msg: fmt.Sprintf("more than %d levels of lists, mappings and dotted keys", maxDepth)}}
+	}
 	var check map[string]any
 	if err := toml.Unmarshal(text, &check); err != nil {
 		e := &Error{Origin: Origin{File: file}, Msg: "not TOML: " + strings.TrimPrefix(err.Error(), "toml: ")}
@@ -21,6 +26,11 @@ func parseTOML(file string, text []byte) (*yaml.Node, error) {
 		return nil, Errors{e}
 	}
 	t := &tomlTree{root: mapping(1)}
+	for i, c := range text {
+		if c == '\n' {
+			t.ends = append(t.ends, uint32(i)) // Parse bounds the text
+		}
+	}
 	t.p.Reset(text)
 	section := t.root
 	for t.p.NextExpression() {
@@ -41,13 +51,18 @@ func parseTOML(file string, text []byte) (*yaml.Node, error) {
 type tomlTree struct {
 	p    unstable.Parser
 	root *yaml.Node
+	ends []uint32 // of lines
 }
 
 func mapping(line int) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line}
 }
 
-func (t *tomlTree) line(n *unstable.Node) int { return t.p.Shape(n.Raw).Start.Line }
+// line is the line of a node. The parser itself would count lines from the start of the text.
+func (t *tomlTree) line(n *unstable.Node) int {
+	before, _ := slices.BinarySearch(t.ends, n.Raw.Offset)
+	return before + 1
+}
 
 // descend finds the table of a key, and makes what is missing on the way. With
 // item, the table is a new one at the end of the key's list.
