@@ -25,13 +25,28 @@ const (
 // NoMemoryError means that there is no memory for another listener or connector.
 type NoMemoryError struct {
 	Need, Left int64 // bytes; 0 for a connector, which takes memory as clients come
+	Listeners  int   // which need that together; 0 for a single one beside others
 }
 
 func (e *NoMemoryError) Error() string {
+	if e.Listeners > 0 {
+		return fmt.Sprintf("%d listeners need %d KiB of registered memory, and limits.memory gives %d KiB, enough for %d; raise limits.memory, or have fewer listeners",
+			e.Listeners, e.Need>>10, e.Left>>10, e.Left/rpcrdma.MinMemoryLimit)
+	}
 	if e.Need == 0 {
 		return "no registered memory is left for the first client of a connector; raise limits.memory, or try again when there are fewer connections"
 	}
 	return fmt.Sprintf("a listener needs %d KiB of registered memory, and the others leave %d KiB; raise limits.memory, or try again when there are fewer connections", e.Need>>10, e.Left>>10)
+}
+
+// CheckListeners returns a *NoMemoryError if listeners need more than a budget of registered memory, in
+// bytes, at the least.
+func CheckListeners(listeners int, budget int64) error {
+	need := int64(listeners) * rpcrdma.MinMemoryLimit
+	if need <= budget {
+		return nil
+	}
+	return &NoMemoryError{Need: need, Left: budget, Listeners: listeners}
 }
 
 // Memory returns the memory limit, in bytes.
@@ -178,19 +193,18 @@ func (v *division) step(d *Dataplane, split bool) (free int64) {
 	return free
 }
 
-// setAside makes the others leave a new listener the memory that it needs at least. Before
-// Start nothing is in use, and listeners may share too little. The error is a *NoMemoryError, or
-// ErrShutdown.
+// setAside makes the others leave a new listener the memory that it needs at least. The error is a
+// *NoMemoryError, or ErrShutdown.
 func (v *division) setAside(d *Dataplane, l *Listener) error {
 	d.mu.Lock()
 	d.prepared[l] = struct{}{}
-	started, stopping := d.started, d.stopping
+	stopping := d.stopping
 	d.mu.Unlock()
 	if stopping {
 		return ErrShutdown
 	}
 	over := -v.step(d, true)
-	if over <= 0 || !started {
+	if over <= 0 {
 		return nil
 	}
 	return &NoMemoryError{Need: rpcrdma.MinMemoryLimit, Left: max(rpcrdma.MinMemoryLimit-over, 0)}

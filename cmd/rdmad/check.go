@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/provenance"
 	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane"
@@ -69,12 +70,15 @@ nothing, and works while rdmad runs.`,
 			if err != nil {
 				return err
 			}
+			limit := procmem.Expected(o.root, int64(c.Limits.Memory), dataplane.DefaultMemory, dataplane.MinMemory)
+			if err := checkMemory(c, limit, offline); err != nil {
+				return err
+			}
 			report, err := provenance.Make(c, settingsFile(c.State.Path))
 			if err != nil {
 				return err
 			}
 			report.Stored("limits", changed, given, (&state{path: c.State.Path}).listeners())
-			limit := procmem.Expected(o.root, int64(c.Limits.Memory), dataplane.DefaultMemory, dataplane.MinMemory)
 			report.Memory = provenance.Memory{Limit: limit.Bytes, Source: limit.Source, Asked: limit.Asked, Warning: limit.Warning()}
 			if limit.Lowered() {
 				cmd.PrintErrln("rdmad: warning:", limit.Warning())
@@ -95,4 +99,19 @@ nothing, and works while rdmad runs.`,
 	cmd.Flags().BoolVar(&offline, "offline", false, "do not open the exports, certificates and addresses of the configuration")
 	o.configFlags(cmd)
 	return cmd
+}
+
+// checkMemory returns an error if a limit of the memory is too small for the listeners of a configuration.
+func checkMemory(c *config.Config, limit procmem.Limit, offline bool) error {
+	if offline { // the machine may have another control group
+		limit.Bytes = limit.Asked
+	}
+	changed, err := storedChanges(c.State.Path)
+	if err != nil {
+		return err
+	}
+	if few := memoryMistake(c, dataplane.CheckListeners(listening(c, &changed), limit.Registered())); few != nil {
+		return few
+	}
+	return nil
 }

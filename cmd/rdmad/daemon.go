@@ -181,16 +181,19 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 		return d, err
 	}
 	if err := d.manager.Configure(ctx, &c.All); err != nil {
-		return d, startError(err)
+		return d, startError(c, err)
 	}
 	return d, d.open(ctx, c)
 }
 
 // startError formats the errors of addresses like all errors at the start.
-func startError(err error) error {
+func startError(c *config.Config, err error) error {
 	var all manager.ChangeErrors
 	if !errors.As(err, &all) {
 		return err
+	}
+	if len(all) == 1 && all[0].What == "limits" {
+		return blame(c, &all[0])
 	}
 	errs := make([]error, len(all))
 	for i, one := range all {

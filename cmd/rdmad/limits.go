@@ -4,13 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane/configfile"
+	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // CheckLimits implements manager.Bounds.
 func (d *daemon) CheckLimits(l *spec.Limits) error { return d.places.mayLimit(l) }
+
+// CheckMemory implements manager.Bounds.
+func (d *daemon) CheckMemory(limit spec.Size, listeners int) error {
+	would := d.memory.Would(int64(limit))
+	return dataplane.CheckListeners(listeners, would.Registered())
+}
+
+// memoryMistake returns the mistake that an error of the memory is, or nil without one.
+func memoryMistake(c *config.Config, err error) configfile.Errors {
+	if err == nil {
+		return nil
+	}
+	const key = "limits.memory"
+	at := c.Origins.Of(key)
+	if at == (configfile.Origin{}) {
+		at.File = c.File
+	}
+	return configfile.Errors{{Origin: at, Key: key, Msg: err.Error()}}
+}
+
+// listening returns the number of the file's listeners that come into service at a start.
+func listening(c *config.Config, changed *spec.Changes) (n int) {
+	for i := range c.Listeners {
+		if !slices.Contains(changed.Removed.Listeners, c.Listeners[i].Name) {
+			n++
+		}
+	}
+	return n
+}
 
 // ApplyLimits implements manager.Bounds.
 func (d *daemon) ApplyLimits(l, file *spec.Limits) {

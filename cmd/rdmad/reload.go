@@ -69,7 +69,7 @@ type prepared struct {
 func (d *daemon) prepare(ctx context.Context, c *config.Config, drain time.Duration) (*prepared, error) {
 	o := opening{c: c, log: d.log}
 	o.certificates()
-	return d.prepareWith(c, drain, func() (*manager.Prepared, error) { return d.manager.Prepare(ctx, &c.All) }, o.errs...)
+	return d.prepareWith(c, drain, func() (*manager.Prepared, error) { return d.manager.Prepare(ctx, &c.All, c.Limits) }, o.errs...)
 }
 
 // prepareWith is prepare with the manager's part given. wrong is what is known to be wrong.
@@ -108,7 +108,7 @@ func (p *prepared) limits(c *config.Config, ready bool) (err error) {
 	next := *c
 	p.c = &next
 	if ready {
-		if p.file, next.Limits, err = p.Limits(c.Limits); err != nil {
+		if p.file, next.Limits, err = p.Limits(); err != nil {
 			return err
 		}
 	}
@@ -118,6 +118,9 @@ func (p *prepared) limits(c *config.Config, ready bool) (err error) {
 
 // blame returns the errors of an element, with the places in the file that cause them.
 func blame(c *config.Config, f *manager.Failure) configfile.Errors {
+	if f.What == "limits" {
+		return memoryMistake(c, f.Err)
+	}
 	list := f.What + "s"
 	i := slices.Index(c.Names(list), f.Name)
 	if i < 0 {

@@ -30,7 +30,8 @@ type Change struct {
 	heirs      map[*listening]bool // listeners whose address is taken over
 	file       *spec.All           // the version of the file to which it leads; nil for others
 	imports    bool                // it leads to the lists of an import
-	limits     *spec.Limits        // of that version, or of the import
+	limits     *spec.Limits        // of that version, or of the import; nil if they stay
+	memory     int64               // limit before the change, if the change needs a higher one; else 0
 	failures   ChangeErrors
 }
 
@@ -77,6 +78,9 @@ func (c *Change) bind(ctx context.Context) error {
 	if c.m.closed {
 		return dataplane.ErrShutdown
 	}
+	if !c.mayListen() {
+		return c.failed()
+	}
 	var sockets []net.Listener
 	c.m.mu.Lock()
 	for _, p := range c.pieces() {
@@ -121,6 +125,9 @@ func (c *Change) failed() error {
 func (c *Change) discard() {
 	for _, p := range slices.Backward(c.pieces()) {
 		p.discard()
+	}
+	if c.memory > 0 {
+		c.m.cfg.Dataplane.SetMemory(c.memory)
 	}
 }
 

@@ -170,7 +170,7 @@ func TestReloadBlamesTheChange(t *testing.T) {
 	registered.RPCBind = true
 	r.rpcbind.err = errors.New("twice")
 	for _, changed := range []bool{false, true} {
-		_, err := r.Prepare(t.Context(), &spec.All{Services: []spec.Service{echoService("test")}, Listeners: []spec.Listener{registered}})
+		_, err := r.Prepare(t.Context(), &spec.All{Services: []spec.Service{echoService("test")}, Listeners: []spec.Listener{registered}}, r.fileLimits)
 		var all ChangeErrors
 		if !errors.As(err, &all) || len(all) != 1 || all[0].Changed != changed {
 			t.Errorf("changed %v: %+v", changed, err)
@@ -230,11 +230,11 @@ func TestLimitsLast(t *testing.T) {
 	same(t, "applied", r.bounds.TCPConnections, 50)
 	r.restart(&spec.All{})
 	check("after a restart", 50, 50, time.Minute, both...)
-	p, err := r.Prepare(t.Context(), &spec.All{})
+	p, err := r.Prepare(t.Context(), &spec.All{}, spec.Limits{TCPConnections: 200, TCPIdle: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, l, err := p.Limits(spec.Limits{TCPConnections: 200, TCPIdle: time.Hour})
+	_, l, err := p.Limits()
 	if p.Commit(0)(); err != nil || l.TCPConnections != 50 || l.TCPIdle != time.Hour {
 		t.Errorf("%+v, %v", l, err)
 	}

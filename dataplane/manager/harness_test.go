@@ -55,6 +55,11 @@ type rig struct {
 // CheckLimits implements Bounds.
 func (r *rig) CheckLimits(*spec.Limits) error { return r.boundsErr }
 
+// CheckMemory implements Bounds.
+func (r *rig) CheckMemory(limit spec.Size, listeners int) error {
+	return dataplane.CheckListeners(listeners, memoryOf(&spec.Limits{Memory: limit}))
+}
+
 // ApplyLimits implements Bounds.
 func (r *rig) ApplyLimits(l, _ *spec.Limits) { r.bounds = *l }
 
@@ -77,7 +82,7 @@ func (r *rig) boot(file *spec.All) {
 	r.t.Helper()
 	r.log = new(logtest.Log)
 	log := slog.New(slog.NewTextHandler(r.log, nil))
-	r.data, r.rpcbind, r.open = dataplane.New(dataplane.Config{Logger: log}), new(fakeRegistrar), make(map[string]*fakeService)
+	r.data, r.rpcbind, r.open = dataplane.New(dataplane.Config{Logger: log, Memory: int64(r.fileLimits.Memory)}), new(fakeRegistrar), make(map[string]*fakeService)
 	r.Manager = New(Config{
 		Dataplane: r.data,
 		Provider: func(name string) (rdmacm.Provider, error) {

@@ -22,6 +22,9 @@ type LimitsSet interface {
 type Bounds interface {
 	// CheckLimits returns why limits that are in range can't be applied, or nil. Then ApplyLimits can't fail.
 	CheckLimits(l *spec.Limits) error
+	// CheckMemory returns a *dataplane.NoMemoryError if a number of listeners need more
+	// registered memory than a limit of the memory gives; 0 is the default limit.
+	CheckMemory(limit spec.Size, listeners int) error
 	// ApplyLimits applies them. file are the file's limits.
 	ApplyLimits(l, file *spec.Limits)
 }
@@ -92,7 +95,8 @@ func (b boundsOf) Set(change func(*spec.Limits), unset func(*spec.Field) bool) e
 	if m.closed {
 		return dataplane.ErrShutdown
 	}
-	now, _ := b.Get()
+	before, _ := b.Get()
+	now := before
 	if unset != nil {
 		spec.Copy(&now, &m.limits.file, unset)
 	}
@@ -103,9 +107,12 @@ func (b boundsOf) Set(change func(*spec.Limits), unset func(*spec.Field) bool) e
 	if err := m.cfg.Bounds.CheckLimits(&now); err != nil {
 		return err
 	}
-	before := m.setChangedLimits(spec.Difference(&m.limits.file, &now))
+	if err := m.mayLower(&before, &now); err != nil {
+		return err
+	}
+	old := m.setChangedLimits(spec.Difference(&m.limits.file, &now))
 	if err := m.save(); err != nil {
-		m.restoreLimits(before)
+		m.restoreLimits(old)
 		return err
 	}
 	m.cfg.Bounds.ApplyLimits(&now, &m.limits.file)

@@ -13,7 +13,8 @@ import (
 type Prepared struct{ c *Change }
 
 // Prepare prepares everything that a new version of the file, which must be checked, needs: it
-// binds new addresses and opens new directories, and changes nothing that is in service. Until
+// binds new addresses and opens new directories, and changes nothing that is in service. limits are those
+// of that version; a higher limit of the memory is in force at once. Until
 // Commit or Discard no other change is made. The error is ChangeErrors, with the reason for
 // each element that is not available, or ErrShutdown.
 //
@@ -21,9 +22,10 @@ type Prepared struct{ c *Change }
 // access changed keep their connections. The others are replaced. Listeners of a replaced
 // service are replaced, whether they are the file's or an operator's. Other additions of
 // operators stay, unless the file now has their name.
-func (m *Manager) Prepare(ctx context.Context, file *spec.All) (*Prepared, error) {
+func (m *Manager) Prepare(ctx context.Context, file *spec.All, limits spec.Limits) (*Prepared, error) {
 	m.op.Lock()
 	c := m.toFile(file)
+	c.limits = &limits
 	if err := c.prepare(ctx); err != nil {
 		m.op.Unlock()
 		return nil, err
@@ -31,23 +33,9 @@ func (m *Manager) Prepare(ctx context.Context, file *spec.All) (*Prepared, error
 	return &Prepared{c}, nil
 }
 
-// Limits returns the limits of the file, and those in force after the commit: want with the
-// changes of operators. Commit makes want the file's limits. An import has its own limits.
-func (p *Prepared) Limits(want spec.Limits) (file, now spec.Limits, err error) {
-	m := p.c.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case !p.c.imports:
-		p.c.limits, file = &want, want
-	case p.c.limits != nil:
-		return m.limits.file, *p.c.limits, nil
-	default:
-		file = m.limits.file
-	}
-	now, err = m.limits.over(&file)
-	return file, now, err
-}
+// Limits returns the limits of the file, and those in force after the commit: with the changes of
+// operators, or those of an import. The error is that both do not go together.
+func (p *Prepared) Limits() (file, now spec.Limits, err error) { return p.c.limitsAfter() }
 
 // Discard frees what was prepared.
 func (p *Prepared) Discard() {

@@ -17,7 +17,7 @@ func (r *rig) reload(services []spec.Service, listeners []spec.Listener) error {
 
 // reloadAll reloads, and waits until what was replaced is gone.
 func (r *rig) reloadAll(file *spec.All, drain time.Duration) error {
-	p, err := r.Prepare(r.t.Context(), file)
+	p, err := r.Prepare(r.t.Context(), file, r.fileLimits)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func TestReloadReplacesAService(t *testing.T) {
 	c, answered, file := r.dial(added), make(chan error, 1), r.listener("file")
 	go func() { answered <- r.null(c) }()
 	<-old.entered
-	p, err := r.Prepare(t.Context(), &spec.All{Services: []spec.Service{nfsAt("disk", "/b")}, Listeners: listeners})
+	p, err := r.Prepare(t.Context(), &spec.All{Services: []spec.Service{nfsAt("disk", "/b")}, Listeners: listeners}, r.fileLimits)
 	if err != nil {
 		t.Fatal(err)
 	}

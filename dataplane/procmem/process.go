@@ -1,6 +1,7 @@
 package procmem
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -64,6 +65,14 @@ func (p *Process) Apply(limit int64) (registered int64) {
 		p.warn(w, limit)
 	}
 	return l.Registered()
+}
+
+// Would returns the limit that Apply would put in force; 0 is the default.
+func (p *Process) Would(limit int64) Limit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	limit = cmp.Or(limit, p.def)
+	return within(limit, p.source(limit), ReadGroup(p.root), p.least)
 }
 
 // warn logs text. It is a warning only if more was requested than the control group allows,
