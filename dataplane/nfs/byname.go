@@ -19,10 +19,12 @@ import (
 // Nothing of this must be kept on disk: the handle identifies the object, and names are
 // only hints.
 type byName struct {
-	s    *subtree
-	mu   sync.Mutex
-	hint map[uint64]hint // by fh.Handle.Sum
-	gone goneSet
+	s     *subtree
+	mu    sync.Mutex
+	hint  map[uint64]hint // by fh.Handle.Sum
+	bytes int             // of the hints
+	most  int             // bytes that they may have
+	gone  goneSet
 	search
 }
 
@@ -32,13 +34,19 @@ type hint struct {
 	name   string
 }
 
-// maxHints limits the memory: a hint takes about 100 bytes. Beyond it an arbitrary hint is
-// dropped, which costs a search when it is needed.
-const maxHints = 1 << 20
+// maxHints limits the memory of the hints of an export, in bytes: a million names of usual length.
+// Beyond it arbitrary hints are dropped, each of which costs a search when it is needed.
+const maxHints = 100 << 20
+
+// size returns the memory that a hint takes, in bytes: its place in the map, and the name.
+func (h hint) size() int { return 80 + len(h.name) }
 
 func newByName(s *subtree) *byName {
-	return &byName{s: s, hint: make(map[uint64]hint)}
+	return &byName{s: s, hint: make(map[uint64]hint), most: maxHints}
 }
+
+// close implements locator.
+func (l *byName) close() { l.passes.Wait() }
 
 func (l *byName) learn(parent *object, id fh.ID, name *posix.Name) {
 	l.put(l.sum(id), hint{parent.handle.Sum(), name.String()})
@@ -53,16 +61,24 @@ func (l *byName) sum(id fh.ID) uint64 {
 func (l *byName) put(sum uint64, at hint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.hint) >= maxHints {
-		if _, ok := l.hint[sum]; !ok {
-			for victim := range l.hint {
-				delete(l.hint, victim)
-				break
-			}
+	l.forget(sum)
+	for l.bytes+at.size() > l.most && len(l.hint) > 0 {
+		for victim := range l.hint {
+			l.forget(victim)
+			break
 		}
 	}
 	l.hint[sum] = at
+	l.bytes += at.size()
 	l.gone.drop(sum)
+}
+
+// forget drops the hint for an object, if there is one. The caller holds mu.
+func (l *byName) forget(sum uint64) {
+	if at, ok := l.hint[sum]; ok {
+		delete(l.hint, sum)
+		l.bytes -= at.size()
+	}
 }
 
 func (l *byName) unlearn(parent *object, id fh.ID, name *posix.Name, last bool) {
@@ -70,7 +86,7 @@ func (l *byName) unlearn(parent *object, id fh.ID, name *posix.Name, last bool) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.hint[sum] == (hint{parent.handle.Sum(), name.String()}) {
-		delete(l.hint, sum)
+		l.forget(sum)
 	}
 	if last {
 		l.gone.add(sum)
@@ -79,7 +95,7 @@ func (l *byName) unlearn(parent *object, id fh.ID, name *posix.Name, last bool) 
 
 // open implements locator. The object may be moved during the search, so open tries twice
 // before it reports that the object is gone.
-func (l *byName) open(id fh.ID) (int, error) {
+func (l *byName) open(r *request, id fh.ID) (int, error) {
 	sum := l.sum(id)
 	if sum == l.s.top.handle.Sum() {
 		return unix.Open(procPath(l.s.top.path), unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -94,13 +110,15 @@ func (l *byName) open(id fh.ID) (int, error) {
 	}
 	var hidden error
 	for range 2 {
-		path, err := l.find(sum)
+		path, err := l.find(r, sum)
 		if err == nil {
 			if fd, err := l.walk(path, &id); !errors.Is(err, errStale) {
 				return fd, err
 			}
 		}
-		hidden = err
+		if hidden = err; r.ctx.Err() != nil {
+			break
+		}
 	}
 	return -1, l.missing(sum, hidden)
 }

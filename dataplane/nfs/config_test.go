@@ -195,7 +195,7 @@ func TestStatuses(t *testing.T) {
 // brokenLocator fails in a way that nobody has foreseen.
 type brokenLocator struct{ locator }
 
-func (brokenLocator) open(fh.ID) (int, error) { return -1, unix.EBADF }
+func (brokenLocator) open(*request, fh.ID) (int, error) { return -1, unix.EBADF }
 
 // An unforeseen error is answered and logged.
 func TestUnforeseenErrorsAreLogged(t *testing.T) {

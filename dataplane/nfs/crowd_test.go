@@ -222,7 +222,7 @@ func TestSearchWaitsOutside(t *testing.T) {
 	}
 	x.restart()
 	l := x.locate.(*byName)
-	l.running.Lock() // as a pass does
+	l.running = true // as while a pass is made
 	var calls sync.WaitGroup
 	for _, p := range gone {
 		calls.Go(func() {
@@ -244,7 +244,7 @@ func TestSearchWaitsOutside(t *testing.T) {
 	if err := x.ServeRPC(ctx, &other.call, &oncrpc.Reply{Mem: x.mem}); err != nil {
 		t.Errorf("a call for the export's root: %v", err)
 	}
-	l.running.Unlock()
+	l.passes.Go(l.makePasses) // that pass is over
 	calls.Wait()
 	if n := x.export.crowd.calls.Load(); n != 0 {
 		t.Errorf("%d calls are left in the crowd", n)

@@ -130,6 +130,11 @@ func tempDir(t testing.TB) string {
 	return dir
 }
 
+// request is a call that has not begun.
+func (x *export) request() *request { return &request{srv: x.subtree, ctx: x.t.Context()} }
+
+func (x *export) object(handle []byte) (*object, error) { return x.request().object(handle) }
+
 func (x *export) start() {
 	x.t.Helper()
 	s, err := newServer(x.cfg, x.opt)

@@ -12,20 +12,22 @@ import (
 
 // locator finds objects by their IDs.
 type locator interface {
-	// open opens an object as O_PATH. It returns errStale if there is none.
-	open(id fh.ID) (fd int, err error)
+	// open opens an object as O_PATH for a call. It returns errStale if there is none.
+	open(r *request, id fh.ID) (fd int, err error)
 	// learn records that the directory parent has an object under name.
 	learn(parent *object, id fh.ID, name *posix.Name)
 	// unlearn records that it no longer has one. last means that this was the object's last
 	// name.
 	unlearn(parent *object, id fh.ID, name *posix.Name, last bool)
+	// close ends what the locator does by itself. No call runs any more.
+	close()
 }
 
 // byHandle opens objects by the kernel's handles. It needs CAP_DAC_READ_SEARCH and support
 // of the file system.
 type byHandle struct{ mount int }
 
-func (l byHandle) open(id fh.ID) (int, error) {
+func (l byHandle) open(_ *request, id fh.ID) (int, error) {
 	if id.Kind != fh.Kernel {
 		return -1, errStale
 	}
@@ -46,6 +48,7 @@ func (s *subtree) opensIDs() bool {
 
 func (byHandle) learn(*object, fh.ID, *posix.Name)         {}
 func (byHandle) unlearn(*object, fh.ID, *posix.Name, bool) {}
+func (byHandle) close()                                    {}
 
 // chooseLocator tries what the kernel, the file system and the process's rights allow. top
 // is the export's root directory as O_PATH, on the file system fs.

@@ -13,7 +13,7 @@ func (r *request) getattr() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	o, err := r.srv.object(handle)
+	o, err := r.object(handle)
 	if err == nil {
 		err = o.stat(&r.st)
 		o.release()
@@ -36,7 +36,7 @@ func (r *request) setattr() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	o, err := r.srv.object(handle)
+	o, err := r.object(handle)
 	guarded = guarded && o != nil
 	if guarded {
 		o.guard.Lock()
@@ -76,7 +76,7 @@ func (r *request) access() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	o, err := r.srv.object(handle)
+	o, err := r.object(handle)
 	var granted uint32
 	if err == nil {
 		err = o.stat(&r.st)

@@ -60,7 +60,7 @@ func (r *request) readdirplus() error {
 func (l *dirList) run(handle []byte, cookie, verifier uint64, count uint32) error {
 	r := l.r
 	start := len(r.reply.Stream)
-	dir, err := r.srv.directory(handle)
+	dir, err := r.directory(handle)
 	l.dir = dir
 	eof := false
 	if err == nil {
@@ -219,7 +219,7 @@ func (l *dirList) identified(id *fh.ID) bool {
 	if !s.opensIDs() {
 		return false
 	}
-	fd, err := s.locate.open(*id)
+	fd, err := s.locate.open(l.r, *id)
 	if err != nil {
 		return false
 	}

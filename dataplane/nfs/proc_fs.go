@@ -15,7 +15,7 @@ func (r *request) ofObject(add func(dst []byte, fs *unix.Statfs_t) []byte) error
 		return err
 	}
 	var fs unix.Statfs_t
-	o, err := r.srv.object(handle)
+	o, err := r.object(handle)
 	if err == nil {
 		err = o.stat(&r.st)
 	}

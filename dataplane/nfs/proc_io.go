@@ -16,7 +16,7 @@ func (r *request) read() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	o, err := r.srv.regular(handle)
+	o, err := r.regular(handle)
 	var buf oncrpc.Buffer
 	var n int
 	if err == nil {
@@ -161,7 +161,7 @@ func (r *request) write() error {
 	// Loaded before the data is written: if it is renewed meanwhile, the client writes once
 	// more than necessary instead of once too little.
 	verifier := r.srv.verifier.Load()
-	o, err := r.srv.regular(handle)
+	o, err := r.regular(handle)
 	c := r.change(o)
 	n := 0
 	if err == nil {
@@ -271,7 +271,7 @@ func (r *request) commit() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	o, err := r.srv.regular(handle)
+	o, err := r.regular(handle)
 	c := r.change(o)
 	if err == nil {
 		err = r.commitData(o)

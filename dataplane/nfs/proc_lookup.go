@@ -13,7 +13,7 @@ func (r *request) lookup() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	dir, err := r.srv.directory(handle)
+	dir, err := r.directory(handle)
 	var o *object
 	if err == nil {
 		o, err = r.find(dir, name)
@@ -60,7 +60,7 @@ func (r *request) findChild(dir *object) (*object, error) {
 		return err
 	})
 	if err == nil {
-		if o, ok := r.srv.identified(dir, &id, &r.name, &r.st); ok {
+		if o, ok := r.identified(dir, &id); ok {
 			return o, nil
 		}
 	} else if err != errUnnamed { //nolint:errorlint // identifyName wraps nothing
@@ -125,7 +125,7 @@ func (r *request) readlink() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	o, err := r.srv.object(handle)
+	o, err := r.object(handle)
 	var target []byte
 	if err == nil {
 		target, err = readTarget(o)

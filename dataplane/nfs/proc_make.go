@@ -14,7 +14,7 @@ import (
 // making is the common part of CREATE, MKDIR, SYMLINK and MKNOD. make creates r.name in the
 // directory, as the caller, and returns the new object and its attributes (r.st).
 func (r *request) making(handle, name []byte, make func(dir *object) (*object, error)) error {
-	dir, err := r.srv.directory(handle)
+	dir, err := r.directory(handle)
 	c := r.change(dir)
 	var o *object
 	if err == nil {

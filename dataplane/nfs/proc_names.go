@@ -21,7 +21,7 @@ func (r *request) removing(flags int) error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	dir, err := r.srv.directory(handle)
+	dir, err := r.directory(handle)
 	c := r.change(dir)
 	if err == nil {
 		err = r.unlink(dir, name, flags)
@@ -112,10 +112,10 @@ func (r *request) rename() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	from, err := r.srv.directory(fromHandle)
+	from, err := r.directory(fromHandle)
 	var to *object
 	if err == nil {
-		to, err = r.srv.directoryOr(from, toHandle)
+		to, err = r.directoryOr(from, toHandle)
 	}
 	c := r.change(from)
 	d := change{}
@@ -189,10 +189,10 @@ func (r *request) link() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	o, err := r.srv.object(handle)
+	o, err := r.object(handle)
 	var dir *object
 	if err == nil {
-		dir, err = r.srv.otherDirectory(dirHandle)
+		dir, err = r.otherDirectory(dirHandle)
 	}
 	c := r.change(dir)
 	if err == nil {

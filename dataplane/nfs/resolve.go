@@ -11,7 +11,8 @@ import (
 )
 
 // object returns the object of a handle that a peer sent. The caller must release it.
-func (s *subtree) object(handle []byte) (*object, error) {
+func (r *request) object(handle []byte) (*object, error) {
+	s := r.srv
 	h, ok := fh.FromBytes(handle)
 	if !ok {
 		return nil, errBadHandle
@@ -21,7 +22,7 @@ func (s *subtree) object(handle []byte) (*object, error) {
 	o := s.cache.get(&h, epoch)
 	if o == nil {
 		var err error
-		if o, err = s.load(&h); err != nil {
+		if o, err = r.load(&h); err != nil {
 			return nil, err
 		}
 	}
@@ -38,8 +39,8 @@ func (s *subtree) object(handle []byte) (*object, error) {
 }
 
 // load opens the object of a handle.
-func (s *subtree) load(h *fh.Handle) (*object, error) {
-	id, err := s.codec.Open(h)
+func (r *request) load(h *fh.Handle) (*object, error) {
+	id, err := r.srv.codec.Open(h)
 	if errors.Is(err, fh.ErrForeign) {
 		return nil, errStale
 	}
@@ -47,15 +48,16 @@ func (s *subtree) load(h *fh.Handle) (*object, error) {
 		return nil, errBadHandle
 	}
 	var st unix.Stat_t
-	return s.openID(&id, h, &st)
+	return r.openID(&id, h, &st)
 }
 
 // openID opens the object with an ID and a handle, and gets its attributes.
-func (s *subtree) openID(id *fh.ID, h *fh.Handle, st *unix.Stat_t) (*object, error) {
+func (r *request) openID(id *fh.ID, h *fh.Handle, st *unix.Stat_t) (*object, error) {
+	s := r.srv
 	if err := s.cache.room(); err != nil {
 		return nil, err
 	}
-	fd, err := s.locate.open(*id)
+	fd, err := s.locate.open(r, *id)
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +72,15 @@ func (s *subtree) openID(id *fh.ID, h *fh.Handle, st *unix.Stat_t) (*object, err
 }
 
 // directory returns a directory whose names will be used.
-func (s *subtree) directory(handle []byte) (*object, error) {
-	o, err := s.object(handle)
+func (r *request) directory(handle []byte) (*object, error) {
+	o, err := r.object(handle)
 	if err != nil {
 		return nil, err
 	}
 	if !o.isDir() {
 		err = errNotDir
 	} else {
-		err = s.insideDir(o)
+		err = r.srv.insideDir(o)
 	}
 	if err != nil {
 		o.release()
@@ -89,26 +91,26 @@ func (s *subtree) directory(handle []byte) (*object, error) {
 
 // otherDirectory is directory for the second handle of a call. A handle of another export gets
 // errXDev.
-func (s *subtree) otherDirectory(handle []byte) (*object, error) {
-	if s.export.srv.elsewhere(s.export, handle) {
+func (r *request) otherDirectory(handle []byte) (*object, error) {
+	if e := r.srv.export; e.srv.elsewhere(e, handle) {
 		return nil, errXDev
 	}
-	return s.directory(handle)
+	return r.directory(handle)
 }
 
 // directoryOr is directory for a handle that may be that of o, a directory that is already
 // in use.
-func (s *subtree) directoryOr(o *object, handle []byte) (*object, error) {
+func (r *request) directoryOr(o *object, handle []byte) (*object, error) {
 	if !bytes.Equal(handle, o.handle.Bytes()) {
-		return s.otherDirectory(handle)
+		return r.otherDirectory(handle)
 	}
 	o.refs.Add(1)
 	return o, nil
 }
 
 // regular returns a regular file.
-func (s *subtree) regular(handle []byte) (*object, error) {
-	o, err := s.object(handle)
+func (r *request) regular(handle []byte) (*object, error) {
+	o, err := r.object(handle)
 	if err != nil {
 		return nil, err
 	}
@@ -155,23 +157,24 @@ func (s *subtree) saw(dir, o *object, name *posix.Name) {
 	o.verified.Store(uint64(s.epoch.Load()) + 1)
 }
 
-// identified returns the object with an ID, to which name in the directory dir has just
-// led, and its attributes. ok is false if it is unknown. Then the name must be opened.
-func (s *subtree) identified(dir *object, id *fh.ID, name *posix.Name, st *unix.Stat_t) (_ *object, ok bool) {
+// identified returns the object with an ID, to which r.name in the directory dir has just
+// led, and sets r.st to its attributes. ok is false if it is unknown. Then the name must be opened.
+func (r *request) identified(dir *object, id *fh.ID) (_ *object, ok bool) {
+	s := r.srv
 	o := s.cache.find(id, s.epoch.Load())
 	var err error
 	switch {
 	case o != nil:
-		err = o.stat(st)
+		err = o.stat(&r.st)
 	case s.opensIDs():
 		h := s.codec.Seal(id)
-		o, err = s.openID(id, &h, st)
+		o, err = r.openID(id, &h, &r.st)
 	}
 	if o == nil || err != nil {
 		o.release()
 		return nil, false
 	}
-	s.saw(dir, o, name)
+	s.saw(dir, o, &r.name)
 	return o, true
 }
 

@@ -1,7 +1,6 @@
 package nfs
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -12,25 +11,33 @@ import (
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
-// search walks the whole export for objects. Requests that arrive while a pass runs share
-// the next one.
+// search walks the whole export for objects, in passes, one at a time. Calls that arrive while a pass
+// runs share the next one. A call whose client is gone waits no longer, and a pass for which no call
+// waits any more ends.
 type search struct {
-	running sync.Mutex // one pass at a time
-	next    *pass      // not begun yet; guarded by byName.mu
-	end     time.Time  // of the last pass
-	took    time.Duration
+	passes sync.WaitGroup // the goroutine that makes passes
+
+	// Guarded by byName.mu:
+	next    *pass // not begun yet
+	running bool  // the goroutine
+
+	// Of the goroutine:
+	end  time.Time // of the last pass
+	took time.Duration
 }
 
-// pass is one search, for all requests that arrived before it began.
+// pass is one search, for all calls that arrived before it began.
 type pass struct {
-	wanted map[uint64]struct{}
+	wanted map[uint64]int // calls that wait for each object; guarded by byName.mu
+
+	// Set by the goroutine before it closes ended:
+	ended  chan struct{}
 	found  map[uint64][]string
-	done   bool  // guarded by search.running
 	hidden error // first error that kept the pass from looking everywhere
 }
 
-// errEnded means that the server was closed during the search.
-var errEnded = errors.New("nfs: server closed")
+// errEnded means that the server was closed during the search, or that no call waited for it any more.
+var errEnded = errors.New("nfs: search ended")
 
 // miss records an error that hides a part of the export. Names that are gone, or where
 // other file systems are mounted, hide nothing.
@@ -55,36 +62,95 @@ type place struct {
 }
 
 // find searches the export for an object and returns the names that led to it. Otherwise
-// the error is errStale, or what kept it from looking everywhere. The call is out of the
-// export's crowd meanwhile, as others need no search: a single pass runs for all.
-func (l *byName) find(sum uint64) ([]string, error) {
-	crowd := &l.s.export.crowd
-	crowd.leave()
-	defer crowd.enter(context.Background())
-	l.mu.Lock()
-	if l.next == nil {
-		l.next = &pass{wanted: make(map[uint64]struct{}), found: make(map[uint64][]string)}
+// the error is errStale, what kept the search from looking everywhere, or that the call's client is
+// gone. The call is out of the export's crowd meanwhile, as the search needs no thread of its own.
+func (l *byName) find(r *request, sum uint64) ([]string, error) {
+	p := l.join(sum)
+	defer l.leave(p, sum)
+	r.outside(func() {
+		select {
+		case <-p.ended:
+		case <-r.ctx.Done():
+		}
+	})
+	select {
+	case <-p.ended:
+	default:
+		return nil, r.ctx.Err()
 	}
-	p := l.next
-	p.wanted[sum] = struct{}{}
-	l.mu.Unlock()
-
-	l.running.Lock()
-	defer l.running.Unlock()
-	if !p.done {
-		l.rest()
-		l.mu.Lock()
-		l.next = nil
-		l.mu.Unlock()
-		l.run(p)
-	}
-	if names, ok := p.found[sum]; ok {
+	switch names, ok := p.found[sum]; {
+	case !r.inside:
+		return nil, r.ctx.Err()
+	case ok:
 		return names, nil
-	}
-	if p.hidden != nil {
+	case p.hidden != nil:
 		return nil, p.hidden
 	}
 	return nil, errStale
+}
+
+// join makes a call wait for the next pass, which it returns.
+func (l *byName) join(sum uint64) *pass {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == nil {
+		l.next = &pass{wanted: make(map[uint64]int), found: make(map[uint64][]string), ended: make(chan struct{})}
+	}
+	l.next.wanted[sum]++
+	if !l.running {
+		l.running = true
+		l.passes.Go(l.makePasses)
+	}
+	return l.next
+}
+
+// leave ends the wait of a call.
+func (l *byName) leave(p *pass, sum uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.wanted[sum]--; p.wanted[sum] == 0 {
+		delete(p.wanted, sum)
+	}
+}
+
+// makePasses makes passes while calls wait for one.
+func (l *byName) makePasses() {
+	for {
+		l.rest()
+		p := l.begin()
+		if p == nil {
+			return
+		}
+		l.run(p)
+		close(p.ended)
+	}
+}
+
+// begin returns the pass that is to run now. If no call waits for one it returns nil, and the next call
+// needs another goroutine.
+func (l *byName) begin() *pass {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.next
+	l.next = nil
+	if p != nil && len(p.wanted) > 0 {
+		return p
+	}
+	l.running = false
+	return nil
+}
+
+// goesOn reports whether a call waits for a pass, and the server is not closed.
+func (l *byName) goesOn(p *pass) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(p.wanted) > 0 && l.s.ctx.Err() == nil
+}
+
+func (l *byName) wants(p *pass, sum uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return p.wanted[sum] > 0
 }
 
 // rest waits until the next pass may begin, or the server is closed.
@@ -105,18 +171,16 @@ func (l *byName) rest() {
 func (l *byName) run(p *pass) {
 	start := time.Now()
 	queue := []*place{{sum: l.s.top.handle.Sum()}}
-	for len(queue) > 0 {
-		if l.s.ctx.Err() != nil {
-			p.hidden = errEnded
-			break
-		}
+	for len(queue) > 0 && l.goesOn(p) {
 		last := len(queue) - 1
 		dir := queue[last]
 		queue = append(queue[:last], l.enter(p, dir)...)
 	}
+	if !l.goesOn(p) { // it may not have looked everywhere
+		p.hidden = errEnded
+	}
 	l.end = time.Now()
 	l.took = l.end.Sub(start)
-	p.done = true
 }
 
 // enter reads all names in a directory and returns the directories among them. It skips
@@ -132,7 +196,7 @@ func (l *byName) enter(p *pass, dir *place) []*place {
 	}
 	var dirs []*place
 	if err := l.s.wholeDir(fd, func(e *dirent) {
-		if isDot(e.name) || len(e.name) > maxName {
+		if isDot(e.name) || len(e.name) > maxName || !l.goesOn(p) {
 			return // no client can have longer names
 		}
 		if sub := l.see(p, dir, fd, e.name); sub != nil {
@@ -163,7 +227,7 @@ func (l *byName) see(p *pass, dir *place, dirFD int, name []byte) *place {
 	h := l.s.codec.Seal(&id)
 	here := &place{parent: dir, name: at.String(), sum: h.Sum()}
 	l.put(here.sum, hint{dir.sum, here.name})
-	if _, ok := p.wanted[here.sum]; ok {
+	if l.wants(p, here.sum) {
 		p.found[here.sum] = here.names()
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {

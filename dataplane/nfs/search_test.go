@@ -1,10 +1,12 @@
 package nfs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -176,8 +178,99 @@ func TestSearchThatIsHindered(t *testing.T) {
 		t.Errorf("hidden by %v", p.hidden)
 	}
 	must(t, x.Close())
-	if _, err := l.find(4711); !errors.Is(err, errEnded) {
+	if _, err := l.find(x.request(), 4711); !errors.Is(err, errEnded) {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestHintsAreBounded: hints take a bounded amount of memory, however long the names are.
+func TestHintsAreBounded(t *testing.T) {
+	l := newByName(nil)
+	l.most = 10_000
+	for i := range uint64(1000) {
+		l.put(i/2, hint{i, strings.Repeat("n", int(i%maxName)+1)})
+		total := 0
+		for _, h := range l.hint {
+			total += h.size()
+		}
+		if _, ok := l.hint[i/2]; !ok || total != l.bytes || total > l.most {
+			t.Fatalf("%d hints, %d bytes, counted as %d; the newest is there: %v", len(l.hint), total, l.bytes, ok)
+		}
+	}
+	if len(l.hint) < 20 {
+		t.Errorf("only %d hints are left", len(l.hint))
+	}
+}
+
+// watched is a context that says when somebody waits for its end.
+type watched struct {
+	context.Context
+	waits chan struct{}
+}
+
+func (w *watched) Done() <-chan struct{} {
+	close(w.waits)
+	return w.Context.Done()
+}
+
+// TestSearchEndsWithItsClient: a call whose client is gone waits for no search, and no pass is made for
+// it.
+func TestSearchEndsWithItsClient(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	must(t, os.Remove(x.path("f")))
+	x.restart()
+	l := x.locate.(*byName)
+	before := time.Now()
+	l.end, l.took = before, time.Hour // the next pass begins later
+	ctx, cancel := context.WithCancel(t.Context())
+	r := x.request()
+	w := &watched{ctx, make(chan struct{})}
+	r.ctx = w
+	got := make(chan error, 1)
+	go func() {
+		_, err := r.object(f)
+		got <- err
+	}()
+	<-w.waits
+	cancel()
+	if err := <-got; !errors.Is(err, errJukebox) {
+		t.Errorf("%v", err)
+	}
+	must(t, x.Close())
+	if l.end != before {
+		t.Error("a pass was made for no call")
+	}
+}
+
+// TestPassEndsWhenNoCallWaits: a pass goes on for the calls that still wait, and ends without any.
+func TestPassEndsWhenNoCallWaits(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	x.restart()
+	h, _ := fh.FromBytes(f)
+	l := x.locate.(*byName)
+	l.running = true // passes are made here
+	p := l.join(h.Sum())
+	l.leave(p, h.Sum())
+	l.run(p)
+	if !errors.Is(p.hidden, errEnded) || len(l.hint) != 0 {
+		t.Errorf("without a call: %v, %d hints", p.hidden, len(l.hint))
+	}
+	if l.begin() != nil {
+		t.Error("a pass for no call")
+	}
+	l.running = true
+	gone, waits := l.join(4711), l.join(h.Sum())
+	l.leave(gone, 4711)
+	if l.begin() != waits || gone != waits {
+		t.Fatal("not one pass for both")
+	}
+	l.run(waits)
+	if names := waits.found[h.Sum()]; waits.hidden != nil || len(names) != 1 || names[0] != "f" {
+		t.Errorf("%q, %v", names, waits.hidden)
 	}
 }
 

@@ -191,6 +191,7 @@ func (s *subtree) close() {
 		s.life.Lock()
 		defer s.life.Unlock()
 		s.closed = true
+		s.locate.close()
 		s.cache.clear()
 		s.top.release()
 		s.dir.Close()
