@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"io"
 	"os"
 	"testing"
 
@@ -37,6 +38,44 @@ func TestRemove(t *testing.T) {
 	c.want(13, &nfsv3.Rmdir3args{Object: in(root, "d")}, nfsv3.NFS3_OK)
 	c.want(3, &nfsv3.Lookup3args{What: in(d, "x")}, nfsv3.NFS3ERR_STALE)
 	c.want(8, &nfsv3.Create3args{Where: in(d, "x"), How: &nfsv3.Createhow3_EXCLUSIVE{}}, nfsv3.NFS3ERR_STALE)
+}
+
+// The handle of a directory that was removed on the server itself is stale. If LOOKUP said that a
+// name is missing, clients would believe that of a new directory in its place, too.
+func TestDirectoryRemovedByOthers(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		c := x.me()
+		root := c.root()
+		f := c.mkfile(root, "name")
+		for name, call := range map[string]struct {
+			proc uint32
+			args func(d []byte) io.WriterTo
+		}{
+			"LOOKUP":      {3, func(d []byte) io.WriterTo { return argsFor(3, d) }},
+			"CREATE":      {8, func(d []byte) io.WriterTo { return argsFor(8, d) }},
+			"MKDIR":       {9, func(d []byte) io.WriterTo { return argsFor(9, d) }},
+			"SYMLINK":     {10, func(d []byte) io.WriterTo { return argsFor(10, d) }},
+			"MKNOD":       {11, func(d []byte) io.WriterTo { return argsFor(11, d) }},
+			"REMOVE":      {12, func(d []byte) io.WriterTo { return argsFor(12, d) }},
+			"RMDIR":       {13, func(d []byte) io.WriterTo { return argsFor(13, d) }},
+			"RENAME from": {14, func(d []byte) io.WriterTo { return &nfsv3.Rename3args{From: in(d, "x"), To: in(root, "x")} }},
+			"RENAME to":   {14, func(d []byte) io.WriterTo { return &nfsv3.Rename3args{From: in(root, "name"), To: in(d, "x")} }},
+			"LINK":        {15, func(d []byte) io.WriterTo { return &nfsv3.Link3args{File: fhOf(f), Link: in(d, "x")} }},
+			"READDIR":     {16, func(d []byte) io.WriterTo { return argsFor(16, d) }},
+			"READDIRPLUS": {17, func(d []byte) io.WriterTo { return argsFor(17, d) }},
+		} {
+			d := c.mkdir(root, "d")
+			c.want(16, argsFor(16, d), nfsv3.NFS3_OK)
+			must(t, os.Remove(x.path("d")))
+			must(t, os.Mkdir(x.path("d"), 0o755))
+			if got := c.status(call.proc, call.args(d)); got != nfsv3.NFS3ERR_STALE {
+				t.Errorf("%s: %v", name, nfsv3.Nfsstat3_name[got])
+			}
+			must(t, os.Remove(x.path("d")))
+		}
+		c.want(3, &nfsv3.Lookup3args{What: in(root, "none")}, nfsv3.NFS3ERR_NOENT)
+	})
 }
 
 // The space of a removed file is free at once, though it was open in the

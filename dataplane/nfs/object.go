@@ -108,6 +108,20 @@ func (o *object) stat(st *unix.Stat_t) error {
 	return nil
 }
 
+// orStale returns err, the error of a call that used names in the directory o. A directory that
+// others have removed has no names, so the kernel's error is ENOENT. But it is the handle that is
+// stale: a client then looks for the directory by its own name, where there may be another one.
+func (o *object) orStale(err error) error {
+	if o == nil || !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	var st unix.Stat_t
+	if gone := o.stat(&st); gone != nil {
+		return gone
+	}
+	return err
+}
+
 // opened returns a descriptor for reading data if there is one already, or -1.
 func (o *object) opened() int {
 	if fd := o.read.Load(); fd >= 0 {

@@ -72,6 +72,7 @@ func (l *dirList) run(handle []byte, cookie, verifier uint64, count uint32) erro
 		r.appendAttrOf(dir)
 		r.reply.Stream = xdr.AppendUint64(r.reply.Stream, r.srv.lister.verifier())
 		eof, err = r.srv.lister.list(dir, cookie, l.emit)
+		err = dir.orStale(err)
 	}
 	if err == nil && (len(r.reply.Stream) > l.limit || (l.filled && l.count == 0)) {
 		err = errTooSmall

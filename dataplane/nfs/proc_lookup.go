@@ -17,6 +17,7 @@ func (r *request) lookup() error {
 	var o *object
 	if err == nil {
 		o, err = r.find(dir, name)
+		err = dir.orStale(err)
 	}
 	if r.begin(err) {
 		r.reply.Stream = xdr.AppendOpaque(r.reply.Stream, o.handle.Bytes())

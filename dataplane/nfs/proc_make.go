@@ -29,6 +29,7 @@ func (r *request) making(handle, name []byte, make func(dir *object) (*object, e
 	if err == nil {
 		r.name.Set(name)
 		o, err = make(dir)
+		err = dir.orStale(err)
 	}
 	if err == nil {
 		err = r.syncMetadata(dir)

@@ -24,7 +24,7 @@ func (r *request) removing(flags int) error {
 	dir, err := r.directory(handle)
 	c := r.change(dir)
 	if err == nil {
-		err = r.unlink(dir, name, flags)
+		err = dir.orStale(r.unlink(dir, name, flags))
 	}
 	if err == nil {
 		err = r.syncMetadata(dir)
@@ -123,7 +123,7 @@ func (r *request) rename() error {
 		d = r.change(to)
 	}
 	if err == nil {
-		err = r.move(from, to, fromName, toName)
+		err = to.orStale(from.orStale(r.move(from, to, fromName, toName)))
 	}
 	r.begin(err)
 	if to == from {
@@ -196,7 +196,7 @@ func (r *request) link() error {
 	}
 	c := r.change(dir)
 	if err == nil {
-		err = r.addName(o, dir, name)
+		err = dir.orStale(r.addName(o, dir, name))
 	}
 	r.begin(err)
 	r.appendAttrOf(o)
