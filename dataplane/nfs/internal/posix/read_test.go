@@ -2,6 +2,7 @@ package posix
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,6 +39,25 @@ func TestMuchDataTakesPlaces(t *testing.T) {
 		t.Error("wrong data")
 	}
 	bulktest.AwaitNone()
+}
+
+// TestReadBeforeAnError: memory that can't be written stands for a disk that can't be read.
+func TestReadBeforeAnError(t *testing.T) {
+	page := unix.Getpagesize()
+	path := filepath.Join(t.TempDir(), "f")
+	want := bytes.Repeat([]byte("0123456789abcdef"), page/8)
+	must(t, os.WriteFile(path, want, 0o600))
+	fd := open(t, path, unix.O_RDONLY)
+	b, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	must(t, err)
+	defer func() { must(t, unix.Munmap(b)) }()
+	must(t, unix.Mprotect(b[page:], unix.PROT_NONE))
+	if n, err := Read(fd, b, 0); n != page || err != nil || !bytes.Equal(b[:n], want[:n]) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if n, err := Read(fd, b[page:], int64(page)); n != 0 || !errors.Is(err, unix.EFAULT) {
+		t.Errorf("what comes next: %d bytes, %v", n, err)
+	}
 }
 
 // TestReadOfUncachedFiles: a file system without a page cache, or that is not asked to wait,

@@ -98,18 +98,18 @@ func pwritev2(fd int, data [][]byte, offset int64, level Sync) (int, error) {
 
 const wordBits = 8 * int(unsafe.Sizeof(uintptr(0)))
 
-// Read reads into b from offset on, until b is full or the file ends.
+// Read reads into b from offset on, until b is full or the file ends. What comes before an error,
+// such as a bad sector, is no error: the next Read, which begins there, gets it.
 func Read(fd int, b []byte, offset int64) (n int, err error) {
 	for n < len(b) {
 		m, err := read(fd, b[n:], offset+int64(n))
-		if errors.Is(err, unix.EINTR) {
+		switch {
+		case errors.Is(err, unix.EINTR):
 			continue
-		}
-		if err != nil {
-			return n, err
-		}
-		if m == 0 {
-			break
+		case err != nil && n == 0:
+			return 0, err
+		case err != nil || m == 0:
+			return n, nil //nolint:nilerr // see above
 		}
 		n += m
 	}
