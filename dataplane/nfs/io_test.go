@@ -305,6 +305,32 @@ func TestWriteVerifier(t *testing.T) {
 	}
 }
 
+// A stable WRITE that the file system refuses, as the file would get too large for it, loses
+// nothing. Otherwise each one would make all clients of the export write again, and others of the
+// file would fail with it.
+func TestTooLargeWritesKeepTheVerifier(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	was, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	began := o.syncs.now()
+	for _, how := range []nfsv3.StableHow{nfsv3.UNSTABLE, nfsv3.DATA_SYNC, nfsv3.FILE_SYNC} {
+		// Some file systems take even this.
+		if _, status := c.write(f, 1<<63-2, []byte("x"), how); status != nfsv3.NFS3ERR_FBIG && status != nfsv3.NFS3_OK {
+			t.Errorf("%v: %v", how, nfsv3.Nfsstat3_name[status])
+		}
+	}
+	if now, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); now.Verf != was.Verf {
+		t.Error("the verifier changed")
+	}
+	if err := o.syncs.since(began); err != nil {
+		t.Errorf("a stable WRITE of the file at the same time: %v", err)
+	}
+}
+
 // What was written UNSTABLE goes to the disk before the file is closed for
 // others to be opened.
 func TestDirtyFilesAreFlushed(t *testing.T) {

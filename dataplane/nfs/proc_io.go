@@ -224,10 +224,8 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		if level != posix.NoSync {
 			pace := &r.srv.export.syncs
 			if o.syncs.alone(pace) {
-				if n, err = posix.Write(fd, data, int64(offset), level); err != nil {
-					r.srv.lost(o, r.call, err)
-				}
-				o.syncs.end(pace, err)
+				n, err = posix.Write(fd, data, int64(offset), level)
+				o.syncs.end(pace, r.srv.lostBy(o, r.call, err))
 				return err
 			}
 			waits, earlier = true, o.syncs.now()

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 
@@ -20,6 +21,16 @@ func (s *subtree) lost(o *object, call *oncrpc.Call, err error) {
 	}
 	s.log.Error("writing to stable storage failed: clients are asked to write again",
 		slog.String("peer", name), slog.Uint64("fileid", o.ino), slog.Any("error", err))
+}
+
+// lostBy returns err, the error of a WRITE that both writes and syncs, if others must learn of it:
+// it may be that of the sync, and then concern other data, too.
+func (s *subtree) lostBy(o *object, call *oncrpc.Call, err error) error {
+	if err == nil || errors.Is(err, unix.EFBIG) { // the latter comes before anything is written
+		return nil
+	}
+	s.lost(o, call, err)
+	return err
 }
 
 // bring brings o to stable storage. An error renews the write verifier.
