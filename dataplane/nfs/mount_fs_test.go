@@ -183,7 +183,25 @@ func TestPrivilegedFullDisk(t *testing.T) {
 	if _, status := c.write(f, 1<<20, []byte("x"), nfsv3.FILE_SYNC); status != nfsv3.NFS3ERR_NOSPC {
 		t.Errorf("FILE_SYNC: %v", status)
 	}
-	if res, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); res.Verf == verf {
+	res, _ = c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	if res.Verf == verf {
 		t.Error("the verifier stayed")
+	}
+	verf = res.Verf
+	for range 3 {
+		if _, status := c.write(f, 1<<20, []byte("x"), nfsv3.FILE_SYNC); status != nfsv3.NFS3ERR_NOSPC {
+			t.Errorf("FILE_SYNC again: %v", status)
+		}
+	}
+	if res, status := c.write(f, 0, []byte("xy"), nfsv3.FILE_SYNC); status != nfsv3.NFS3_OK || res.Count != 2 {
+		t.Errorf("FILE_SYNC where there is space: %v %+v", status, res)
+	}
+	if res, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); res.Verf != verf {
+		t.Error("each write that is refused changes the verifier")
+	}
+	x.epoch.Add(fullTicks)
+	c.write(f, 1<<20, []byte("x"), nfsv3.FILE_SYNC)
+	if res, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); res.Verf == verf {
+		t.Error("much later, the verifier stayed")
 	}
 }

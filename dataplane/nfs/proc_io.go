@@ -222,15 +222,16 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 			o.dirty.Store(true)
 		}
 		if level != posix.NoSync {
-			pace := &r.srv.export.syncs
-			if o.syncs.alone(pace) {
+			if pace := &r.srv.export.syncs; !r.srv.lacksSpace() && o.syncs.alone(pace) {
 				n, err = posix.Write(fd, data, int64(offset), level)
 				o.syncs.end(pace, r.srv.lostBy(o, r.call, err))
 				return err
 			}
 			waits, earlier = true, o.syncs.now()
 		}
-		n, err = posix.Write(fd, data, int64(offset), posix.NoSync)
+		if n, err = posix.Write(fd, data, int64(offset), posix.NoSync); waits {
+			r.srv.noteSpace(err)
+		}
 		return err
 	})
 	if waits && n > 0 {

@@ -26,11 +26,31 @@ func (s *subtree) lost(o *object, call *oncrpc.Call, err error) {
 // lostBy returns err, the error of a WRITE that both writes and syncs, if others must learn of it:
 // it may be that of the sync, and then concern other data, too.
 func (s *subtree) lostBy(o *object, call *oncrpc.Call, err error) error {
+	s.noteSpace(err)
 	if err == nil || errors.Is(err, unix.EFBIG) { // the latter comes before anything is written
 		return nil
 	}
 	s.lost(o, call, err)
 	return err
+}
+
+// fullTicks is for how long stable WRITEs are carried out in two steps after one that found no
+// space, in ticks of the epoch. Then an error shows which step it comes from, and one of the first
+// loses nothing. Otherwise a client that goes on writing to a full disk, or over its quota, would
+// have all others write again and again, and their COMMITs would never succeed.
+const fullTicks = 8 * idleTicks
+
+// noteSpace records the time if err means that there is no space.
+func (s *subtree) noteSpace(err error) {
+	if isOneOf(err, unix.ENOSPC, unix.EDQUOT) {
+		s.full.Store(uint64(s.epoch.Load()) + 1)
+	}
+}
+
+// lacksSpace reports whether a stable WRITE found no space in the last fullTicks.
+func (s *subtree) lacksSpace() bool {
+	at := s.full.Load()
+	return at != 0 && s.epoch.Load()-uint32(at-1) < fullTicks
 }
 
 // bring brings o to stable storage. An error renews the write verifier.

@@ -55,7 +55,9 @@ type subtree struct {
 	verifier atomic.Uint64
 
 	// epoch counts ticks of the clock that closes idle files.
-	epoch   atomic.Uint32
+	epoch atomic.Uint32
+	// full is the epoch in which a stable WRITE last found no space, plus one; 0 before the first.
+	full    atomic.Uint64
 	ctx     context.Context // ends with close, first of all
 	cancel  context.CancelFunc
 	keeping sync.WaitGroup // that clock
