@@ -3,6 +3,7 @@ package nfs
 import (
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -50,6 +51,38 @@ func TestCreateModes(t *testing.T) {
 	if _, err := os.Lstat(x.path("nowhere")); err == nil {
 		t.Error("a link was followed")
 	}
+}
+
+// CREATE of a name that others make and remove all the time finds it or makes it.
+func TestCreateWhileOthersRemove(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		c := x.me()
+		root := c.root()
+		done := make(chan struct{})
+		var others sync.WaitGroup
+		others.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				_ = os.WriteFile(x.path("f"), nil, 0o600)
+				_ = os.Remove(x.path("f"))
+			}
+		})
+		how := &nfsv3.Createhow3_UNCHECKED{ObjAttributes: withSize(0)}
+		for range 400 {
+			if _, status := c.create(root, "f", how); status != nfsv3.NFS3_OK {
+				t.Errorf("%v", nfsv3.Nfsstat3_name[status])
+				break
+			}
+			_ = os.Remove(x.path("f"))
+		}
+		close(done)
+		others.Wait()
+	})
 }
 
 // An EXCLUSIVE create that is sent again, even to a new server, is the same

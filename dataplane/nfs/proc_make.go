@@ -66,14 +66,27 @@ func (r *request) create() error {
 	if err := r.decoded(); err != nil {
 		return err
 	}
-	return r.making(handle, name, func(dir *object) (*object, error) {
-		o, err := r.createNew(dir, &how)
-		if errors.Is(err, unix.EEXIST) && how.mode != nfsv3.GUARDED {
-			return r.createExisting(dir, &how)
-		}
-		return o, err
-	})
+	return r.making(handle, name, func(dir *object) (*object, error) { return r.createOrFind(dir, &how) })
 }
+
+// createOrFind makes a file or, unless it is GUARDED, takes the existing one. That may be removed
+// at this moment: then it tries again.
+func (r *request) createOrFind(dir *object, how *createHow) (o *object, err error) {
+	for range createTries {
+		o, err = r.createNew(dir, how)
+		if how.mode == nfsv3.GUARDED || !errors.Is(err, unix.EEXIST) {
+			return o, err
+		}
+		o, err = r.createExisting(dir, how)
+		if !isOneOf(err, unix.ENOENT, errStale) {
+			return o, err
+		}
+	}
+	return nil, errJukebox
+}
+
+// createTries is how often somebody may remove the file meanwhile.
+const createTries = 64
 
 // createNew makes a file that must not exist yet.
 func (r *request) createNew(dir *object, how *createHow) (*object, error) {
