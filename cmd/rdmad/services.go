@@ -37,7 +37,8 @@ type service struct {
 	open           func(s *service) error
 	calls          *procedures.Table
 
-	nfs     *nfs.Server // nil for other services, and before Open
+	nfs     *nfs.Server  // nil for other services, and before Open
+	replies *nfs.Replies // of an NFS service
 	serving sync.WaitGroup
 
 	tcp     atomic.Pointer[rpctcp.Server]     // nil without TCP, and before Open
@@ -162,7 +163,7 @@ func (s *services) make(ctx context.Context, spec *spec.Service, tcp string, ope
 		}
 		sv.tcpOn = l
 	}
-	sv.calls = s.counters(spec.Name)
+	s.inherit(sv)
 	return sv, nil
 }
 
@@ -174,15 +175,19 @@ func (s *services) add(sv *service) {
 	s.shareFilesLocked()
 }
 
-// counters returns the counters of a new service. A service that takes another's place
-// continues with its counters.
-func (s *services) counters(name string) *procedures.Table {
+// inherit gives a new service its counters, and its replies to calls that clients may repeat. A
+// service that takes another's place continues with those of that one.
+func (s *services) inherit(sv *service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sv := s.all[name]; sv != nil {
-		return sv.calls
+	if old := s.all[sv.spec.Name]; old != nil {
+		sv.calls, sv.replies = old.calls, old.replies
+	} else {
+		sv.calls = procedures.New()
 	}
-	return procedures.New()
+	if sv.spec.NFS != nil && sv.replies == nil {
+		sv.replies = nfs.NewReplies()
+	}
 }
 
 func (s *services) remove(sv *service) {

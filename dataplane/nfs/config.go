@@ -117,6 +117,8 @@ type Config struct {
 	MaxOpenFiles int
 	// IdleClose is the shortest time for which an unused file stays open. 0 means 10 s.
 	IdleClose time.Duration
+	// Replies are those of the Server whose place this one takes. nil means that there was none.
+	Replies *Replies
 	// Logger gets unexpected errors. nil means slog.Default.
 	Logger *slog.Logger
 }
@@ -151,6 +153,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxOpenFiles = max(c.MaxOpenFiles, minFiles)
 	if c.IdleClose <= 0 {
 		c.IdleClose = defaultIdle
+	}
+	if c.Replies == nil {
+		c.Replies = NewReplies()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

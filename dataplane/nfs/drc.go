@@ -10,7 +10,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/peers"
 )
 
-// replyCache answers repeated calls. A client repeats a call if it lost its connection
+// Replies answers repeated calls. A client repeats a call if it lost its connection
 // before the reply came. It gets the first call's reply: a REMOVE that has worked must not
 // be answered with NFS3ERR_NOENT. A call is identified by its XID, the client's address
 // (the port changes with the connection), the procedure, and a checksum of credential and
@@ -20,7 +20,10 @@ import (
 // for replyAge. When it is full, a reply replaces one of the client that has the most, so the
 // calls of busy clients don't drop the replies of one that has lost its connection. A copy that
 // arrives while the first call runs waits for it.
-type replyCache struct {
+//
+// A Server that takes the place of another one has the Replies of that one: clients repeat what
+// they did not get an answer to while the connections of the former ended.
+type Replies struct {
 	seed maphash.Seed
 	mu   sync.Mutex
 	byID map[callID]*cachedReply
@@ -52,12 +55,13 @@ type cachedReply struct {
 	kept  *peers.Item[*cachedReply]
 }
 
-func newReplyCache() *replyCache {
-	return &replyCache{seed: maphash.MakeSeed(), byID: make(map[callID]*cachedReply), kept: peers.NewList[*cachedReply](maxReplies)}
+// NewReplies returns Replies without any.
+func NewReplies() *Replies {
+	return &Replies{seed: maphash.MakeSeed(), byID: make(map[callID]*cachedReply), kept: peers.NewList[*cachedReply](maxReplies)}
 }
 
 // serve executes a call, unless it is a copy.
-func (c *replyCache) serve(r *request) error {
+func (c *Replies) serve(r *request) error {
 	e, first := c.enter(c.identify(r.call))
 	if !first {
 		var gone error
@@ -97,7 +101,7 @@ var ended = func() chan struct{} {
 }()
 
 // enter finds the call or adds it.
-func (c *replyCache) enter(id callID) (e *cachedReply, first bool) {
+func (c *Replies) enter(id callID) (e *cachedReply, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e = c.byID[id]; e != nil {
@@ -120,7 +124,7 @@ func (c *replyCache) enter(id callID) (e *cachedReply, first bool) {
 }
 
 // leave keeps the reply of a call that has ended, and gives it to the copies that wait.
-func (c *replyCache) leave(e *cachedReply) {
+func (c *Replies) leave(e *cachedReply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.done != nil {
@@ -134,7 +138,7 @@ func (c *replyCache) leave(e *cachedReply) {
 	}
 }
 
-func (c *replyCache) identify(call *oncrpc.Call) callID {
+func (c *Replies) identify(call *oncrpc.Call) callID {
 	var h maphash.Hash
 	h.SetSeed(c.seed)
 	h.Write(call.Cred.Body)

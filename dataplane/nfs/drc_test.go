@@ -66,6 +66,23 @@ func TestCallsSentAgain(t *testing.T) {
 	}
 }
 
+// A call that is sent again to the Server that has taken the place of the first one gets its first
+// reply, too.
+func TestCallsSentAgainToASuccessor(t *testing.T) {
+	x := serve(t, options{}, func(c *Config) { c.Replies = NewReplies() })
+	first := x.server
+	c := x.me()
+	root := c.root()
+	if got := c.again(7, 9, argsFor(9, root)); got != nfsv3.NFS3_OK {
+		t.Fatal(got)
+	}
+	x.start()
+	must(t, first.Close())
+	if got := c.again(7, 9, argsFor(9, root)); got != nfsv3.NFS3_OK {
+		t.Errorf("MKDIR again: %v", nfsv3.Nfsstat3_name[got])
+	}
+}
+
 // Only what is the same in all that counts is the same call.
 func TestOtherCallsAreOthers(t *testing.T) {
 	x := serve(t, options{})
@@ -93,7 +110,7 @@ func TestOtherCallsAreOthers(t *testing.T) {
 }
 
 func TestReplyCacheIsBounded(t *testing.T) {
-	c := newReplyCache()
+	c := NewReplies()
 	for i := range uint32(3 * maxReplies) {
 		e, first := c.enter(callID{xid: i})
 		if !first {
@@ -114,7 +131,7 @@ func TestReplyCacheIsBounded(t *testing.T) {
 
 func TestRepliesAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newReplyCache()
+		c := NewReplies()
 		id := callID{xid: 1}
 		e, _ := c.enter(id)
 		time.Sleep(2 * replyAge)
@@ -144,7 +161,7 @@ func TestRepliesAge(t *testing.T) {
 
 // The calls of one client drop neither the reply of another one nor a call that runs.
 func TestBusyClientDropsItsOwnReplies(t *testing.T) {
-	c := newReplyCache()
+	c := NewReplies()
 	quiet, busy := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	e, _ := c.enter(callID{peer: quiet, xid: 1})
 	c.leave(e)
@@ -168,7 +185,7 @@ func TestBusyClientDropsItsOwnReplies(t *testing.T) {
 // for the end of its own connection.
 func TestCopyWaitsForTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newReplyCache()
+		c := NewReplies()
 		call := &oncrpc.Call{XID: 1, Procedure: 12}
 		e, _ := c.enter(c.identify(call))
 		ctx, cancel := context.WithCancel(context.Background())

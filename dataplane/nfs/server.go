@@ -32,7 +32,7 @@ type Server struct {
 	log *slog.Logger
 
 	exports  []*exportPoint
-	replies  *replyCache
+	replies  *Replies
 	mounts   mountTable
 	requests sync.Pool
 
@@ -54,7 +54,7 @@ func newServer(cfg Config, opt options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, opt: opt, log: cfg.Logger, replies: newReplyCache(), files: cfg.MaxOpenFiles}
+	s := &Server{cfg: cfg, opt: opt, log: cfg.Logger, replies: cfg.Replies, files: cfg.MaxOpenFiles}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests.New = func() any { return new(request) }
 	if s.process, err = newProcess(opt); err != nil {

@@ -47,7 +47,7 @@ type subtree struct {
 	hasOpenat2 bool
 
 	cache   *cache
-	replies *replyCache
+	replies *Replies
 	// verifier is the write verifier (writeverf3, RFC 1813 §3.3.7). While it stays the same,
 	// data that clients wrote UNSTABLE is in the kernel's page cache or on disk. When it
 	// changes, they write again what they have not committed. Each subtree has another one, and

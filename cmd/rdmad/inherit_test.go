@@ -1,0 +1,77 @@
+package main
+
+import (
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/procmem"
+	"github.com/rdmad/rdmad/dataplane/spec"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+)
+
+// TestRepeatedCallsOfAChangedService: a client whose connection ended because its service was
+// changed repeats the call on the next one. It gets the first reply, and the call counts for the
+// same service.
+func TestRepeatedCallsOfAChangedService(t *testing.T) {
+	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "export")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := &services{
+		log: slog.New(slog.DiscardHandler), state: func(string) string { return state }, files: func() int { return 100 },
+		memory: func() procmem.Limit { return procmem.Limit{} }, all: make(map[string]*service),
+	}
+	open := func(readOnly bool) manager.Service {
+		sv, err := s.make(t.Context(), &spec.Service{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: dir, ReadOnly: readOnly}}}, "", s.openNFS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sv.Open(); err != nil {
+			t.Fatal(err)
+		}
+		sv.Start()
+		return sv
+	}
+	user := oncrpc.AuthSys{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	call := func(sv manager.Service, xid, program, proc uint32, args []byte) xdr.Decoder {
+		reply := &oncrpc.Reply{}
+		if err := sv.ServeRPC(t.Context(), &oncrpc.Call{
+			XID: xid, Program: program, Version: 3, Procedure: proc, Args: oncrpc.Payload{Stream: args}, Peer: netip.MustParseAddrPort("192.0.2.1:700"),
+			Cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: user.Append(nil)},
+		}, reply); err != nil {
+			t.Fatal(err)
+		}
+		return xdr.NewDecoder(reply.Stream)
+	}
+	first := open(false)
+	mnt := call(first, 1, nfs.MountProgram, 1, xdr.AppendString(nil, "/export"))
+	if status := mnt.Uint32(); status != 0 {
+		t.Fatalf("MNT: %d", status)
+	}
+	const sattr = 6 * xdr.Unit // nothing is set
+	mkdir := append(xdr.AppendString(xdr.AppendOpaque(nil, mnt.Opaque(64)), "d"), make([]byte, sattr)...)
+	made := call(first, 2, nfs.Program, 9, mkdir)
+	if status := made.Uint32(); status != 0 {
+		t.Fatalf("MKDIR: %d", status)
+	}
+	second := open(true)
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	again := call(second, 2, nfs.Program, 9, mkdir)
+	if status := again.Uint32(); status != 0 {
+		t.Errorf("MKDIR again: %d", status)
+	}
+	if first.(*service).calls != second.(*service).calls {
+		t.Error("the counters began anew")
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
