@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/mount"
+	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
@@ -166,15 +167,24 @@ func (s *subtree) descend(path string) (*object, mount.Mountstat3) {
 		child, err := s.mountStep(o, name)
 		o.release()
 		if err != nil {
-			status, _ := statusOf(err)
-			if _, ok := mount.Mountstat3_name[mount.Mountstat3(status)]; !ok {
-				return nil, mount.MNT3ERR_ACCES
-			}
-			return nil, mount.Mountstat3(status)
+			return nil, mountStatus(err)
 		}
 		o = child
 	}
 	return o, mount.MNT3_OK
+}
+
+// mountStatus returns the status of MNT for an error of a directory on its path. MNT has fewer than
+// the calls of NFS. Its MNT3ERR_ACCES would send the user to the configuration, which is not wrong.
+func mountStatus(err error) mount.Mountstat3 {
+	status, _ := statusOf(err)
+	if _, ok := mount.Mountstat3_name[mount.Mountstat3(status)]; ok {
+		return mount.Mountstat3(status)
+	}
+	if status == nfsv3.NFS3ERR_STALE { // it was removed meanwhile
+		return mount.MNT3ERR_NOENT
+	}
+	return mount.MNT3ERR_SERVERFAULT
 }
 
 // mountStep goes down one directory.

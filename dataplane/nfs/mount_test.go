@@ -12,6 +12,7 @@ import (
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/mount"
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -143,6 +144,19 @@ func TestMountFlavors(t *testing.T) {
 	ok, is := res.(*mount.Mountres3_MNT3_OK)
 	if !is || len(ok.Mountinfo.AuthFlavors) == 0 || ok.Mountinfo.AuthFlavors[0] != oncrpc.FlavorSys {
 		t.Errorf("%+v", res)
+	}
+}
+
+// MNT says that access is denied only where that is so.
+func TestMountStatuses(t *testing.T) {
+	for err, want := range map[error]mount.Mountstat3{
+		unix.EACCES: mount.MNT3ERR_ACCES, errAccess: mount.MNT3ERR_ACCES, unix.ENOENT: mount.MNT3ERR_NOENT, errNotDir: mount.MNT3ERR_NOTDIR,
+		unix.EIO: mount.MNT3ERR_IO, errNameTooLong: mount.MNT3ERR_NAMETOOLONG,
+		unix.ESTALE: mount.MNT3ERR_NOENT, unix.EMFILE: mount.MNT3ERR_SERVERFAULT, unix.ENOMEM: mount.MNT3ERR_SERVERFAULT, errHandleSize: mount.MNT3ERR_SERVERFAULT,
+	} {
+		if got := mountStatus(err); got != want {
+			t.Errorf("%v: %v, want %v", err, mount.Mountstat3_name[got], mount.Mountstat3_name[want])
+		}
 	}
 }
 
