@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -145,6 +146,35 @@ func TestMountFlavors(t *testing.T) {
 	if !is || len(ok.Mountinfo.AuthFlavors) == 0 || ok.Mountinfo.AuthFlavors[0] != oncrpc.FlavorSys {
 		t.Errorf("%+v", res)
 	}
+}
+
+// The largest size of FSINFO is that of the file system, as far as it can be found out.
+func TestLargestFile(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	info, ok := decoded(c, c.nfs(19, argsFor(19, f)), nfsv3.ReadFsinfo3res).(*nfsv3.Fsinfo3res_NFS3_OK)
+	if !ok {
+		t.Fatal("FSINFO failed")
+	}
+	largest := info.Resok.Maxfilesize
+	fd, err := unix.Open(x.dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		if largest != x.process.maxFile {
+			t.Errorf("%d, though it is unknown", largest)
+		}
+		return
+	}
+	must(t, unix.Close(fd))
+	if err := os.Truncate(x.path("f"), int64(largest)); err != nil {
+		t.Errorf("a file of %d bytes: %v", largest, err)
+	}
+	if largest < x.process.maxFile {
+		if err := os.Truncate(x.path("f"), int64(largest)+1); !errors.Is(err, unix.EFBIG) {
+			t.Errorf("a file of %d bytes: %v", largest+1, err)
+		}
+	}
+	c.want(7, &nfsv3.Write3args{File: fhOf(f), Offset: largest, Count: 1, Data: []byte{1}}, nfsv3.NFS3ERR_FBIG)
 }
 
 // MNT says that access is denied only where that is so.

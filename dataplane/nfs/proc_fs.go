@@ -56,6 +56,29 @@ const (
 	fsProperties = nfsv3.FSF3_LINK | nfsv3.FSF3_SYMLINK | nfsv3.FSF3_HOMOGENEOUS | nfsv3.FSF3_CANSETTIME
 )
 
+// largestFile returns the size of the largest file that a file system can have, in bytes, or most if
+// that is less or the size is unknown. dir is a directory on it. Linux clients refuse larger files
+// at once if they know the size, otherwise only when they write back what a program has written.
+// The kernel does not report the size, but accepts no position in a file that is beyond it. The
+// file for that has no name, so that nothing is left of it.
+func largestFile(dir int, most uint64) uint64 {
+	fd, err := unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil { // the file system is read-only, or has no such files
+		return most
+	}
+	defer unix.Close(fd)
+	low, high := uint64(0), most // the position low is possible
+	for low < high {
+		at := high - (high-low)/2
+		if _, err := unix.Seek(fd, int64(at), unix.SEEK_SET); err == nil {
+			low = at
+		} else {
+			high = at - 1
+		}
+	}
+	return low
+}
+
 // fsinfo is FSINFO (RFC 1813 §3.3.19).
 func (r *request) fsinfo() error {
 	return r.ofObject(func(dst []byte, _ *unix.Statfs_t) []byte {

@@ -39,10 +39,13 @@ type subtree struct {
 	layered bool
 	// subvolumes: so may its directories.
 	subvolumes bool
-	fsid       uint64
-	codec      *fh.Codec
-	locate     locator
-	lister     lister
+	// maxFile is the size of the largest file that the process may write and the file system can
+	// have, in bytes.
+	maxFile uint64
+	fsid    uint64
+	codec   *fh.Codec
+	locate  locator
+	lister  lister
 
 	hasOpenat2 bool
 
@@ -119,6 +122,9 @@ func (s *subtree) useTop(at location, opt options) error {
 	s.place, s.mount = at.place, at.mount
 	s.fs = fs.Fsid
 	s.volatile = isVolatile(&fs)
+	if s.maxFile = s.process.maxFile; !s.export.ReadOnly {
+		s.maxFile = largestFile(at.fd, s.maxFile)
+	}
 	s.layered, s.subvolumes = fsType(&fs) == unix.OVERLAYFS_SUPER_MAGIC, fsType(&fs) == unix.BTRFS_SUPER_MAGIC
 	s.locate = chooseLocator(s, at.fd, &fs, opt)
 	s.hasOpenat2 = tryOpenat2(at.fd)
