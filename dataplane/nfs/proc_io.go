@@ -219,7 +219,7 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 			return err
 		}
 		if how == nfsv3.UNSTABLE && len(data) > 0 {
-			o.dirty.Store(true)
+			defer o.dirty.Store(true) // a COMMIT at this moment may come before the data
 		}
 		if level != posix.NoSync {
 			if pace := &r.srv.export.syncs; !r.srv.lacksSpace() && o.syncs.alone(pace) {

@@ -121,7 +121,7 @@ func (r *request) truncate(o *object, size uint64, st *unix.Stat_t) error {
 		return errFBig
 	}
 	return r.srv.asWriter(o, &r.cred, st, func(fd int) error {
-		o.dirty.Store(true)
+		defer o.dirty.Store(true) // a COMMIT at this moment may come before it
 		return unix.Ftruncate(fd, int64(size))
 	})
 }
