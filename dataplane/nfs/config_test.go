@@ -166,6 +166,7 @@ func TestStatuses(t *testing.T) {
 		unix.ENAMETOOLONG:                   nfsv3.NFS3ERR_NAMETOOLONG,
 		unix.ENOTEMPTY:                      nfsv3.NFS3ERR_NOTEMPTY,
 		unix.EDQUOT:                         nfsv3.NFS3ERR_DQUOT,
+		unix.ENOKEY:                         nfsv3.NFS3ERR_PERM,
 		unix.ESTALE:                         nfsv3.NFS3ERR_STALE,
 		unix.EOPNOTSUPP:                     nfsv3.NFS3ERR_NOTSUPP,
 		unix.EBUSY:                          nfsv3.NFS3ERR_ACCES,

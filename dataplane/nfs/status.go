@@ -75,7 +75,7 @@ func statusOfErrno(e unix.Errno) (nfsv3.Nfsstat3, bool) {
 }
 
 var statuses = map[unix.Errno]nfsv3.Nfsstat3{
-	unix.EPERM:  nfsv3.NFS3ERR_PERM,
+	unix.EPERM: nfsv3.NFS3ERR_PERM, unix.ENOKEY: nfsv3.NFS3ERR_PERM,
 	unix.ENOENT: nfsv3.NFS3ERR_NOENT,
 	unix.EIO:    nfsv3.NFS3ERR_IO, unix.EUCLEAN: nfsv3.NFS3ERR_IO, unix.EBADMSG: nfsv3.NFS3ERR_IO, unix.ETXTBSY: nfsv3.NFS3ERR_IO, unix.EREMOTEIO: nfsv3.NFS3ERR_IO,
 	unix.ENXIO: nfsv3.NFS3ERR_NXIO, unix.ENODATA: nfsv3.NFS3ERR_NXIO,
