@@ -7,7 +7,6 @@ type QPState uint8
 // States of a queue pair.
 const (
 	QPInit QPState = iota // created, not connected: Receives may be posted
-	QPRTR                 // ready to receive: connection being made
 	QPRTS                 // ready to send
 	QPSQD                 // send queue draining after Disconnect
 	QPErr                 // dead: everything posted completes with WCWRFlushErr

@@ -44,7 +44,7 @@ func (q *queuePair) startable() bool {
 		return false
 	case w.op == verbs.OpRDMARead:
 		// With no Read allowed at all it starts, and then fails.
-		return q.end.ord == 0 || q.reads < q.end.ord
+		return q.ord == 0 || q.reads < q.ord
 	}
 	return !q.end.wire.full(w.n)
 }
@@ -85,7 +85,7 @@ func (e *end) bind(w *sendEntry) bool {
 }
 
 func (e *end) startRead(w *sendEntry, seq uint64) {
-	if e.ord == 0 {
+	if e.qp.ord == 0 {
 		e.failRequest(w, verbs.WCLocQPOpErr, localFailure.err(e.link.fabric.transport, false))
 		return
 	}

@@ -1,8 +1,10 @@
 package loopback
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -121,3 +123,37 @@ func objects(p *Provider) (o someObjects, err error) {
 }
 
 func (o someObjects) close() error { return errors.Join(o.pd.Close(), o.cq.Close()) }
+
+// Close ends a Connect in progress. The listener does not return its request any more.
+func TestCloseEndsConnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Config{})
+		l, err := p.Listen(t.Context(), "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := p.Resolve(t.Context(), l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- id.Connect(t.Context(), rdmacm.ConnParam{}) }()
+		synctest.Wait()
+		s.Close()
+		if err := <-done; !errors.Is(err, verbs.ErrClosed) {
+			t.Errorf("connect: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), second)
+		defer cancel()
+		if _, err := l.GetRequest(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("get request: %v", err)
+		}
+		if err := errors.Join(l.Close(), p.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}

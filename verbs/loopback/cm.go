@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
@@ -15,22 +14,8 @@ import (
 
 var _ rdmacm.ID = (*end)(nil)
 
-func (e *end) Device() verbs.Device       { return e.provider.dev }
-func (e *end) LocalAddr() netip.AddrPort  { return e.local }
-func (e *end) RemoteAddr() netip.AddrPort { return e.remote }
-
-// Peer returns the peer's parameters; the private data is shared by all callers.
-func (e *end) Peer() rdmacm.ConnParam {
-	e.link.mu.Lock()
-	defer e.link.mu.Unlock()
-	return e.param
-}
-
-func (e *end) Negotiated() (ird, ord int) {
-	e.link.mu.Lock()
-	defer e.link.mu.Unlock()
-	return e.ird, e.ord
-}
+// Device implements rdmacm.ID.
+func (e *end) Device() verbs.Device { return e.provider.dev }
 
 // ownParam checks and limits what an end announces to its peer.
 func (e *end) ownParam(p rdmacm.ConnParam) (rdmacm.ConnParam, error) {
@@ -48,33 +33,17 @@ func (e *end) Connect(ctx context.Context, p rdmacm.ConnParam) error {
 	if err != nil {
 		return err
 	}
-	if err := e.beginConnect(); err != nil {
-		return err
-	}
-	if err := e.request(ctx, p); err != nil {
-		return e.giveUp(err)
-	}
-	select {
-	case <-e.answered:
-		return e.result()
-	case <-ctx.Done():
-		return e.giveUp(ctx.Err())
-	}
-}
-
-func (e *end) beginConnect() error {
-	e.link.mu.Lock()
-	defer e.link.mu.Unlock()
-	switch {
-	case e.closed:
-		return verbs.ErrClosed
-	case e.qp == nil:
-		return fmt.Errorf("loopback: connect without a QP: %w", verbs.ErrInvalid)
-	case e.phase != phaseIdle:
-		return fmt.Errorf("loopback: connect: %w", verbs.ErrQPState)
-	}
-	e.phase = phaseConnecting
-	return nil
+	return e.Call(ctx, driver.IDResolved, driver.IDConnected, func(ctx context.Context) error {
+		if err := e.request(ctx, p); err != nil {
+			return e.giveUp(err)
+		}
+		select {
+		case <-e.answered:
+			return e.answer
+		case <-ctx.Done():
+			return e.giveUp(ctx.Err())
+		}
+	})
 }
 
 // request delivers the connection request to the listener.
@@ -90,23 +59,23 @@ func (e *end) request(ctx context.Context, p rdmacm.ConnParam) error {
 }
 
 func (e *end) offer(p rdmacm.ConnParam) error {
-	f := e.link.fabric
-	if err := f.connectFault(e.local, e.remote); err != nil {
+	f, to := e.link.fabric, e.RemoteAddr()
+	if err := f.connectFault(e.LocalAddr(), to); err != nil {
 		return err
 	}
-	l := f.lookup(e.remote)
+	l := f.lookup(to)
 	if l == nil || l.provider.users.Use() != nil {
 		return rdmacm.ErrUnreachable
 	}
 	e.link.mu.Lock()
-	if e.phase != phaseConnecting {
-		e.link.mu.Unlock()
+	if e.phase != phaseUnanswered { // the queue pair has failed
+		defer e.link.mu.Unlock()
 		l.provider.users.Unuse()
-		return e.result()
+		return e.answer
 	}
-	passive := e.link.attach(l.provider, e.remote)
+	passive := e.link.attach(l.provider, to)
 	passive.phase = phaseRequested
-	passive.param = p
+	passive.Requested(p)
 	e.link.mu.Unlock()
 	err := l.offer(passive)
 	if err != nil {
@@ -131,22 +100,15 @@ func (f *Fabric) pause(ctx context.Context) error {
 	}
 }
 
-// giveUp ends a connection attempt, unless it has ended meanwhile.
+// giveUp ends a connection attempt, unless there is an answer by now. It returns the result of
+// Connect.
 func (e *end) giveUp(err error) error {
 	e.link.mu.Lock()
-	if e.phase == phaseConnecting {
+	defer e.link.mu.Unlock()
+	if e.phase == phaseUnanswered {
 		e.abort(err)
 		e.link.run()
 	}
-	e.link.mu.Unlock()
-	return e.result()
-}
-
-// result returns the result of Connect.
-func (e *end) result() error {
-	<-e.answered
-	e.link.mu.Lock()
-	defer e.link.mu.Unlock()
 	return e.answer
 }
 
@@ -157,12 +119,12 @@ func (e *end) pending() bool {
 	return e.phase == phaseRequested
 }
 
-// discard frees a request that no listener accepted.
+// discard frees a request that no listener took. The peer is not rejected.
 func (e *end) discard() {
 	e.link.mu.Lock()
-	e.phase, e.closed = phaseEnded, true
+	e.phase = phaseEnded
 	e.link.mu.Unlock()
-	e.provider.users.Unuse()
+	_ = e.Close()
 }
 
 // Accept implements rdmacm.ID. The end needs a queue pair. It returns ErrDisconnected if
@@ -172,75 +134,75 @@ func (e *end) Accept(ctx context.Context, p rdmacm.ConnParam) error {
 	if err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	e.link.mu.Lock()
-	defer e.link.mu.Unlock()
-	if err := e.answerable(); err != nil {
-		return err
-	}
-	if e.qp == nil {
-		return fmt.Errorf("loopback: accept without a QP: %w", verbs.ErrInvalid)
-	}
-	e.ird, e.ord = driver.Negotiate(p, e.param)
-	e.phase = phaseUp
-	e.transmit(message{kind: msgAccept, param: p, ird: e.ord, ord: e.ird}, nil)
-	e.link.run()
-	return nil
+	return e.respond(ctx, driver.IDConnected, func() {
+		ird, ord := driver.Negotiate(p, e.Peer())
+		e.establish(ird, ord)
+		e.transmit(message{kind: msgAccept, param: p, ird: ord, ord: ird}, nil)
+	})
 }
 
-// answerable reports whether a request can be accepted or rejected.
-func (e *end) answerable() error {
-	switch {
-	case e.closed:
-		return verbs.ErrClosed
-	case e.phase == phaseRequested:
-		return nil
-	case e.phase == phaseEnded:
-		return verbs.ErrDisconnected
-	}
-	return fmt.Errorf("loopback: answer: %w", verbs.ErrQPState)
-}
-
-// accepted handles the peer's acceptance.
-func (e *end) accepted(m *message) {
-	if e.phase != phaseConnecting {
-		return
-	}
-	e.param, e.ird, e.ord = m.param, m.ird, m.ord
-	e.phase = phaseUp
-	e.settle(nil)
-}
-
+// Reject implements rdmacm.ID.
 func (e *end) Reject(ctx context.Context, privateData []byte) error {
 	p, err := e.ownParam(rdmacm.ConnParam{PrivateData: privateData})
 	if err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	return e.respond(ctx, driver.IDFailed, func() {
+		e.transmit(message{kind: msgReject, param: p}, nil)
+		e.down(verbs.ErrDisconnected)
+	})
+}
+
+// respond runs f, which answers a request, unless the peer has given up.
+func (e *end) respond(ctx context.Context, to driver.IDState, f func()) error {
+	return e.Call(ctx, driver.IDRequested, to, func(context.Context) error {
+		e.link.mu.Lock()
+		defer e.link.mu.Unlock()
+		if e.phase != phaseRequested {
+			return verbs.ErrDisconnected
+		}
+		f()
+		e.link.run()
+		return nil
+	})
+}
+
+// establish connects the end and its queue pair.
+func (e *end) establish(ird, ord int) {
+	e.SetNegotiated(ird, ord)
+	e.phase, e.qp.ord = phaseUp, ord
+	e.qp.Lock()
+	defer e.qp.Unlock()
+	e.qp.ReadyLocked()
+}
+
+// accepted handles the peer's acceptance.
+func (e *end) accepted(m *message) {
+	if e.phase == phaseUnanswered {
+		e.SetPeer(m.param)
+		e.establish(m.ird, m.ord)
+		e.settle(nil)
 	}
-	e.link.mu.Lock()
-	defer e.link.mu.Unlock()
-	if err := e.answerable(); err != nil {
-		return err
-	}
-	e.transmit(message{kind: msgReject, param: p}, nil)
-	e.down(verbs.ErrDisconnected)
-	e.link.run()
-	return nil
 }
 
 // rejected handles the peer's rejection.
 func (e *end) rejected(m *message) {
-	if e.phase == phaseConnecting {
-		e.param = m.param
+	if e.phase == phaseUnanswered {
+		e.SetPeer(m.param)
 		e.down(&rdmacm.RejectedError{PrivateData: m.param.PrivateData})
 	}
 }
 
-// settle ends Connect with a result.
+// aborted handles the end of the connection by the peer, or of its attempt to connect.
+func (e *end) aborted(m *message) {
+	if e.phase == phaseRequested {
+		e.down(verbs.ErrDisconnected)
+		return
+	}
+	e.down(m.reason)
+}
+
+// settle has Connect return.
 func (e *end) settle(err error) {
 	e.answer = err
 	close(e.answered)

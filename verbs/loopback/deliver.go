@@ -15,7 +15,7 @@ func (e *end) deliver(m *message, p *payload) bool {
 	case msgFinish:
 		e.down(verbs.ErrDisconnected)
 	case msgAbort:
-		e.down(m.reason)
+		e.aborted(m)
 	}
 	if !e.up() {
 		return true

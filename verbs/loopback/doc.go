@@ -6,8 +6,8 @@
 //
 // It has no goroutines of its own, except briefly for a notification or the overflow of a
 // completion queue. The goroutine that posts a request executes it. If something has to
-// wait, a timer of package time continues. All waiting uses channels, so whole clusters run
-// in testing/synctest.
+// wait, a timer of package time continues. All waiting uses channels and wait groups, so
+// whole clusters run in testing/synctest.
 //
 // Every queue is bounded by the size that its creator asked for, a wire by wireMessages and
 // wireBytes. They allocate memory as they fill. An idle connection needs about 2 KiB.

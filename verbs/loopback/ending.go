@@ -2,10 +2,10 @@ package loopback
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // up reports whether messages are executed, which includes draining.
@@ -17,14 +17,15 @@ func (e *end) down(reason error) {
 		return
 	}
 	was := e.phase
-	e.phase, e.err = phaseEnded, reason
-	if e.qp != nil {
-		e.qp.flush()
+	e.phase = phaseEnded
+	if q := e.qp; q != nil {
+		q.fail(reason)
+		q.flush()
 	}
 	switch was {
 	case phaseUp, phaseDraining:
-		close(e.disconnected)
-	case phaseConnecting:
+		e.Ended()
+	case phaseUnanswered:
 		e.settle(reason)
 	}
 }
@@ -48,7 +49,7 @@ func (e *end) abort(reason error) {
 // leave sends the end of the connection to the peer, unless it has ended.
 func (e *end) leave(m message) {
 	switch {
-	case e.phase == phaseIdle || e.phase == phaseEnded || e.peer == nil:
+	case e.phase == phaseEnded || e.peer == nil:
 		return
 	case e.phase == phaseRequested:
 		m = message{kind: msgReject}
@@ -57,41 +58,35 @@ func (e *end) leave(m message) {
 	e.transmit(m, nil)
 }
 
-// Disconnect sends what was posted before. It ends the connection when that is done or the
-// peer takes too long.
-func (e *end) Disconnect() error {
+// Disconnect implements driver.QueuePair. It sends what was posted before. It ends the
+// connection when that is done or the peer takes too long.
+func (q *queuePair) Disconnect() error {
+	e := q.end
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
-	switch e.phase {
-	case phaseDraining, phaseEnded:
-		return nil
-	case phaseUp:
-		e.phase = phaseDraining
-		e.drainBy = time.Now().Add(drainTime)
-		e.qp.drain = e.qp.sq.tail
+	q.Lock()
+	begun, err := q.DrainLocked()
+	q.Unlock()
+	if begun {
+		e.phase, e.drainBy = phaseDraining, time.Now().Add(drainTime)
+		q.drain = q.sq.tail
 		e.link.run()
-		return nil
 	}
-	return fmt.Errorf("loopback: disconnect: %w", verbs.ErrQPState)
+	return err
 }
 
-// Disconnected is never closed if the connection never was up.
-func (e *end) Disconnected() <-chan struct{} { return e.disconnected }
-
-// Close ends the connection without waiting for unsent requests.
+// Close ends the connection, without waiting for unsent requests, or a call in progress.
 func (e *end) Close() error {
-	e.link.mu.Lock()
-	if e.closed {
-		e.link.mu.Unlock()
+	if e.Shut() == driver.IDClosed {
 		return nil
 	}
-	e.closed = true
+	e.link.mu.Lock()
+	defer e.link.mu.Unlock()
 	e.finish()
 	if e.qp != nil {
 		e.qp.destroy()
 	}
 	e.link.run()
-	e.link.mu.Unlock()
 	e.provider.users.Unuse()
 	return nil
 }

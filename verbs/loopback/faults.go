@@ -51,5 +51,5 @@ func (e *end) requestFault(w *sendEntry, seq uint64) verbs.WCStatus {
 	if hook == nil {
 		return verbs.WCSuccess
 	}
-	return hook(Request{Local: e.local, Remote: e.remote, ID: w.id, Op: w.op, Seq: seq})
+	return hook(Request{Local: e.LocalAddr(), Remote: e.RemoteAddr(), ID: w.id, Op: w.op, Seq: seq})
 }

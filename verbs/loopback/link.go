@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // link is one connection: two ends and the messages between them. One lock guards all of
@@ -32,7 +32,7 @@ func newLink(p *Provider, local, remote netip.AddrPort) *end {
 // attach makes the passive end for a request that arrived at p. p has counted it already.
 func (l *link) attach(p *Provider, addr netip.AddrPort) *end {
 	active := l.ends[0]
-	e := newEnd(l, p, addr, active.local)
+	e := newEnd(l, p, addr, active.LocalAddr())
 	e.wire = &l.wires[1]
 	e.peer, active.peer = active, e
 	l.ends[1] = e
@@ -40,11 +40,9 @@ func (l *link) attach(p *Provider, addr netip.AddrPort) *end {
 }
 
 func newEnd(l *link, p *Provider, local, remote netip.AddrPort) *end {
-	return &end{
-		link: l, provider: p, local: local, remote: remote,
-		answered:     make(chan struct{}),
-		disconnected: make(chan struct{}),
-	}
+	e := &end{link: l, provider: p, answered: make(chan struct{})}
+	e.Init(local, remote)
+	return e
 }
 
 // run executes everything that is possible now, then arms the timer for the rest. The lock
@@ -107,36 +105,28 @@ func earliest(a, b time.Time) time.Time {
 // end is one side of a connection. It implements rdmacm.ID. The link's lock guards the
 // fields below the line.
 type end struct {
+	driver.ID[*queuePair]
 	link     *link
 	provider *Provider
-	local    netip.AddrPort
-	remote   netip.AddrPort
-
-	answered     chan struct{} // closed when Connect has ended
-	disconnected chan struct{}
+	answered chan struct{} // closed when there is an answer
 
 	// ---
 
-	peer     *end
-	wire     *wire // messages that this end sends
-	phase    phase
-	answer   error // result of Connect, valid once answered is closed
-	err      error // why the end is in phaseEnded
-	qp       *queuePair
-	param    rdmacm.ConnParam // the peer's
-	ird, ord int
-	drainBy  time.Time // deadline of Disconnect while draining
-	late     ring[lateWC]
-	closed   bool
+	peer    *end
+	wire    *wire // messages that this end sends
+	phase   phase
+	answer  error      // result of Connect
+	qp      *queuePair // that of the identifier
+	drainBy time.Time  // deadline of Disconnect while draining
+	late    ring[lateWC]
 }
 
 // phase is the state of an end.
 type phase uint8
 
 const (
-	phaseIdle       phase = iota
-	phaseConnecting       // active: Connect called
-	phaseRequested        // passive: neither accepted nor rejected
+	phaseUnanswered phase = iota // active: no answer yet
+	phaseRequested               // passive: neither accepted nor rejected
 	phaseUp
 	phaseDraining // up, after Disconnect
 	phaseEnded

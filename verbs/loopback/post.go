@@ -35,10 +35,10 @@ func (q *queuePair) PostSend(wrs []verbs.SendWR) (int, error) {
 	l := q.end.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch q.state() {
-	case verbs.QPErr:
+	switch {
+	case q.end.phase == phaseEnded:
 		return q.flushSends(wrs)
-	case verbs.QPInit, verbs.QPRTR:
+	case !q.end.up():
 		return 0, fmt.Errorf("loopback: post send: %w", verbs.ErrQPState)
 	}
 	for i := range wrs {
@@ -196,7 +196,7 @@ func (q *queuePair) PostRecv(wrs []verbs.RecvWR) (int, error) {
 }
 
 func (q *queuePair) queueRecv(wr *verbs.RecvWR) error {
-	if q.state() == verbs.QPErr {
+	if q.end.phase == phaseEnded {
 		q.complete(q.recvCQ, verbs.WC{ID: wr.ID, Status: verbs.WCWRFlushErr})
 		return nil
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// queuePair belongs to one end. Its link's lock guards it.
+// queuePair belongs to one end. Its link's lock guards it. The state that it shows follows the
+// phase of its end.
 type queuePair struct {
 	driver.QP
 	end            *end
@@ -20,6 +21,7 @@ type queuePair struct {
 	drain   uint64 // while draining: first entry that does not start
 	held    int    // slots of completed unsignaled requests that are still in use
 	reads   int    // RDMA Reads outstanding
+	ord     int    // as negotiated
 	rq      ring[recvEntry]
 	windows map[*window]struct{} // bound on this queue pair
 	closed  bool
@@ -33,60 +35,40 @@ func (e *end) CreateQP(p verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
 	}
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
-	switch {
-	case e.closed:
-		return nil, verbs.ErrClosed
-	case e.qp != nil:
-		return nil, fmt.Errorf("loopback: create QP: there is one: %w", verbs.ErrInvalid)
-	}
-	q := &queuePair{end: e, dev: domain.dev, pd: domain, windows: make(map[*window]struct{})}
-	if err := domain.CreateQP(&q.QP, q, attr); err != nil {
-		return nil, fmt.Errorf("loopback: create QP: %w", err)
-	}
-	q.sendCQ, q.recvCQ = attr.SendCQ.(*driver.CQ), attr.RecvCQ.(*driver.CQ) // the device has no other kind
-	e.qp = q
-	return q, nil
-}
-
-// State derives the state from the phase of the connection.
-func (q *queuePair) State() verbs.QPState {
-	q.end.link.mu.Lock()
-	defer q.end.link.mu.Unlock()
-	return q.state()
-}
-
-func (q *queuePair) state() verbs.QPState {
-	switch q.end.phase {
-	case phaseConnecting:
-		return verbs.QPRTR
-	case phaseUp:
-		return verbs.QPRTS
-	case phaseDraining:
-		return verbs.QPSQD
-	case phaseEnded:
-		return verbs.QPErr
-	}
-	return verbs.QPInit
-}
-
-func (q *queuePair) Err() error {
-	q.end.link.mu.Lock()
-	defer q.end.link.mu.Unlock()
-	return q.end.err
+	return e.AddQP(func() (*queuePair, error) {
+		q := &queuePair{end: e, dev: domain.dev, pd: domain, windows: make(map[*window]struct{})}
+		if err := domain.CreateQP(&q.QP, q, attr); err != nil {
+			return nil, fmt.Errorf("loopback: create QP: %w", err)
+		}
+		q.sendCQ, q.recvCQ = attr.SendCQ.(*driver.CQ), attr.RecvCQ.(*driver.CQ) // the device has no other kind
+		e.qp = q
+		if e.phase == phaseEnded { // the peer has given up
+			q.fail(verbs.ErrDisconnected)
+		}
+		return q, nil
+	})
 }
 
 // Fail ends the connection at once. The peer sees it as aborted.
-func (q *queuePair) Fail() { q.fail(driver.ErrFailed) }
+func (q *queuePair) Fail() { q.End(driver.ErrFailed) }
 
 // Overflow implements driver.User.
-func (q *queuePair) Overflow() { q.fail(driver.ErrOverflow) }
+func (q *queuePair) Overflow() { q.End(driver.ErrOverflow) }
 
-func (q *queuePair) fail(reason error) {
+// End implements driver.QueuePair.
+func (q *queuePair) End(cause error) {
 	l := q.end.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q.end.abort(reason)
+	q.end.abort(cause)
 	l.run()
+}
+
+// fail moves the queue pair into the error state. The link's lock is held.
+func (q *queuePair) fail(cause error) {
+	q.Lock()
+	defer q.Unlock()
+	q.FailLocked(cause)
 }
 
 // Close destroys the queue pair and frees the windows bound on it.
