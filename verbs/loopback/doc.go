@@ -18,6 +18,6 @@
 //     connection's lock held;
 //   - share one Fabric between providers that connect to each other.
 //
-// Lock order: listener, link, window, STag table. While holding a lock of package driver,
+// Lock order: link, window, STag table. While holding a lock of package driver,
 // take no other lock.
 package loopback

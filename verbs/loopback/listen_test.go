@@ -80,7 +80,7 @@ func TestBadAddresses(t *testing.T) {
 	}
 }
 
-// Requests beyond the backlog are rejected, and those whose sender gave up
+// For a request beyond the backlog the oldest is rejected, and those whose sender gave up
 // are never seen.
 func TestBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,21 +90,22 @@ func TestBacklog(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		given := make(chan error)
-		for range 2 {
+		var given [3]chan error
+		for i := range given {
+			given[i] = make(chan error)
 			go func() {
 				_, err := verbstest.Dial(ctx, t, p, l.Addr().String(), verbstest.Options{})
-				given <- err
+				given[i] <- err
 			}()
+			synctest.Wait()
 		}
-		synctest.Wait()
 		var rejected *rdmacm.RejectedError
-		if _, err := verbstest.Dial(t.Context(), t, p, l.Addr().String(), verbstest.Options{}); !errors.As(err, &rejected) {
-			t.Errorf("connect beyond the backlog: %v", err)
+		if err := <-given[0]; !errors.As(err, &rejected) || len(rejected.PrivateData) > 0 {
+			t.Errorf("connect before the backlog was full: %v", err)
 		}
 		cancel()
-		for range 2 {
-			if err := <-given; !errors.Is(err, context.Canceled) {
+		for _, c := range given[1:] {
+			if err := <-c; !errors.Is(err, context.Canceled) {
 				t.Errorf("cancelled connect: %v", err)
 			}
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/peers"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -14,11 +14,7 @@ import (
 type listener struct {
 	provider *Provider
 	addr     netip.AddrPort
-	requests chan *end
-	done     chan struct{}
-
-	mu     sync.Mutex // orders offer and Close
-	closed bool
+	requests *peers.Queue[*end]
 }
 
 // Listen binds an address of the fabric. Port 0 selects a free one. It returns ErrBusy if
@@ -31,11 +27,7 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{
-		provider: p,
-		requests: make(chan *end, p.backlog),
-		done:     make(chan struct{}),
-	}
+	l := &listener{provider: p, requests: peers.NewQueue[*end](p.backlog)}
 	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
@@ -81,61 +73,44 @@ func (l *listener) Addr() netip.AddrPort { return l.addr }
 // GetRequest waits for a request whose sender has not given up.
 func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
 	for {
-		select {
-		case <-l.done:
-			return nil, verbs.ErrClosed
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case e := <-l.requests:
-			switch {
-			case !e.pending():
-				_ = e.Close()
-			case ctx.Err() == nil:
-				return e, nil
-			case l.offer(e) != nil: // others took its place meanwhile
-				_ = e.Close()
-			}
+		e, err := l.requests.Get(ctx)
+		if err != nil {
+			return nil, err
 		}
+		if e.pending() {
+			return e, nil
+		}
+		_ = e.Close()
 	}
 }
 
-// offer queues a request, unless the listener is closed or its backlog is full.
+// offer queues a request. If there is no room, a request is rejected for it.
 func (l *listener) offer(e *end) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	lost, err := l.requests.Put(e.RemoteAddr().Addr(), e)
+	if err != nil {
 		return rdmacm.ErrUnreachable
 	}
-	select {
-	case l.requests <- e:
-		return nil
-	default:
-		return &rdmacm.RejectedError{}
+	if lost != nil {
+		_ = lost.Value.Close()
 	}
+	return nil
 }
 
 // Close unbinds the address and rejects the requests not yet fetched.
 func (l *listener) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil
-	}
-	l.closed = true
-	close(l.done)
-	l.mu.Unlock()
-
 	f := l.provider.fabric
 	f.mu.Lock()
-	delete(f.listeners, l.addr)
-	f.mu.Unlock()
-	for {
-		select {
-		case e := <-l.requests:
-			_ = e.Close()
-		default:
-			l.provider.users.Unuse()
-			return nil
-		}
+	bound := f.listeners[l.addr] == l
+	if bound {
+		delete(f.listeners, l.addr)
 	}
+	f.mu.Unlock()
+	if !bound {
+		return nil
+	}
+	for _, e := range l.requests.Close() {
+		_ = e.Close()
+	}
+	l.provider.users.Unuse()
+	return nil
 }

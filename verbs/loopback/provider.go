@@ -29,8 +29,8 @@ type Config struct {
 	// ReadSinkRemoteWrite makes a device whose RDMA Reads need that right of their sinks,
 	// as on iWARP adapters (verbs.DeviceAttr).
 	ReadSinkRemoteWrite bool
-	// Backlog limits the requests that wait at a listener. 0 means 4096. Further requests
-	// are rejected without private data.
+	// Backlog limits the requests that wait at a listener. 0 means 4096. For a further one, the
+	// oldest of the peer that has the most is rejected, without private data.
 	Backlog int
 }
 
