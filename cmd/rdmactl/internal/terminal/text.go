@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // Printable replaces characters that control a terminal or change the order of the text.
@@ -38,19 +38,4 @@ func OneLine(s string) string {
 func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 // Cut shortens s to n columns, with a mark.
-func Cut(s string, n int) string {
-	if n <= 0 {
-		return ""
-	}
-	if lipgloss.Width(s) <= n {
-		return s
-	}
-	var out strings.Builder
-	for _, r := range s {
-		if n -= lipgloss.Width(string(r)); n < 1 { // one is for the mark
-			break
-		}
-		out.WriteRune(r)
-	}
-	return out.String() + "…"
-}
+func Cut(s string, n int) string { return ansi.Truncate(s, n, "…") }

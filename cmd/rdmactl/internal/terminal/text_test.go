@@ -31,6 +31,7 @@ func TestCut(t *testing.T) {
 		{"abcdef", 0, ""},
 		{"漢字漢字", 5, "漢字…"}, // two columns each
 		{"漢字漢字", 4, "漢…"},
+		{"👩‍🚀abc", 3, "👩‍🚀…"}, // several characters that a terminal shows as one
 		{"", 3, ""},
 	} {
 		if got := Cut(c.in, c.n); got != c.want {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 )
@@ -71,20 +72,12 @@ func padTo(s string, n int, right bool) string {
 	return s + blanks
 }
 
-// wrap breaks a text at blanks into lines of at most so many columns.
-func wrap(text string, width int) (out []string) {
-	now := ""
-	for _, word := range strings.Fields(terminal.Printable(text)) {
-		if now != "" && lipgloss.Width(now)+1+lipgloss.Width(word) > width {
-			out, now = append(out, now), ""
-		}
-		if now != "" {
-			now += " "
-		}
-		now += word
+// wrap breaks a text at blanks and hyphens into lines of at most so many columns. Without a
+// text there is no line.
+func wrap(text string, width int) []string {
+	text = strings.Join(strings.Fields(terminal.Printable(text)), " ")
+	if text == "" {
+		return nil
 	}
-	if now != "" {
-		out = append(out, now)
-	}
-	return out
+	return strings.Split(ansi.Wordwrap(text, width, ""), "\n")
 }
