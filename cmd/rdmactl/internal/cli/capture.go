@@ -57,8 +57,8 @@ func newCapture(a *app) *cobra.Command {
 	return cmd
 }
 
-// toStdout is the FILE that means standard output.
-const toStdout = "-"
+// dash is the FILE that means standard input or output.
+const dash = "-"
 
 func (f *captureFlags) check(a *app) error {
 	switch {
@@ -66,10 +66,10 @@ func (f *captureFlags) check(a *app) error {
 		return usagef("capture needs -w FILE, or -w - for standard output")
 	case f.duration < 0:
 		return usagef("--duration must not be negative")
-	case f.file == toStdout && a.format != output.FormatTable:
+	case f.file == dash && a.format != output.FormatTable:
 		return usagef("-w - and -o %s both use standard output: change one of them", a.format)
 	}
-	if _, ok := terminalOf(a.stdout); ok && f.file == toStdout {
+	if _, ok := terminalOf(a.stdout); ok && f.file == dash {
 		return usagef("a capture is binary, and standard output is a terminal: use -w FILE, or a pipe such as | tshark -r -")
 	}
 	return nil

@@ -60,9 +60,6 @@ func newCheckCapture(a *app) *cobra.Command {
 	return cmd
 }
 
-// fromStdin is the FILE that means standard input.
-const fromStdin = "-"
-
 // checkCapture reads a file, or what comes until it is interrupted.
 func (a *app) checkCapture(ctx context.Context, name string, opts capture.Options) error {
 	in, size, err := openCapture(name)
@@ -96,7 +93,7 @@ func (a *app) checkCapture(ctx context.Context, name string, opts capture.Option
 
 // openCapture opens a file; size is 0 if it is not known.
 func openCapture(name string) (in io.ReadCloser, size int64, err error) {
-	if name == fromStdin {
+	if name == dash {
 		return io.NopCloser(os.Stdin), 0, nil
 	}
 	f, err := os.Open(name)

@@ -74,7 +74,7 @@ func (f *profileFlags) request(a *app, name string, timed bool) (*rdmadv1.Profil
 		return nil, usagef("%q is not one of %s", name, strings.Join(profiles(), ", "))
 	case f.file == "":
 		return nil, usagef("debug pprof needs -w FILE, or -w - for standard output")
-	case f.file == toStdout && a.format != output.FormatTable:
+	case f.file == dash && a.format != output.FormatTable:
 		return nil, usagef("-w - and -o %s both use standard output: change one of them", a.format)
 	case slices.Contains(timedProfiles, kind):
 		req.Duration = durationpb.New(f.duration)
@@ -126,7 +126,7 @@ func (a *app) profile(ctx context.Context, req *rdmadv1.ProfileRequest, name str
 
 // create opens a file to write, or standard output.
 func (a *app) create(name string) (io.WriteCloser, error) {
-	if name == toStdout {
+	if name == dash {
 		return nopCloser{a.stdout}, nil
 	}
 	f, err := os.Create(name)

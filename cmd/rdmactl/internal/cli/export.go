@@ -40,7 +40,7 @@ removed are left out; a line on standard error names each one with the reason.`,
 		if *asked != "" && !slices.Contains(fileFormats, *asked) {
 			return usagef("--output %q is not one of %s", *asked, strings.Join(fileFormats, ", "))
 		}
-		name := toStdout
+		name := dash
 		if len(args) > 0 {
 			name = args[0]
 		}

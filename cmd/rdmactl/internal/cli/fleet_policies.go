@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -142,7 +141,11 @@ code is 1 if a node would refuse it.`,
 		if file == "" {
 			return usagef("%s needs -f FILE", cmd.CommandPath())
 		}
-		p, err := readPolicy(cmd.InOrStdin(), file)
+		text, err := a.readInput(cmd, file, "policy", maxExport)
+		if err != nil {
+			return err
+		}
+		p, err := fleet.ReadPolicy(file, text)
 		if err != nil {
 			return err
 		}
@@ -238,13 +241,4 @@ func effectLines(n *rdmadv1.NodeEffects) (lines []string) {
 		lines = append(lines, "nothing")
 	}
 	return lines
-}
-
-// readPolicy reads a policy's file or standard input.
-func readPolicy(stdin io.Reader, name string) (*fleet.Policy, error) {
-	text, err := readInput(stdin, name, "policy", maxExport)
-	if err != nil {
-		return nil, err
-	}
-	return fleet.ReadPolicy(name, text)
 }

@@ -39,12 +39,7 @@ error names each one.`,
 	c.commentFlag(cmd)
 	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if args[0] == toStdout {
-			if err := a.alone("import from standard input"); err != nil {
-				return err
-			}
-		}
-		text, err := readInput(cmd.InOrStdin(), args[0], "configuration", maxConfiguration)
+		text, err := a.readInput(cmd, args[0], "configuration", maxConfiguration)
 		if err != nil {
 			return err
 		}

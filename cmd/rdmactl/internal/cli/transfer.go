@@ -33,11 +33,11 @@ func newSettingsExport(a *app) *cobra.Command {
 		Long:    exportHelp,
 		Example: "  rdmactl settings export tuned.yaml\n  rdmactl settings export -o json | jq .settings.credits",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := toStdout
+			name := dash
 			if len(args) > 0 {
 				name = args[0]
 			}
-			if name != toStdout {
+			if name != dash {
 				if err := a.alone("export to a file"); err != nil {
 					return err
 				}
@@ -62,7 +62,7 @@ func newSettingsExport(a *app) *cobra.Command {
 
 // writeFile writes to standard output, or replaces a file and says so.
 func (a *app) writeFile(name string, out []byte, done string) error {
-	if name == toStdout {
+	if name == dash {
 		_, err := a.stdout.Write(out)
 		return err
 	}
@@ -128,12 +128,11 @@ the daemon's own configuration file stays in force if FILE does not name it.`,
 	c.flags(a, cmd)
 	c.commentFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if args[0] == toStdout {
-			if err := a.alone("import from standard input"); err != nil {
-				return err
-			}
+		text, err := a.readInput(cmd, args[0], "export", maxExport)
+		if err != nil {
+			return err
 		}
-		file, err := readSettings(cmd.InOrStdin(), args[0])
+		file, err := configfile.Read(args[0], text)
 		if err != nil {
 			return err
 		}
@@ -195,20 +194,15 @@ func linesOf(c *configfile.Contents, setting string) string {
 // maxExport bounds the file, in bytes.
 const maxExport = 1 << 20
 
-// readSettings reads a file or standard input.
-func readSettings(stdin io.Reader, name string) (*configfile.Contents, error) {
-	text, err := readInput(stdin, name, "export", maxExport)
-	if err != nil {
-		return nil, err
-	}
-	return configfile.Read(name, text)
-}
-
 // readInput reads a file or standard input, which holds a thing of a kind, of at most so many
-// bytes.
-func readInput(stdin io.Reader, name, kind string, most int) ([]byte, error) {
-	in := stdin
-	if name != toStdout {
+// bytes. Several contexts cannot share standard input.
+func (a *app) readInput(cmd *cobra.Command, name, kind string, most int) ([]byte, error) {
+	in := cmd.InOrStdin()
+	if name == dash {
+		if err := a.alone(cmd.Name() + " from standard input"); err != nil {
+			return nil, err
+		}
+	} else {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, err
