@@ -73,22 +73,14 @@ func adviceTable(res *rdmadv1.AdviseSettingsResponse, scope string) *output.Tabl
 		t.Row("nothing to advise, " + looked)
 		return t
 	}
-	t := &output.Table{Columns: []output.Column{
-		{Name: "SETTING"},
-		{Name: "OPERATIONS SAVED", Right: true},
-		{Name: "REGISTRATIONS SAVED", Right: true},
-		{Name: "MEMORY ADDED", Right: true, Drop: 1},
-		{Name: "IN FORCE"},
-		{Name: "REASON", Min: 20},
-	}}
-	for _, a := range res.GetAdvice() {
-		t.Cells(output.Cell{Text: strings.Join(a.GetAssignments(), " ")},
-			output.Cell{Text: output.Count(a.GetRdmaOperationsSaved())},
-			output.Cell{Text: output.Count(a.GetRegistrationsSaved())},
-			output.Cell{Text: output.Count(a.GetMemoryAdded())},
-			output.Cell{Text: a.GetOutcome().String(), Colour: outcomeColours[a.GetOutcome()]},
-			output.Cell{Text: a.GetReason()})
-	}
+	t := output.Things(res.GetAdvice(), []output.Field[*rdmadv1.Advice]{
+		{Name: "SETTING", Text: func(a *rdmadv1.Advice) string { return strings.Join(a.GetAssignments(), " ") }},
+		{Name: "OPERATIONS SAVED", Count: (*rdmadv1.Advice).GetRdmaOperationsSaved},
+		{Name: "REGISTRATIONS SAVED", Count: (*rdmadv1.Advice).GetRegistrationsSaved},
+		{Name: "MEMORY ADDED", Drop: 1, Count: (*rdmadv1.Advice).GetMemoryAdded},
+		{Name: "IN FORCE", Cell: outcome[*rdmadv1.Advice]},
+		{Name: "REASON", Min: 20, Text: (*rdmadv1.Advice).GetReason},
+	})
 	t.Next = &output.Table{Columns: make([]output.Column, 1), Whole: true}
 	t.Next.Row(looked + ":")
 	t.Next.Row("rdmactl " + strings.Join(adviceCommand(res, scope), " "))

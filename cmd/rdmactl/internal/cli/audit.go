@@ -59,10 +59,7 @@ func auditTable(res *rdmadv1.ListAuditResponse) *output.Table {
 		{Name: "FROM", Drop: 3, Text: (*rdmadv1.AuditEntry).GetOrigin},
 		{Name: "WHAT", Text: auditAction},
 		{Name: "OUTCOME", Cell: func(e *rdmadv1.AuditEntry) output.Cell {
-			if e.GetOutcome() == "OK" {
-				return output.Cell{Text: "OK", Colour: output.Green}
-			}
-			return output.Cell{Text: e.GetOutcome(), Colour: output.Red}
+			return output.Cell{Text: e.GetOutcome(), Colour: either(e.GetOutcome() == "OK", output.Green, output.Red)}
 		}},
 		{Name: "REVISION", Right: true, Drop: 1, Text: func(e *rdmadv1.AuditEntry) string { return number(e.GetRevision()) }},
 		{Name: "CHANGE", Min: 20, Text: auditChange},

@@ -187,17 +187,13 @@ func progressText(p bench.Progress, of time.Duration) string {
 
 func benchTable(r *bench.Result) *output.Table {
 	t := output.Pairs()
-	errors := output.Cell{Text: fmt.Sprint(r.Errors)}
-	if r.Errors > 0 {
-		errors.Colour = output.Red
-	}
 	t.Row("op", string(r.Op))
 	t.Row("size", fmt.Sprintf("%d bytes", r.Size))
 	t.Row("depth", fmt.Sprint(r.Depth))
 	t.Row("rpc version", fmt.Sprint(r.RPCVersion))
 	t.Row("time", r.Elapsed.Round(time.Millisecond).String())
 	t.Row("ops", fmt.Sprint(r.Ops))
-	t.Cells(output.Cell{Text: "errors"}, errors)
+	t.Cells(output.Cell{Text: "errors"}, output.Cell{Text: fmt.Sprint(r.Errors), Colour: either(r.Errors > 0, output.Red, output.Plain)})
 	t.Row("ops per second", fmt.Sprintf("%.1f", r.OpsPerSecond))
 	t.Row("bytes per second", fmt.Sprintf("%.0f", r.BytesPerSecond))
 	t.Row("latency", fmt.Sprintf("p50 %s, p99 %s, max %s", micros(r.LatencyUS.P50), micros(r.LatencyUS.P99), micros(r.LatencyUS.Max)))

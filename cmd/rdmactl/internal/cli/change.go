@@ -100,14 +100,16 @@ var outcomeColours = map[rdmadv1.Effect_Outcome]output.Colour{
 	rdmadv1.Effect_UNSUPPORTED:       output.Red,
 }
 
+func outcome[T interface{ GetOutcome() rdmadv1.Effect_Outcome }](of T) output.Cell {
+	return output.Cell{Text: of.GetOutcome().String(), Colour: outcomeColours[of.GetOutcome()]}
+}
+
 func effectsTable(effects []*rdmadv1.Effect) *output.Table {
-	t := &output.Table{Columns: []output.Column{{Name: "CONNECTION", Right: true}, {Name: "OUTCOME"}, {Name: "REASON", Min: 12}}}
-	for _, e := range effects {
-		t.Cells(output.Cell{Text: e.GetConnectionId()},
-			output.Cell{Text: e.GetOutcome().String(), Colour: outcomeColours[e.GetOutcome()]},
-			output.Cell{Text: e.GetReason()})
-	}
-	return t
+	return output.Things(effects, []output.Field[*rdmadv1.Effect]{
+		{Name: "CONNECTION", Right: true, Text: (*rdmadv1.Effect).GetConnectionId},
+		{Name: "OUTCOME", Cell: outcome[*rdmadv1.Effect]},
+		{Name: "REASON", Min: 12, Text: (*rdmadv1.Effect).GetReason},
+	})
 }
 
 // changesTable shows values before and after, then the effects.

@@ -161,16 +161,12 @@ func reportTable(r *capture.Report) *output.Table {
 		{Name: "GAPS", Right: true}, {Name: "FOLLOWED", Min: 10},
 	}}
 	for _, c := range r.Connections {
-		violations := output.Cell{Text: fmt.Sprint(c.ViolationsFound)}
-		if c.ViolationsFound > 0 {
-			violations.Colour = output.Red
-		}
 		followed := output.Cell{Text: "yes"}
 		if c.GivenUp != "" {
 			followed = output.Cell{Text: "given up: " + c.GivenUp, Colour: output.Yellow}
 		}
-		t.Cells(output.Cell{Text: c.Peer}, output.Cell{Text: c.Server}, output.Cell{Text: orDash(c.RPCVersion)}, output.Cell{Text: fmt.Sprint(c.Calls)},
-			violations, output.Cell{Text: fmt.Sprint(c.Gaps)}, followed)
+		t.Cells(output.Cell{Text: c.Peer}, output.Cell{Text: c.Server}, output.Cell{Text: orNone(number(c.RPCVersion))}, output.Cell{Text: fmt.Sprint(c.Calls)},
+			output.Cell{Text: fmt.Sprint(c.ViolationsFound), Colour: either(c.ViolationsFound > 0, output.Red, output.Plain)}, output.Cell{Text: fmt.Sprint(c.Gaps)}, followed)
 	}
 	for _, n := range r.NotFollowed {
 		t.Cells(output.Cell{Text: n.Client}, output.Cell{Text: n.Server}, output.Cell{Text: "-"}, output.Cell{Text: "-"}, output.Cell{Text: "-"},
@@ -184,13 +180,6 @@ func reportTable(r *capture.Report) *output.Table {
 		}
 	}
 	return t
-}
-
-func orDash(n uint32) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
 }
 
 // violationsTable lists the violations, nil when there are none.

@@ -83,11 +83,6 @@ func connectionsTable(all []*rdmadv1.Connection) *output.Table {
 	})
 }
 
-func onOff(b bool) string {
-	if b {
-		return "on"
-	}
-	return "off"
-}
+func onOff(b bool) string { return either(b, "on", "off") }
 
 func state(c *rdmadv1.Connection) string { return word(c.GetState().String()) }

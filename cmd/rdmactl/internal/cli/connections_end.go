@@ -67,7 +67,7 @@ func (a *app) drainConnection(ctx context.Context, req *rdmadv1.DrainConnectionR
 	if err != nil {
 		return goesOn(ctx, err, "rdmad still finishes the drain of the connection")
 	}
-	return a.said(res, "connection %s is drained%s", req.GetId(), map[bool]string{true: " and was cut with calls in flight"}[res.GetCut()])
+	return a.said(res, "connection %s is drained%s", req.GetId(), either(res.GetCut(), " and was cut with calls in flight", ""))
 }
 
 func connectionDrains(ctx context.Context, conn *grpc.ClientConn, id string) string {

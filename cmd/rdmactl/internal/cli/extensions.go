@@ -44,13 +44,10 @@ func extensionsTable(res *rdmadv1.ListExtensionsResponse) *output.Table {
 }
 
 func extensionState(e *rdmadv1.Extension) output.Cell {
-	switch {
-	case !e.GetAvailable():
+	if !e.GetAvailable() {
 		return output.Cell{Text: "not available", Colour: output.Red}
-	case e.GetEnabled():
-		return output.Cell{Text: e.GetValue(), Colour: output.Green}
 	}
-	return output.Cell{Text: e.GetValue()}
+	return output.Cell{Text: e.GetValue(), Colour: either(e.GetEnabled(), output.Green, output.Plain)}
 }
 
 func newExtensionsEnable(a *app) *cobra.Command {

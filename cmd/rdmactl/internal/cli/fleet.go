@@ -87,19 +87,20 @@ func nodeLoad(n *rdmadv1.FleetNode) (calls, errors, p99 string) {
 }
 
 func nodeState(n *rdmadv1.FleetNode) output.Cell {
-	c := output.Cell{Text: n.GetState().String(), Colour: output.Green}
-	if n.GetState() != rdmadv1.FleetNode_UP {
-		c.Colour = output.Red
-	}
-	return c
+	return output.Cell{Text: n.GetState().String(), Colour: either(n.GetState() == rdmadv1.FleetNode_UP, output.Green, output.Red)}
 }
 
 // yes writes a switch, in one of two colours.
 func yes(on bool, yesColour, noColour output.Colour) output.Cell {
-	if on {
-		return output.Cell{Text: "yes", Colour: yesColour}
+	return output.Cell{Text: either(on, "yes", "no"), Colour: either(on, yesColour, noColour)}
+}
+
+// either is one of two texts or colours.
+func either[T ~string](first bool, one, other T) T {
+	if first {
+		return one
 	}
-	return output.Cell{Text: "no", Colour: noColour}
+	return other
 }
 
 func newFleetShow(a *app) *cobra.Command {

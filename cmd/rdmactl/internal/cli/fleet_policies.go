@@ -23,7 +23,7 @@ the rollout of each. etcd keeps 100.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return a.policyRevisions(cmd.Context(), args[0])
+				return show(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]}, policyRevisions)
 			}
 			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicies, &rdmadv1.ListPoliciesRequest{}, 0, policyTable)
 		},

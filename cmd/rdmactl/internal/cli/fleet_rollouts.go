@@ -248,25 +248,19 @@ func newFleetRollback(a *app) *cobra.Command {
 	return cmd
 }
 
-// policyRevisions shows the revisions of a policy that etcd keeps.
-func (a *app) policyRevisions(ctx context.Context, policy string) error {
-	res, err := ask(ctx, a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: policy})
-	if err != nil {
-		return err
-	}
-	return a.printer().Answer(res, func() *output.Table {
-		t := &output.Table{Columns: []output.Column{
-			{Name: "REVISION", Right: true}, {Name: "ROLLOUT"}, {Name: "PRIORITY", Right: true}, {Name: "SELECTOR", Min: 10}, {Name: "SETTINGS", Min: 10},
-			{Name: "AUTHOR", Drop: 2}, {Name: "TIME", Drop: 1}, {Name: "COMMENT", Min: 10},
-		}}
-		for i, p := range res.GetRevisions() {
-			state := output.Cell{}
-			if s := res.GetStates()[i]; s != rdmadv1.FleetRollout_STATE_UNSPECIFIED {
-				state = rolloutState(&rdmadv1.FleetRollout{State: s})
-			}
-			t.Cells(output.Cell{Text: number(p.GetRevision())}, state, output.Cell{Text: fmt.Sprint(p.GetPriority())}, output.Cell{Text: orWords(p.GetSelector(), "all nodes")},
-				output.Cell{Text: policySettings(p)}, output.Cell{Text: p.GetAuthor()}, output.Cell{Text: clock(p.GetTime())}, output.Cell{Text: p.GetComment()})
+// policyRevisions are the revisions of a policy that etcd keeps.
+func policyRevisions(res *rdmadv1.ListPolicyRevisionsResponse) *output.Table {
+	t := &output.Table{Columns: []output.Column{
+		{Name: "REVISION", Right: true}, {Name: "ROLLOUT"}, {Name: "PRIORITY", Right: true}, {Name: "SELECTOR", Min: 10}, {Name: "SETTINGS", Min: 10},
+		{Name: "AUTHOR", Drop: 2}, {Name: "TIME", Drop: 1}, {Name: "COMMENT", Min: 10},
+	}}
+	for i, p := range res.GetRevisions() {
+		state := output.Cell{}
+		if s := res.GetStates()[i]; s != rdmadv1.FleetRollout_STATE_UNSPECIFIED {
+			state = rolloutState(&rdmadv1.FleetRollout{State: s})
 		}
-		return t
-	})
+		t.Cells(output.Cell{Text: number(p.GetRevision())}, state, output.Cell{Text: fmt.Sprint(p.GetPriority())}, output.Cell{Text: orWords(p.GetSelector(), "all nodes")},
+			output.Cell{Text: policySettings(p)}, output.Cell{Text: p.GetAuthor()}, output.Cell{Text: clock(p.GetTime())}, output.Cell{Text: p.GetComment()})
+	}
+	return t
 }

@@ -187,11 +187,7 @@ func newServicesUnset(a *app) *cobra.Command {
 }
 
 func (a *app) updateService(ctx context.Context, req *rdmadv1.UpdateServiceRequest) error {
-	res, err := ask(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateService, req)
-	if err != nil {
-		return err
-	}
-	return a.printer().Answer(res, func() *output.Table {
+	return show(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateService, req, func(res *rdmadv1.UpdateServiceResponse) *output.Table {
 		t := servicesTable([]*rdmadv1.Service{res.GetService()})
 		if changed := res.GetService().GetChanged(); len(changed) > 0 {
 			t.Next = output.Pairs()

@@ -63,7 +63,7 @@ func slowCallsTable(all []*rdmadv1.SlowCall) *output.Table {
 	for _, c := range all {
 		t.Row(clock(c.GetArrived()), c.GetConnectionId(), cmp.Or(c.GetListener(), "tcp"), c.GetServer(), c.GetPeer(), slowCallName(c.GetRpc()),
 			took(c.GetTook()), took(c.GetReceive()), took(c.GetRdmaRead()), took(c.GetService()), took(c.GetUpstream()), took(c.GetPost()), took(c.GetCompletion()),
-			lost[c.GetLost()])
+			either(c.GetLost(), "yes", ""))
 	}
 	return t
 }
@@ -77,5 +77,3 @@ func slowCallName(h *rdmadv1.RpcHeader) string {
 }
 
 func took(d *durationpb.Duration) string { return micros(bench.Micros(d.AsDuration())) }
-
-var lost = map[bool]string{true: "yes"}

@@ -40,11 +40,7 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 	t.Row("listeners", fmt.Sprint(s.GetListeners()))
 	t.Row("connections", fmt.Sprint(s.GetConnections()))
 	t.Row("calls", output.Count(s.GetCalls()))
-	errors := output.Cell{Text: output.Count(s.GetErrors())}
-	if s.GetErrors() > 0 {
-		errors.Colour = output.Red
-	}
-	t.Cells(output.Cell{Text: "errors"}, errors)
+	t.Cells(output.Cell{Text: "errors"}, output.Cell{Text: output.Count(s.GetErrors()), Colour: either(s.GetErrors() > 0, output.Red, output.Plain)})
 	memoryRows(t, s.GetMemory())
 	descriptorRows(t, s.GetDescriptors())
 	inventoryRows(t, s)
@@ -95,11 +91,7 @@ func inventoryRows(t *output.Table, s *rdmadv1.GetStatusResponse) {
 		for _, p := range d.GetPorts() {
 			text := strings.Join(append([]string{d.GetName(), d.GetTransport(), fmt.Sprintf("port %d", p.GetNumber()), p.GetState(), p.GetRate(), p.GetLinkLayer()},
 				p.GetAddresses()...), " ")
-			cell := output.Cell{Text: text}
-			if p.GetState() != "ACTIVE" {
-				cell.Colour = output.Yellow
-			}
-			t.Cells(output.Cell{Text: "device"}, cell)
+			t.Cells(output.Cell{Text: "device"}, output.Cell{Text: text, Colour: either(p.GetState() == "ACTIVE", output.Plain, output.Yellow)})
 		}
 		if c := d.GetCapabilities(); c != nil {
 			t.Row("", fmt.Sprintf("memory windows 2B %s, send with invalidate %s, RNR retry %s, open RDMA Read sinks %s; at most %d QP, %d CQ, %d MR, %d MW",
