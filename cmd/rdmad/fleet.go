@@ -3,16 +3,15 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/agent"
 	"github.com/rdmad/rdmad/controlplane/fleet/controller"
@@ -60,13 +59,9 @@ func fleetTLS(t *config.FleetTLS) (*tls.Config, error) {
 	if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(t.CA)
+	roots, err := auth.ReadCAs(t.CA)
 	if err != nil {
 		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate", t.CA)
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: roots,

@@ -151,15 +151,15 @@ func (c *Certificates) read(now time.Time) (*tls.Config, error) {
 	cfg := c.files.serverConfig()
 	cfg.Certificates = []tls.Certificate{pair}
 	if c.files.ClientCA != "" {
-		if cfg.ClientCAs, err = readPool(c.files.ClientCA); err != nil {
+		if cfg.ClientCAs, err = ReadCAs(c.files.ClientCA); err != nil {
 			return nil, fmt.Errorf("client_ca: %w", err)
 		}
 	}
 	return cfg, nil
 }
 
-// readPool reads certificates of CAs, all or none.
-func readPool(file string) (*x509.CertPool, error) {
+// ReadCAs reads the certificates of a file of CAs, all or none.
+func ReadCAs(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"os"
 
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/contexts"
+	"github.com/rdmad/rdmad/controlplane/auth"
 )
 
 // tlsFlags say how to reach a control plane with mutual TLS. Without any of
@@ -80,13 +80,8 @@ func (t *tlsFlags) credentials() (credentials.TransportCredentials, error) {
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, ServerName: t.ServerName}
 	if t.CA != "" {
-		text, err := os.ReadFile(t.CA)
-		if err != nil {
+		if cfg.RootCAs, err = auth.ReadCAs(t.CA); err != nil {
 			return nil, fmt.Errorf("--tls-ca: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--tls-ca: %s has no certificate", t.CA)
 		}
 	}
 	return credentials.NewTLS(cfg), nil
