@@ -40,6 +40,7 @@ type service struct {
 	nfs     *nfs.Server  // nil for other services, and before Open
 	replies *nfs.Replies // of an NFS service
 	serving sync.WaitGroup
+	ending  atomic.Bool // Shutdown or Close was called
 
 	tcp     atomic.Pointer[rpctcp.Server]     // nil without TCP, and before Open
 	forward atomic.Pointer[forward.Forwarder] // nil for other services, and before Open
@@ -70,7 +71,9 @@ func (s *service) Start() {
 	}
 	s.log.Info("listening", "what", "service", "address", s.tcpOn.Addr().String())
 	s.serving.Go(func() {
-		if err := tcp.Serve(s.tcpOn); err != nil {
+		// A service that is removed soon may end before this goroutine begins to serve, which then
+		// is an error.
+		if err := tcp.Serve(s.tcpOn); err != nil && !s.ending.Load() {
 			s.of.failed(fmt.Errorf("%s on TCP: %w", s.spec.Name, err))
 		}
 	})
@@ -99,6 +102,7 @@ func (s *service) Registrations(rdma netip.AddrPort) []rpcbind.Registration {
 
 // Shutdown implements manager.Service.
 func (s *service) Shutdown(ctx context.Context) error {
+	s.ending.Store(true)
 	if tcp := s.tcp.Load(); tcp != nil {
 		return tcp.Shutdown(ctx)
 	}
@@ -107,6 +111,7 @@ func (s *service) Shutdown(ctx context.Context) error {
 
 // Close implements manager.Service.
 func (s *service) Close() error {
+	s.ending.Store(true)
 	if tcp := s.tcp.Load(); tcp != nil {
 		tcp.Close()
 	}
