@@ -88,13 +88,23 @@ func TestFewDescriptors(t *testing.T) {
 // TestExportsShareDescriptors: two exports have half of what files may have, and
 // the one that stays has all.
 func TestExportsShareDescriptors(t *testing.T) {
+	shareDescriptors(t, "a", "b")
+}
+
+// TestReplacedExportsShareDescriptors: an export that another replaces has its part until it is
+// closed.
+func TestReplacedExportsShareDescriptors(t *testing.T) { shareDescriptors(t, "a", "a") }
+
+// shareDescriptors starts two services, and then closes one after the other.
+func shareDescriptors(t *testing.T, names ...string) {
+	t.Helper()
 	var of []int
 	s := &services{
 		log: slog.New(slog.DiscardHandler), state: func(string) string { return "" }, files: func() int { return 100 },
 		memory: func() procmem.Limit { return procmem.Limit{} }, all: make(map[string]*service),
 	}
 	var opened []manager.Service
-	for _, name := range []string{"a", "b"} {
+	for _, name := range names {
 		dir := filepath.Join(t.TempDir(), name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)

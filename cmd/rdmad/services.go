@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -141,6 +143,8 @@ type services struct {
 
 	mu  sync.Mutex
 	all map[string]*service // the started ones that no other has replaced, by name
+	// replaced are the others until they are closed: they still have files open.
+	replaced []*service
 }
 
 // kinds returns the kinds of services in this build.
@@ -176,6 +180,9 @@ func (s *services) make(ctx context.Context, spec *spec.Service, tcp string, ope
 func (s *services) add(sv *service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if old := s.all[sv.spec.Name]; old != nil {
+		s.replaced = append(s.replaced, old)
+	}
 	s.all[sv.spec.Name] = sv
 	s.shareFilesLocked()
 }
@@ -200,8 +207,9 @@ func (s *services) remove(sv *service) {
 	defer s.mu.Unlock()
 	if s.all[sv.spec.Name] == sv {
 		delete(s.all, sv.spec.Name)
-		s.shareFilesLocked()
 	}
+	s.replaced = slices.DeleteFunc(s.replaced, func(old *service) bool { return old == sv })
+	s.shareFilesLocked()
 }
 
 // shareFiles divides the descriptors of files between the exports.
@@ -213,7 +221,7 @@ func (s *services) shareFiles() {
 
 func (s *services) shareFilesLocked() {
 	var exports []*nfs.Server
-	for _, sv := range s.all {
+	for _, sv := range slices.AppendSeq(slices.Clone(s.replaced), maps.Values(s.all)) {
 		if sv.nfs != nil {
 			exports = append(exports, sv.nfs)
 		}
