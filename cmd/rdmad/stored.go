@@ -169,7 +169,7 @@ func (s *state) unset(e *history.Entry) (doubt, err error) {
 	defer f.Close()
 	var past history.Log
 	for _, old := range c.Entries {
-		past.Add(old)
+		past.Restore(old)
 	}
 	before := c.Layers[e.Scope]
 	asked := e.Unset

@@ -37,7 +37,7 @@ func (s *Store) Open(path string, f settings.FileLayer) (waits, err error) {
 	}
 	s.publishing.Lock()
 	for _, e := range contents.Entries {
-		s.past.Add(e)
+		s.past.Restore(e)
 	}
 	s.state.Store(state)
 	s.publishing.Unlock()

@@ -3,6 +3,7 @@ package desired_test
 import (
 	"errors"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -287,4 +288,38 @@ func TestElementsAreStoredAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 	check(1, "")
+}
+
+// TestManyVersionsOfALargeFile: however often a configuration file with many scopes changes, the
+// next start can read the history of that.
+func TestManyVersionsOfALargeFile(t *testing.T) {
+	const versions = 130
+	path := filepath.Join(t.TempDir(), "settings.db")
+	file := func(version uint32) settings.FileLayer {
+		f := settings.FileLayer{Name: "rdmad.yaml", Scopes: make(map[settings.Scope]settings.FileValues)}
+		defaults := live.Default()
+		one := settings.FileValues{Values: live.Of(&defaults)}
+		one.Values.Set(live.DDPMinChunk, version)
+		for k := range live.NumKeys {
+			one.Lines[k] = 10_000
+		}
+		for i := range settings.MaxScopes {
+			f.Scopes[settings.Scope{Kind: settings.Listener, Name: strconv.Itoa(i)}] = one
+		}
+		return f
+	}
+	store, _ := open(t, path, file(0))
+	for version := range uint32(versions) {
+		if _, _, err := store.Reload(file(version + 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeStore(t, store)
+	again, _ := open(t, path, file(versions))
+	if n := again.Revision(); n != versions {
+		t.Errorf("revision %d", n)
+	}
+	if kept := len(again.History(0, 0)); kept < 10 || kept == versions {
+		t.Errorf("%d revisions are kept", kept)
+	}
 }

@@ -3,11 +3,24 @@ package history
 import "slices"
 
 // Bounds of a log. A rollback over many scopes makes an entry of many deltas
-// of some 500 bytes each.
+// of some 500 bytes each. So does another version of the configuration file, or
+// of the fleet's policies: its entry has the layer's scopes before and after.
 const (
 	MaxEntries = 1000
 	MaxDeltas  = 16384
 )
+
+// deltas is what an entry counts for MaxDeltas.
+func deltas(e *Entry) int {
+	n := len(e.Step.Deltas)
+	if f := e.Step.File; f != nil {
+		n += len(f.Before.Scopes) + len(f.After.Scopes)
+	}
+	if f := e.Step.Fleet; f != nil {
+		n += len(f.Before.Scopes) + len(f.After.Scopes)
+	}
+	return n
+}
 
 // Log has the last entries, with consecutive revisions. When a bound is passed, the oldest
 // entries are dropped. The zero Log is empty.
@@ -19,26 +32,33 @@ type Log struct {
 // Excess lists the revisions that adding e would drop, the oldest first.
 func (l *Log) Excess(e *Entry) []uint32 {
 	var out []uint32
-	deltas := l.deltas + len(e.Step.Deltas)
+	sum := l.deltas + deltas(e)
 	for i, old := range l.entries {
-		if len(l.entries)-i < MaxEntries && deltas <= MaxDeltas {
+		if len(l.entries)-i < MaxEntries && sum <= MaxDeltas {
 			break
 		}
-		deltas -= len(old.Step.Deltas)
+		sum -= deltas(old)
 		out = append(out, old.Revision)
 	}
 	return out
 }
 
+// Restore appends an entry that is stored. Unlike Add, it drops none: the caller has not dropped
+// them from what is stored. The next Add drops the excess.
+func (l *Log) Restore(e *Entry) {
+	l.entries = append(l.entries, e)
+	l.deltas += deltas(e)
+}
+
 // Add appends e, which must have the next revision, and drops the excess.
 func (l *Log) Add(e *Entry) {
 	for range l.Excess(e) {
-		l.deltas -= len(l.entries[0].Step.Deltas)
+		l.deltas -= deltas(l.entries[0])
 		l.entries[0] = nil
 		l.entries = l.entries[1:]
 	}
 	l.entries = append(l.entries, e)
-	l.deltas += len(e.Step.Deltas)
+	l.deltas += deltas(e)
 }
 
 // Find returns the entry of a revision, or nil.
@@ -52,7 +72,7 @@ func (l *Log) Find(revision uint32) *Entry {
 // Replace replaces the entry with the same revision, if there is one.
 func (l *Log) Replace(e *Entry) {
 	if i, ok := l.index(e.Revision); ok {
-		l.deltas += len(e.Step.Deltas) - len(l.entries[i].Step.Deltas)
+		l.deltas += deltas(e) - deltas(l.entries[i])
 		l.entries[i] = e
 	}
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -29,22 +30,57 @@ func equal(a, b []uint32) bool {
 	return true
 }
 
+// scopes are as many different ones.
+func scopes[V any](n int) map[settings.Scope]V {
+	out := make(map[settings.Scope]V)
+	for i := range n {
+		out[settings.Scope{Kind: settings.Listener, Name: strconv.Itoa(i)}] = *new(V)
+	}
+	return out
+}
+
+// large makes the step of an entry one of many scopes, and returns for how many it counts.
+func large(t *rapid.T, s *settings.Step) int {
+	n := rapid.IntRange(0, MaxDeltas/4).Draw(t, "deltas")
+	before, after := rapid.IntRange(0, settings.MaxScopes).Draw(t, "before"), rapid.IntRange(0, settings.MaxScopes).Draw(t, "after")
+	switch rapid.IntRange(0, 2).Draw(t, "of") {
+	case 0:
+		s.Deltas = make([]settings.Delta, n)
+		return n
+	case 1:
+		s.File = &settings.FileDelta{
+			Before: settings.FileLayer{Scopes: scopes[settings.FileValues](before)}, After: settings.FileLayer{Scopes: scopes[settings.FileValues](after)},
+		}
+	case 2:
+		s.Fleet = &settings.FleetDelta{
+			Before: settings.FleetLayer{Scopes: scopes[settings.FleetValues](before)}, After: settings.FleetLayer{Scopes: scopes[settings.FleetValues](after)},
+		}
+	}
+	return before + after
+}
+
 // TestLogFollowsModel holds a log against a plain list.
 func TestLogFollowsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l Log
 		first := rapid.Uint32Range(1, 3).Draw(t, "first")
 		var model []*Entry
-		deltas := 0
+		counts := make(map[*Entry]int)
+		sum, restored := 0, rapid.IntRange(0, MaxEntries).Draw(t, "restored")
 		for i := range rapid.IntRange(0, 3).Draw(t, "rounds") * MaxEntries / 2 {
 			e := &Entry{Revision: first + uint32(i)}
 			if rapid.IntRange(0, 99).Draw(t, "large") == 0 {
-				e.Step.Deltas = make([]settings.Delta, rapid.IntRange(0, MaxDeltas/4).Draw(t, "deltas"))
+				counts[e] = large(t, &e.Step)
+			}
+			sum += counts[e]
+			if i < restored {
+				l.Restore(e)
+				model = append(model, e)
+				continue
 			}
 			var excess []uint32
-			deltas += len(e.Step.Deltas)
-			for len(model) >= MaxEntries || deltas > MaxDeltas {
-				deltas -= len(model[0].Step.Deltas)
+			for len(model) >= MaxEntries || sum > MaxDeltas {
+				sum -= counts[model[0]]
 				excess = append(excess, model[0].Revision)
 				model = model[1:]
 			}
