@@ -76,12 +76,17 @@ func (c *conn) drain(ctx context.Context, reason string) error {
 }
 
 // drainAll drains all connections that want selects. When ctx ends, it closes the remaining
-// ones. It returns the number of connections and how many of them were cut.
+// ones. It returns the number of connections and how many of them were cut. None of them is in the
+// registry any more.
 func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn) bool) (n, cut int) {
 	all := d.choose(want)
 	failed := make(chan bool, len(all))
 	for _, c := range all {
-		go func() { failed <- c.drain(ctx, reason) != nil }()
+		go func() {
+			err := c.drain(ctx, reason)
+			<-c.gone
+			failed <- err != nil
+		}()
 	}
 	for range all {
 		if <-failed {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/perconn"
+	"github.com/rdmad/rdmad/rpcrdma"
 )
 
 // busy makes a connection with a call that waits in the service.
@@ -266,4 +267,47 @@ func TestEndedIsNotListed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDrainsWhileOthersComeUp: the connections of a listener that was replaced are drained while
+// another is still being made, which may take as long as the drain. That one is drained as soon as it
+// is up.
+func TestDrainsWhileOthersComeUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane(t, Config{})
+		s := &laterOpener{open: make(chan struct{})}
+		addr := p.listen("a", s)
+		p.Start()
+		dialed := make(chan error, 2)
+		dial := func() {
+			c, err := p.open(p.judged, addr, rpcrdma.DialConfig{})
+			if err == nil {
+				<-c.Done()
+				c.Close()
+			}
+			dialed <- err
+		}
+		go dial()
+		s.open <- struct{}{}
+		p.next(ConnUp)
+		go dial()
+		synctest.Wait()
+		old := p.listener("a")
+		if _, err := p.add(ListenerConfig{Name: "a", Provider: p.judged, Service: "echo", Handler: echo.New(), From: old}); err != nil {
+			t.Fatal(err)
+		}
+		removed := make(chan Removed, 1)
+		go func() { removed <- old.Remove(t.Context()) }()
+		synctest.Wait()
+		if up := p.Connections(); len(up) != 0 {
+			t.Errorf("%d connections are up while another is being made", len(up))
+		}
+		s.open <- struct{}{}
+		if r := <-removed; r != (Removed{Drained: 2}) {
+			t.Errorf("removed: %+v", r)
+		}
+		if err := errors.Join(<-dialed, <-dialed); err != nil {
+			t.Error(err)
+		}
+	})
 }

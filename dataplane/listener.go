@@ -151,10 +151,11 @@ type Removed struct {
 // called again meanwhile, the context that ends first decides. When it returns, nothing of the
 // listener is left. Other listeners are not affected.
 func (l *Listener) Remove(ctx context.Context) Removed {
-	l.settle(ctx)
+	early := l.settle(ctx)
 	l.Stopping()
 	l.stop()
 	removed := l.drain(ctx, l.running.Wait)
+	removed.Drained, removed.Cut = removed.Drained+early.Drained, removed.Cut+early.Cut
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
 	delete(l.d.prepared, l)
@@ -166,16 +167,17 @@ func (l *Listener) Remove(ctx context.Context) Removed {
 }
 
 // settle lets the connections that are being made with a listener that has a successor come
-// up, until ctx ends.
-func (l *Listener) settle(ctx context.Context) {
+// up, until ctx ends. At the same time it drains those that are up: one that does not come up, because
+// its peer is silent, must not use up their time.
+func (l *Listener) settle(ctx context.Context) Removed {
 	l.d.mu.Lock()
 	succeeded := l.succeeded
 	l.d.mu.Unlock()
 	if !succeeded {
-		return
+		return Removed{}
 	}
 	defer context.AfterFunc(ctx, l.cancel)()
-	l.accepting.Wait()
+	return l.drain(ctx, l.accepting.Wait)
 }
 
 // EndDenied ends the connections that may no longer connect, and returns their number.

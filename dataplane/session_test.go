@@ -122,3 +122,18 @@ func TestServiceThatKeepsNothingAnswersItself(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// laterOpener opens connections when it may.
+type laterOpener struct {
+	opener
+	open chan struct{}
+}
+
+func (o *laterOpener) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Handler, error) {
+	select {
+	case <-o.open:
+		return o.opener.OpenConn(ctx, peer)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
