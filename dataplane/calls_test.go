@@ -50,7 +50,7 @@ func TestCallsAreMeasured(t *testing.T) {
 	if got := oncrpc.Serve(t.Context(), m, call, new(oncrpc.Reply)); !errors.Is(got, fail) {
 		t.Errorf("error %v is not the handler's", got)
 	}
-	l := &Listener{endpoint: endpoint{calls: m.measured}}
+	l := &Listener{endpoint: endpoint{calls: m.measured}, receivers: new(receivers)}
 	var s ListenerStats
 	l.measure(&s)
 	if s.Failed != 1 || s.ServiceTime.Count != 2 {
@@ -90,7 +90,7 @@ func TestLaterCallsAreMeasured(t *testing.T) {
 			}
 			a.Answer(err)
 		}
-		l := &Listener{endpoint: endpoint{calls: h.measured}}
+		l := &Listener{endpoint: endpoint{calls: h.measured}, receivers: new(receivers)}
 		var s ListenerStats
 		l.measure(&s)
 		if s.Failed != 2 || s.ServiceTime.Count != 3 || s.ServiceTime.Sum != uint64(3*time.Second) || s.ReplySize.Count != 1 {

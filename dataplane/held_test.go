@@ -61,6 +61,30 @@ func TestRaisedSendMaxIsHeld(t *testing.T) {
 	}
 }
 
+// TestReceiversStayAtTheAddress: a listener that takes over an address knows what was announced to
+// the peers there.
+func TestReceiversStayAtTheAddress(t *testing.T) {
+	p := newPlane(t, Config{Resolver: sendMax(1024)})
+	address := p.listen("nfs", echo.New())
+	p.Start()
+	c, _ := p.dial(address, nil)
+	p.ApplySettings(Update{Resolve: sendMax(4096)}, nil)
+	p.next(ConnChanged)
+	old := p.listener("nfs")
+	if _, err := p.add(ListenerConfig{Name: "renamed", Provider: p.judged, Service: "echo", Handler: echo.New(), From: old}); err != nil {
+		t.Fatal(err)
+	}
+	old.Remove(t.Context())
+	<-c.Done()
+	p.next(ConnDown)
+	c, info := p.dial(address, nil)
+	defer c.Close()
+	shown, err := p.Connection(info.ID)
+	if err != nil || shown.Listener != "renamed" || shown.InlineSend != 1024 || shown.SendHeld == "" {
+		t.Errorf("listener %s, %d bytes, %q, %v", shown.Listener, shown.InlineSend, shown.SendHeld, err)
+	}
+}
+
 // TestReceiversWithoutConnection: the time after which a peer is forgotten begins when its last
 // connection ends.
 func TestReceiversWithoutConnection(t *testing.T) {
@@ -69,7 +93,7 @@ func TestReceiversWithoutConnection(t *testing.T) {
 	p.Start()
 	first, _ := p.dial(address, nil)
 	second, _ := p.dial(address, nil)
-	r := &p.listener("nfs").receivers
+	r := p.listener("nfs").receivers
 	for i, c := range []interface{ Close() error }{first, second} {
 		c.Close()
 		p.next(ConnDown)

@@ -48,7 +48,7 @@ type Listener struct {
 	// disconnects counts connections that peers ended while calls were being served.
 	disconnects atomic.Uint64
 	evicted     evictions
-	receivers   receivers
+	receivers   *receivers // shared with its successor at the address
 	sharing     listenerSharing
 	listenerGauges
 
@@ -71,7 +71,7 @@ func (d *Dataplane) PrepareListener(ctx context.Context, cfg ListenerConfig) (*L
 		},
 		handler: cfg.Handler,
 		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},
-		from:    cfg.From,
+		from:    cfg.From, receivers: new(receivers),
 	}
 	l.table = func() connlimit.Limits { return l.limits.tableLimits() }
 	if err := l.init(d, cfg.Limits, cfg.Access); err != nil {
@@ -83,7 +83,7 @@ func (d *Dataplane) PrepareListener(ctx context.Context, cfg ListenerConfig) (*L
 	}
 	var err error
 	if cfg.From != nil {
-		l.rl = cfg.From.rl.Successor(listening)
+		l.rl, l.receivers = cfg.From.rl.Successor(listening), cfg.From.receivers
 	} else if l.rl, err = rpcrdma.Listen(ctx, cfg.Provider, cfg.Address, listening); err != nil {
 		return nil, l.failed(err)
 	}
