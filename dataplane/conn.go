@@ -120,6 +120,7 @@ func (c *conn) leave() {
 	d.conns.remove(c)
 	c.e.up--
 	c.e.gone.Add(&stats)
+	d.gone.Add(&stats)
 	d.mu.Unlock()
 	c.counted.Leave(time.Now())
 	c.place.Leave()

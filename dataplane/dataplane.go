@@ -72,7 +72,8 @@ type Dataplane struct {
 	prepared  map[*Listener]struct{} // bound, with their memory; not listed yet
 	leaving   map[*Listener]struct{} // others have their names; not removed yet
 	conns     registry
-	limits    Limits // of all listeners together
+	gone      rpcrdma.Stats // sums of the connections that have ended
+	limits    Limits        // of all listeners together
 	tcpLimits TCPLimits
 	// descriptors may lower limits and tcpLimits.
 	descriptors Descriptors

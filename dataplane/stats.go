@@ -82,15 +82,11 @@ func (d *Dataplane) Stats() []*ListenerStats {
 }
 
 // Totals returns the number of connections, and the sums of their counters, including those
-// of connections that have ended. It costs much less than Stats and Connectors.
+// of connections that have ended, also of listeners and connectors that were removed or replaced. It
+// costs much less than Stats and Connectors.
 func (d *Dataplane) Totals() (connections int, sum rpcrdma.Stats) {
 	d.mu.Lock()
-	for _, l := range d.listeners {
-		sum.Add(&l.gone)
-	}
-	for _, k := range d.connectors {
-		sum.Add(&k.gone)
-	}
+	sum = d.gone
 	up := slices.Clone(d.conns.all)
 	d.mu.Unlock()
 	fair.Walk(up, walkStretch, func(c *conn) {

@@ -32,3 +32,33 @@ func TestTotals(t *testing.T) {
 		p.next(ConnDown)
 	}
 }
+
+// TestTotalsOnlyGrow: the counters of a listener that was replaced or removed stay in the totals.
+func TestTotalsOnlyGrow(t *testing.T) {
+	p := newPlane(t, Config{})
+	address := p.listen("a", echo.New())
+	p.Start()
+	c, _ := p.dial(address, nil)
+	if err := null(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	totals := func(when string, up int) {
+		t.Helper()
+		if connections, sum := p.Totals(); connections != up || sum.Calls != 1 {
+			t.Errorf("%s: %d connections, %+v", when, connections, sum)
+		}
+	}
+	totals("at first", 1)
+	old := p.listener("a")
+	if _, err := p.add(ListenerConfig{Name: "a", Provider: p.judged, Service: "echo", Handler: echo.New(), From: old}); err != nil {
+		t.Fatal(err)
+	}
+	totals("replaced", 1)
+	c.Close()
+	p.next(ConnDown)
+	totals("while the old one is drained", 0)
+	old.Remove(t.Context())
+	totals("when the old one is gone", 0)
+	p.listener("a").Remove(t.Context())
+	totals("when all are gone", 0)
+}
