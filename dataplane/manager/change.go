@@ -131,22 +131,19 @@ func (c *Change) discard() {
 	}
 }
 
-// commit makes the change. store stores it for the next start; nil if that is not to be done.
-// If it fails the change is discarded. Replaced and removed elements accept no more; the caller
-// then retires them.
-func (c *Change) commit(store func() error) error {
-	c.m.mu.Lock()
-	c.listLocked(store != nil)
-	c.m.mu.Unlock()
+// commit makes the change. store stores what is to be there after it for the next start; nil if
+// that is not to be done. If it fails the change is discarded. Replaced and removed elements accept
+// no more; the caller then retires them.
+func (c *Change) commit(store func(spec.All) error) error {
 	if store != nil {
-		if err := store(); err != nil {
-			c.m.mu.Lock()
-			c.unlistLocked()
-			c.m.mu.Unlock()
+		if err := store(c.kept()); err != nil {
 			c.discard()
 			return err
 		}
 	}
+	c.m.mu.Lock()
+	c.listLocked(store != nil)
+	c.m.mu.Unlock()
 	if c.file != nil {
 		c.m.file = c.file
 	}
@@ -158,6 +155,16 @@ func (c *Change) commit(store func() error) error {
 	}
 	c.m.counted()
 	return nil
+}
+
+// kept returns what is to be stored with the change. The lists have the change for that moment
+// only: until it is stored it is not made, and what is being removed may end meanwhile.
+func (c *Change) kept() spec.All {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	c.listLocked(true)
+	defer c.unlistLocked()
+	return c.m.keptLocked()
 }
 
 // giveUp lists elements that can't be had as failed, because an operator changed them or the
@@ -428,7 +435,9 @@ func (p *part[S, L]) listLocked(forget bool) {
 		}
 		if e.old != nil && e.old.running != nil {
 			e.old.state = StateDraining
-			s.leaving[e.old] = struct{}{}
+			if !e.old.ended() { // else nothing would forget it any more
+				s.leaving[e.old] = struct{}{}
+			}
 		}
 		s.things[e.want.Called()] = e.fresh
 	}

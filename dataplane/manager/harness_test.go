@@ -296,13 +296,17 @@ func (f *fakeService) Close() error {
 
 // memoryStore is a disk that may be full.
 type memoryStore struct {
-	saved spec.All
-	err   error
+	saved  spec.All
+	err    error
+	during func() // called while something is being saved; nil does nothing
 }
 
 func (s *memoryStore) Load() (spec.All, error) { return s.saved, nil }
 
 func (s *memoryStore) Save(v spec.All) error {
+	if s.during != nil {
+		s.during()
+	}
 	if s.err == nil {
 		s.saved = v
 	}

@@ -40,8 +40,7 @@ func (p *Prepared) CommitImport(drain time.Duration, store func(spec.All) error)
 	if p.c.limits != nil {
 		m.setChangedLimits(spec.Difference(&m.limits.file, p.c.limits))
 	}
-	err = p.c.commit(func() error {
-		all := m.kept()
+	err = p.c.commit(func(all spec.All) error {
 		all.Imports++
 		return store(all)
 	})
@@ -50,7 +49,7 @@ func (p *Prepared) CommitImport(drain time.Duration, store func(spec.All) error)
 		return nil, err
 	}
 	m.imports++
-	if err := m.save(); err != nil { // the next start takes what store stored
+	if err := m.save(m.kept()); err != nil { // the next start takes what store stored
 		m.log.Warn("the import is not in its usual place yet", "error", err)
 	}
 	return p.retire(drain), nil

@@ -111,7 +111,7 @@ func (b boundsOf) Set(change func(*spec.Limits), unset func(*spec.Field) bool) e
 		return err
 	}
 	old := m.setChangedLimits(spec.Difference(&m.limits.file, &now))
-	if err := m.save(); err != nil {
+	if err := m.save(m.kept()); err != nil {
 		m.restoreLimits(old)
 		return err
 	}

@@ -197,21 +197,26 @@ func (m *Manager) Restore(ctx context.Context, store Store) error {
 	return nil
 }
 
-// save stores what operators added. The caller holds op.
-func (m *Manager) save() error {
+// save stores what kept returned. The caller holds op.
+func (m *Manager) save(all spec.All) error {
 	if m.store == nil {
 		return nil
 	}
-	if err := m.store.Save(m.kept()); err != nil {
+	if err := m.store.Save(all); err != nil {
 		return &StoreError{err}
 	}
 	return nil
 }
 
 // kept returns what operators added and changed, as it is to be stored. The caller holds op.
-func (m *Manager) kept() (all spec.All) {
+func (m *Manager) kept() spec.All {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.keptLocked()
+}
+
+// keptLocked is kept with mu held, too.
+func (m *Manager) keptLocked() (all spec.All) {
 	for _, g := range m.groups() {
 		g.keepLocked(&all)
 	}

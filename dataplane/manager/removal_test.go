@@ -161,3 +161,76 @@ func TestNothingAfterShutdown(t *testing.T) {
 	r.Close()
 	r.Close()
 }
+
+// draining adds a listener of the name a with a service that holds a call, and removes it. finish
+// answers the call, and waits until the listener is gone.
+func (r *rig) draining() (finish func()) {
+	r.t.Helper()
+	r.addEcho("test")
+	f := r.service("test")
+	f.hold, f.entered = make(chan struct{}), make(chan struct{}, 1)
+	c := r.dial(r.addListener(onLoopback("a", "test")))
+	answered, removed := make(chan error, 1), make(chan error, 1)
+	go func() { answered <- r.null(c) }()
+	<-f.entered
+	gone := r.listeners.get("a").gone
+	events := r.data.Subscribe(16)
+	defer events.Close()
+	go func() {
+		_, err := r.Listeners.Remove("a", drainTime)
+		removed <- err
+	}()
+	for e := range events.Events() {
+		if e.Conn.State == dataplane.StateDraining {
+			break
+		}
+	}
+	r.t.Cleanup(func() {
+		if err := errors.Join(<-answered, <-removed); err != nil {
+			r.t.Error(err)
+		}
+	})
+	return func() {
+		close(f.hold)
+		<-gone
+	}
+}
+
+// TestGoneWhileStoring: a listener whose removal ends while another change is being stored does not
+// come back when that fails. What is not stored yet is not in the lists.
+func TestGoneWhileStoring(t *testing.T) {
+	r := newRig(t)
+	finish := r.draining()
+	r.store.err = errors.New("no space left on device")
+	r.store.during = func() {
+		if n := len(r.Services.List()); n != 1 {
+			t.Errorf("%d services while the second is being stored", n)
+		}
+		finish()
+	}
+	var full *StoreError
+	if _, err := r.Services.Add(t.Context(), echoService("other")); !errors.As(err, &full) {
+		t.Errorf("added: %v", err)
+	}
+	r.store.err, r.store.during = nil, nil
+	if r.names() != "" || len(r.Services.List()) != 1 {
+		t.Errorf("left %s and %d services", r.names(), len(r.Services.List()))
+	}
+	r.addListener(onLoopback("a", "test")) // the name is free
+}
+
+// TestGoneWhilePreparing: nothing is kept of a listener whose removal ends while a reload that brings
+// back its name is being prepared.
+func TestGoneWhilePreparing(t *testing.T) {
+	r := newRig(t)
+	finish := r.draining()
+	p, err := r.Prepare(t.Context(), &spec.All{Listeners: []spec.Listener{onLoopback("a", "test")}}, r.fileLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish()
+	p.Commit(drainTime)()
+	if r.names() != "a/config" || len(r.listeners.leaving) != 0 {
+		t.Errorf("there is %s, and %d are leaving", r.names(), len(r.listeners.leaving))
+	}
+}

@@ -162,7 +162,7 @@ func (s *set[S, L]) Add(ctx context.Context, want S) (Info[S, L], error) {
 
 // make prepares and commits. The caller holds op. An error for a single element is that of
 // the element.
-func (c *Change) make(ctx context.Context, store func() error) error {
+func (c *Change) make(ctx context.Context, store func(spec.All) error) error {
 	err := c.prepare(ctx)
 	if err == nil {
 		return c.commit(store)
@@ -324,6 +324,16 @@ func (s *set[S, L]) end(t *thing[S]) {
 		delete(s.things, t.spec.Called())
 	}
 	close(t.gone)
+}
+
+// ended reports whether end has freed an element. The caller holds Manager.mu.
+func (t *thing[S]) ended() bool {
+	select {
+	case <-t.gone:
+		return true
+	default:
+		return false
+	}
 }
 
 // up returns the running elements, by name, and those that others have replaced.
