@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/rdmad/rdmad/dataplane/durable"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -170,7 +171,7 @@ func oneLine(err error) string {
 	return strings.Replace(first, "'spec.All' has", "the file has", 1)
 }
 
-// Encode returns the contents of a File.
+// Encode returns the contents of a File. It fails if Load would refuse them for their length.
 func Encode(s spec.All) ([]byte, error) {
 	values := spec.Encode(s)
 	values["format"] = fileFormat
@@ -180,7 +181,11 @@ func Encode(s spec.All) ([]byte, error) {
 	if !s.Changed.None() {
 		values[changedKey] = spec.Encode(s.Changed)
 	}
-	return json.MarshalIndent(values, "", "  ")
+	b, err := json.MarshalIndent(values, "", "  ")
+	if b = append(b, '\n'); err == nil && len(b) > maxFile {
+		return nil, fmt.Errorf("services, listeners and connectors would be longer than %d bytes in their file", maxFile)
+	}
+	return b, err
 }
 
 // Decode is the inverse of Encode.
@@ -195,8 +200,8 @@ func (f *File) Save(s spec.All) (err error) {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(f.path)
-	tmp, err := os.CreateTemp(dir, filepath.Base(f.path)+".*")
+	// One that a crash left behind is written over.
+	tmp, err := os.OpenFile(filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+".new"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
@@ -205,7 +210,7 @@ func (f *File) Save(s spec.All) (err error) {
 			os.Remove(tmp.Name())
 		}
 	}()
-	err = f.write(tmp, append(b, '\n'))
+	err = f.write(tmp, b)
 	if err == nil {
 		err = tmp.Sync()
 	}

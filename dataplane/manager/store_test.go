@@ -181,3 +181,56 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// TestCrashLeavesOneFile: however often rdmad ends while it writes, no more than one file is left,
+// and it does not keep the next one from writing.
+func TestCrashLeavesOneFile(t *testing.T) {
+	dir := t.TempDir()
+	f := NewFile(filepath.Join(dir, "listeners.json"))
+	crash := errors.New("crash")
+	f.write = func(file *os.File, b []byte) error {
+		_, err := file.Write(b[:1])
+		panic(errors.Join(err, crash))
+	}
+	for range 3 {
+		func() {
+			defer func() {
+				if err, _ := recover().(error); !errors.Is(err, crash) {
+					t.Error(err)
+				}
+			}()
+			_ = f.Save(everything)
+		}()
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("%d files are left, %v", len(all), err)
+	}
+	if err := NewFile(f.path).Save(everything); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "loaded", got, everything)
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("%d files, %v", len(all), err)
+	}
+}
+
+// TestTooLongToLoad: what the next start would refuse is not stored.
+func TestTooLongToLoad(t *testing.T) {
+	f := NewFile(filepath.Join(t.TempDir(), "listeners.json"))
+	if err := f.Save(everything); err != nil {
+		t.Fatal(err)
+	}
+	long := spec.All{Services: []spec.Service{{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: "/" + strings.Repeat("x", maxFile)}}}}}
+	if err := f.Save(long); err == nil || !strings.Contains(err.Error(), "would be longer than 16777216 bytes") {
+		t.Errorf("saved: %v", err)
+	}
+	got, err := f.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "loaded", got, everything)
+}
