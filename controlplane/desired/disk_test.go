@@ -170,3 +170,42 @@ func TestEndWhileDeciding(t *testing.T) {
 		t.Error("the scope of connection 1 lives on")
 	}
 }
+
+// leavingPlane has a connection end, and reports that, once it was found.
+type leavingPlane struct {
+	*planetest.Plane
+	store *desired.Store // nil while connections stay
+}
+
+func (p *leavingPlane) Connection(id string) (dataplane.ConnInfo, error) {
+	info, err := p.Plane.Connection(id)
+	if err == nil && p.store != nil {
+		p.Disconnect(id, "test")
+		p.store.Ended(id)
+	}
+	return info, err
+}
+
+// TestEndBeforeFirstSettings: a connection that ends before its first settings are on their way to
+// the disk leaves none behind, which nobody could take away.
+func TestEndBeforeFirstSettings(t *testing.T) {
+	plane := &leavingPlane{Plane: &planetest.Plane{}}
+	initial := rpcrdma.DefaultSettings()
+	store, err := desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
+	one, err := plane.Connection("1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane.store = store
+	if r := set(t, store, change(t, "connection/1", live.CreditsMin, 40)); len(r.Effects) != 0 {
+		t.Errorf("effects %+v", r.Effects)
+	}
+	if s := store.Resolve(one.ConnKey); s.CreditsMin == 40 {
+		t.Error("the scope of connection 1 lives on")
+	}
+	set(t, store, change(t, "global", live.CreditsMax, 20)) // does not go with that of connection 1
+}

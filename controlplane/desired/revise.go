@@ -23,8 +23,7 @@ func (s *Store) Set(c settings.Change, o Options) (Result, error) {
 		return Result{}, pendingError(p)
 	}
 	// The data plane reports the end of a connection after it has removed the
-	// connection: settings of a connection that is found here are dropped in
-	// time.
+	// connection. store looks for one that ends from here on.
 	target, err := s.target(c.Scope)
 	if err != nil {
 		return Result{}, err
@@ -123,6 +122,11 @@ func (s *Store) store(r *revision, elements json.RawMessage) error {
 	for _, id := range append(s.ended, gone(r.before, s.state.Load())...) {
 		next = next.Forget(id)
 	}
+	for _, id := range given(&r.entry.Step) { // its end may have been reported before it had settings
+		if !s.alive(id) {
+			next = next.Forget(id)
+		}
+	}
 	if r.seen != nil {
 		s.seen = *r.seen
 	}
@@ -137,6 +141,16 @@ func (s *Store) store(r *revision, elements json.RawMessage) error {
 	s.past.Add(r.entry)
 	s.watchers.Spread(r.entry)
 	return nil
+}
+
+// given are the connections to which a step gives settings.
+func given(step *settings.Step) (out []string) {
+	for i := range step.Deltas {
+		if d := &step.Deltas[i]; d.Scope.Kind == settings.Connection && d.After.Values.Keys() != 0 {
+			out = append(out, d.Scope.Name)
+		}
+	}
+	return out
 }
 
 // gone are the connections whose settings were forgotten between two states.
