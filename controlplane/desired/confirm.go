@@ -11,14 +11,15 @@ import (
 // again.
 const retryRollback = 5 * time.Second
 
-// Pending returns the revision that waits to be confirmed, or nil.
+// Pending returns the revision that waits to be confirmed, or nil. It does not wait for a change
+// that is being stored.
 func (s *Store) Pending() *history.Entry {
-	s.changing.Lock()
-	defer s.changing.Unlock()
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
 	return s.pending()
 }
 
-// pending is Pending with changing held. Nothing but a rollback comes after a
+// pending is Pending with changing or publishing held. Nothing but a rollback comes after a
 // revision that waits: it is the newest one.
 func (s *Store) pending() *history.Entry {
 	if e := s.past.Find(s.Revision()); e != nil && e.Status == history.Pending {

@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
@@ -208,4 +210,31 @@ func TestEndBeforeFirstSettings(t *testing.T) {
 		t.Error("the scope of connection 1 lives on")
 	}
 	set(t, store, change(t, "global", live.CreditsMax, 20)) // does not go with that of connection 1
+}
+
+// TestPendingWhileStoring: a disk that hangs does not keep anybody from seeing what waits to be
+// confirmed.
+func TestPendingWhileStoring(t *testing.T) {
+	store, _ := start(t)
+	disk := &flakyDisk{}
+	store.UseDisk(disk)
+	try(t, store, "global", live.InlineSendMax, 1024)
+	disk.during = func() {
+		seen := make(chan *history.Entry, 1)
+		go func() { seen <- store.Pending() }()
+		select {
+		case e := <-seen:
+			if e == nil || e.Revision != 1 {
+				t.Errorf("%+v waits", e)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("no answer")
+		}
+	}
+	if err := store.Confirm(1); err != nil {
+		t.Error(err)
+	}
+	if e := store.Pending(); e != nil {
+		t.Errorf("confirmed, and %+v waits", e)
+	}
 }
