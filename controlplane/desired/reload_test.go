@@ -17,9 +17,12 @@ import (
 // sayings of inline.send_max, one a line.
 func sayings(t *testing.T, store *desired.Store, scope string) string {
 	t.Helper()
-	all, err := store.Explain(change(t, scope).Scope, live.InlineSendMax)
+	revision, all, err := store.Explain(change(t, scope).Scope, live.InlineSendMax)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if revision != store.Revision() {
+		t.Errorf("explained at revision %d, not %d", revision, store.Revision())
 	}
 	var out []string
 	for _, s := range all {

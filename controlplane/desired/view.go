@@ -26,19 +26,19 @@ func (s *Store) Get(scope settings.Scope) (View, error) {
 }
 
 // Explain lists all values of a key for a scope, the widest first: the default, the
-// configuration file, scopes. The last one is in force, and is marked. The list is empty for a
-// key without an implementation. The error is a *settings.NotFoundError if the scope's listener
-// or connection does not exist.
-func (s *Store) Explain(scope settings.Scope, k settings.Key) ([]settings.Saying, error) {
+// configuration file, scopes. The last one is in force, and is marked. All of them are those of
+// one revision. The list is empty for a key without an implementation. The error is a
+// *settings.NotFoundError if the scope's listener or connection does not exist.
+func (s *Store) Explain(scope settings.Scope, k settings.Key) (revision uint32, all []settings.Saying, err error) {
 	target, err := s.target(scope)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	state := s.state.Load()
 	if scope.Kind == settings.Connection {
-		return state.Explain(k, target), nil
+		return state.Revision(), state.Explain(k, target), nil
 	}
-	return state.ExplainAt(k, scope), nil
+	return state.Revision(), state.ExplainAt(k, scope), nil
 }
 
 // History lists up to limit revisions, the newest first: those older than revision before, or

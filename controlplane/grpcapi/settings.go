@@ -90,13 +90,13 @@ func (s *settingsService) ExplainSetting(_ context.Context, req *rdmadv1.Explain
 	if !ok {
 		return nil, noSetting("key", req.GetKey())
 	}
-	said, err := s.store.Explain(scope, k)
+	at, said, err := s.store.Explain(scope, k)
 	if err != nil {
 		return nil, err
 	}
 	row := k.Row()
 	res := &rdmadv1.ExplainSettingResponse{
-		Revision: s.store.Revision(), Summary: row.Summary, Allowed: row.Allowed(), TakesEffect: row.InForce,
+		Revision: at, Summary: row.Summary, Allowed: row.Allowed(), TakesEffect: row.InForce,
 		Details: row.Details, Example: row.Example,
 	}
 	for _, one := range said {
