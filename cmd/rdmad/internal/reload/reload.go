@@ -1,7 +1,7 @@
 // Package reload applies a changed configuration file to a running rdmad: on demand, when the
 // file changes, and when the reason of an earlier failure may be gone: settings that waited to
-// be confirmed, a port in use, a directory that was not mounted. A file is applied completely
-// or not at all, and one line of the log reports which.
+// be confirmed, a port in use, a directory that was not mounted, a full disk. A file is applied
+// completely or not at all, and one line of the log reports which.
 package reload
 
 import (
@@ -54,8 +54,9 @@ type Config struct {
 	// listeners and services. The error may be an *OutsideError.
 	Prepare func(next *config.Config) (Prepared, error)
 	// Refused gets the error of a file that is not applied: the file is invalid, something that
-	// it needs is not available (*OutsideError), or a revision of the settings waits to be
-	// confirmed (*desired.PendingError). It is not called again for the same error.
+	// it needs is not available or its settings can't be stored (*OutsideError), or a revision of
+	// the settings waits to be confirmed (*desired.PendingError). It is not called again for the
+	// same error.
 	Refused func(error)
 	// Applied is called when a file is in force. waits has the keys of its values
 	// that need a restart to be in force, in the order of the keys.
@@ -210,6 +211,9 @@ func (r *Reloader) load() {
 		r.waiting = true
 		r.cfg.Refused(pending)
 		r.cfg.Logger.Warn("configuration not reloaded yet", "file", next.File, "reason", pending.Error())
+		return
+	case errors.As(err, new(*desired.StorageError)) && r.cfg.Settings.Doubt() == nil: // there may be room later
+		r.refuse(&OutsideError{err})
 		return
 	case err != nil:
 		r.waiting = desired.Waits(err)

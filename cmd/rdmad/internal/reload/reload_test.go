@@ -497,3 +497,31 @@ func newStore(t *testing.T) *desired.Store {
 	}
 	return s
 }
+
+// TestDiskFull: a file whose settings can't be stored is tried again.
+func TestDiskFull(t *testing.T) {
+	r := start(t, echo)
+	dir := t.TempDir()
+	if _, err := r.store.Open(filepath.Join(dir, "settings.db"), r.load().Layer()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	spare := filepath.Join(dir, ".settings.db.spare") // to which settings are written
+	if err := os.MkdirAll(filepath.Join(spare, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.write("services: [{name: e, echo: {}}, {name: f, echo: {}}]\nsettings: {inline: {send_max: 2048}}\n")
+	r.log("not changed, as it could not be stored")
+	r.tried(3)
+	if err := os.RemoveAll(spare); err != nil {
+		t.Fatal(err)
+	}
+	r.log("services 1 -> 2", "configuration reloaded")
+	if got := r.sendMax(); got != "2048 config rdmad.yaml:2" {
+		t.Errorf("inline.send_max %s", got)
+	}
+}
