@@ -77,6 +77,7 @@ type daemon struct {
 func serve(c *config.Config, load func() (*config.Config, error), drain time.Duration, log *slog.Logger, level *loglevel.Level) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
+	context.AfterFunc(ctx, cancel) // the next signal ends the process at once, also if a disk hangs
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -91,8 +92,8 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 	d.running.Go(func() { d.memory.Rest(ctx) })
 	stopReloading := d.reload(c, load, drain, hangup)
 	err = d.wait(ctx)
+	cancel()
 	stopReloading()
-	cancel() // the next signal ends the process at once
 	d.stop(drain)
 	return err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -10,9 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
@@ -212,6 +216,36 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		}
 	}
 	p.end(t, "TERM", -1)
+}
+
+// A second signal ends a rdmad whose reload hangs: the file has become a pipe.
+func TestSecondSignalEndsHungReload(t *testing.T) {
+	r := newRig(t)
+	p := r.start()
+	pipe, file := filepath.Join(r.dir, "pipe"), filepath.Join(r.dir, "rdmad.yaml")
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Rename(pipe, file)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(file, os.O_WRONLY, 0) // waits until rdmad reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for late := time.After(startTimeout); ; runtime.Gosched() {
+		select {
+		case <-p.Done():
+			if code := p.wait(); code != -1 {
+				t.Errorf("ended with code %d; log:\n%s", code, p.Log())
+			}
+			return
+		case <-late:
+			t.Fatalf("signals did not end it in %v; log:\n%s", startTimeout, p.Log())
+		default:
+			if err := p.signal("TERM"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // The drain has an end even if a peer does nothing for it.
