@@ -43,15 +43,16 @@ const maxFile = 16 << 20
 // File is a Store in one JSON file, in an existing directory. The file contains the
 // specifications and the number of the format.
 type File struct {
-	path  string
-	write func(f *os.File, b []byte) error // tests simulate disk failures with it
+	path   string
+	write  func(f *os.File, b []byte) error // tests simulate disk failures with it
+	rename func(from, to string) error      // and with this one; durable.Rename
 }
 
 var _ Store = (*File)(nil)
 
 // NewFile returns a store in a file. The file may be missing.
 func NewFile(path string) *File {
-	return &File{path: path, write: func(f *os.File, b []byte) error {
+	return &File{path: path, rename: durable.Rename, write: func(f *os.File, b []byte) error {
 		_, err := f.Write(b)
 		return err
 	}}
@@ -217,5 +218,25 @@ func (f *File) Save(s spec.All) (err error) {
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return err
 	}
-	return durable.Rename(tmp.Name(), f.path)
+	return f.replace(tmp.Name())
+}
+
+// replace gives the file the contents of another one. If they may not be on the disk, the earlier
+// contents, which are, come back.
+func (f *File) replace(next string) error {
+	earlier := filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+".old")
+	os.Remove(earlier) // of a crash
+	linked := os.Link(f.path, earlier)
+	defer os.Remove(earlier)
+	err := f.rename(next, f.path)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(linked, os.ErrNotExist):
+		os.Remove(f.path)
+		return err
+	case linked != nil: // the file system has no links
+		return err
+	}
+	return errors.Join(err, os.Rename(earlier, f.path))
 }

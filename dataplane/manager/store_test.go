@@ -234,3 +234,30 @@ func TestTooLongToLoad(t *testing.T) {
 	}
 	same(t, "loaded", got, everything)
 }
+
+// TestFailedSyncChangesNothing: when the name of the new file may not be on the disk, the earlier
+// contents are back, or no file.
+func TestFailedSyncChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	f := NewFile(filepath.Join(dir, "listeners.json"))
+	rename := f.rename
+	fails := func(from, to string) error { return errors.Join(os.Rename(from, to), syscall.EIO) }
+	for _, want := range []spec.All{{}, everything} {
+		f.rename = fails
+		if err := f.Save(spec.All{Connectors: []spec.Connector{{Name: "a"}}}); !errors.Is(err, syscall.EIO) {
+			t.Errorf("error %v", err)
+		}
+		got, err := f.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "loaded", got, want)
+		f.rename = rename
+		if err := f.Save(everything); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("%d files, %v", len(all), err)
+	}
+}
