@@ -39,7 +39,7 @@ type Set[S spec.Named, L any] interface {
 	Update(ctx context.Context, name string, change func(*S), o UpdateOptions) (Info[S, L], int, error)
 	// Remove stops accepting at once and lets the connections finish their calls. After
 	// drain it cuts the remaining ones. If Remove is called again meanwhile, the shorter
-	// drain applies. An element of the configuration file is back at the next start. A
+	// drain applies. An element of the configuration file is back at the next start or reload. A
 	// service that a listener uses is not removed (*InUseError). The directories and state
 	// of a service are never removed, so that a service of the same name and directory
 	// accepts its clients' handles.

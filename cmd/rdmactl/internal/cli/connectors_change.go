@@ -72,7 +72,8 @@ func newConnectorsRemove(a *app) *cobra.Command {
 			Short: "Remove a connector, and drain its clients",
 			Long: `Stop accepting clients and drain the connector's clients. The command returns when
 the last one is gone. If you interrupt it, rdmad still drains them. Other connectors
-are not affected. Connectors of the configuration file are back at the next start.`,
+are not affected. Connectors of the configuration file are back at the next start or
+reload.`,
 			Example:           "  rdmactl connectors remove lab --deadline 10s",
 			ValidArgsFunction: a.completeConnector,
 		},

@@ -97,7 +97,8 @@ func newListenersRemove(a *app) *cobra.Command {
 			Short: "Remove a listener, and drain its connections",
 			Long: `Stop accepting connections and drain the listener's. The command returns when the
 last one is down. If you interrupt it, rdmad still drains them. Other listeners are
-not affected. Listeners of the configuration file are back at the next start.`,
+not affected. Listeners of the configuration file are back at the next start or
+reload.`,
 			Example:           "  rdmactl listeners remove lab --deadline 10s",
 			ValidArgsFunction: a.completeListener,
 		},

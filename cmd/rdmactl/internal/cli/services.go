@@ -202,7 +202,7 @@ func newServicesRemove(a *app) *cobra.Command {
 		Use:   "remove NAME",
 		Short: "Remove a service that no listener uses",
 		Long: `Remove a service that no listener uses. Its files stay as they are. Services of
-the configuration file are back at the next start.`,
+the configuration file are back at the next start or reload.`,
 		Example:           "  rdmactl services remove lab",
 		ValidArgsFunction: a.completeService,
 	}
