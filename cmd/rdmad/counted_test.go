@@ -23,7 +23,7 @@ func TestTooFewToAdd(t *testing.T) {
 	data := dataplane.New(dataplane.Config{})
 	defer data.Shutdown(t.Context())
 	m := manager.New(manager.Config{
-		Dataplane: data, Providers: []string{"softiwarp"}, Room: func(n int) error { return p.mayServe(n + 2) },
+		Dataplane: manager.Over(data), Providers: []string{"softiwarp"}, Room: func(n int) error { return p.mayServe(n + 2) },
 		Counted: func(n int) { counted = append(counted, n) }, Logger: slog.New(slog.DiscardHandler),
 	})
 	defer m.Close()

@@ -238,7 +238,7 @@ func (d *daemon) makeManager() (err error) {
 		return err
 	}
 	d.manager = manager.New(manager.Config{
-		Dataplane: d.data,
+		Dataplane: manager.Over(d.data),
 		Provider:  d.provider,
 		Providers: providers.Names(),
 		Kinds:     d.services.kinds(),

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/manager"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -30,6 +31,7 @@ type page struct {
 	t       testing.TB
 	ctx     context.Context
 	plane   *planetest.Plane
+	manager manager.API
 	live    controlplane.Dataplane // in place of plane, or nil
 	fleet   grpcapi.Fleet          // or nil
 	control *controlplane.Controlplane
@@ -49,12 +51,13 @@ func (p *page) serve(role auth.Role, console string) {
 	p.t.Helper()
 	p.plane = &planetest.Plane{}
 	p.plane.Listen("nfs", "127.0.0.1:20049")
+	p.manager = planetest.NewManager(p.plane)
 	var plane controlplane.Dataplane = p.plane
 	if p.live != nil {
 		plane = p.live
 	}
 	c, err := controlplane.New(p.t.Context(), controlplane.Config{
-		Dataplane: plane, Manager: planetest.NewManager(p.plane), Listen: "127.0.0.1:0", Daemon: grpcapi.Daemon{Version: "v1.2.3", Fleet: p.fleet},
+		Dataplane: plane, Manager: p.manager, Listen: "127.0.0.1:0", Daemon: grpcapi.Daemon{Version: "v1.2.3", Fleet: p.fleet},
 		Console: controlplane.Console{Listen: console, TLS: p.tls}, Access: controlplane.Access{Rate: p.rate, Rules: auth.Rules{Default: &role, Rules: p.rules}},
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -90,8 +91,12 @@ func TestConditionsAtOnce(t *testing.T) {
 		p.navigate("#/overview"), text(".good", "conditions are OK"))
 	p.plane.Degrade("nfs", "the device is gone")
 	p.do("a condition", text("td", "listener nfs"), text("td", "the device is gone"))
-	p.plane.Listen("second", "127.0.0.1:20059")
+	if _, err := p.manager.Listeners.Add(t.Context(), spec.Listener{Name: "second", Provider: "softiwarp", Address: "127.0.0.1:20059", Service: "export"}); err != nil {
+		t.Fatal(err)
+	}
 	p.do("a listener", text("td", "127.0.0.1:20059"))
-	p.plane.Unlisten("nfs")
+	if _, err := p.manager.Listeners.Remove("nfs", 0); err != nil {
+		t.Fatal(err)
+	}
 	p.do("it is gone", text(".good", "conditions are OK"), holds("![...document.querySelectorAll('td')].some((e) => e.textContent === '127.0.0.1:20049')"))
 }

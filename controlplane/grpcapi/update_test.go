@@ -94,3 +94,17 @@ func TestSetSomeLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdatesAddUp: a later update of other fields keeps each field that was set before.
+func TestUpdatesAddUp(t *testing.T) {
+	c := rdmadv1.NewListenerServiceClient(start(t, smallPlane(), nil, 16).client)
+	for _, req := range []*rdmadv1.UpdateListenerRequest{
+		{Name: "nfs", Rpcbind: proto.Bool(true)},
+		{Name: "nfs", Admission: &rdmadv1.Admission{MaxHandshakes: 3}},
+	} {
+		res, err := c.UpdateListener(t.Context(), req)
+		if l := res.GetListener(); err != nil || !l.GetRpcbind() || l.GetChanged()[0] != "rpcbind" {
+			t.Errorf("%v: %v, %v", req, l, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/rdmad/rdmad/dataplane"
@@ -36,27 +37,22 @@ func (p *Plane) CloseConnection(id string) error {
 }
 
 // Stats implements grpcapi.Plane: the sums over the connections that are up or disconnected.
-func (p *Plane) Stats() (out []*dataplane.ListenerStats) {
-	conns := p.Connections()
+func (p *Plane) Stats() []*dataplane.ListenerStats {
 	p.mu.Lock()
-	gone := slices.Clone(p.gone)
-	p.mu.Unlock()
-	for _, l := range p.Listeners() {
-		s := &dataplane.ListenerStats{ListenerInfo: l}
-		for i := range conns {
-			if conns[i].Listener == l.Name {
-				s.Connections++
-				s.Totals.Add(&conns[i].Stats)
-			}
+	defer p.mu.Unlock()
+	all := make(map[*endpoint]*dataplane.ListenerStats)
+	for _, e := range p.endpoints {
+		if e.listener != nil {
+			all[e] = &dataplane.ListenerStats{ListenerInfo: *e.listener, Totals: e.gone}
 		}
-		for i := range gone {
-			if gone[i].Listener == l.Name {
-				s.Totals.Add(&gone[i].Stats)
-			}
-		}
-		out = append(out, s)
 	}
-	return out
+	for _, c := range p.conns {
+		if s := all[c.of]; s != nil {
+			s.Connections++
+			s.Totals.Add(&c.Stats)
+		}
+	}
+	return slices.Collect(maps.Values(all))
 }
 
 // Count replaces what a connection has counted.
@@ -86,6 +82,13 @@ func (p *Plane) Memory() int64 {
 	return p.memory
 }
 
+// SetMemory implements manager.Dataplane.
+func (p *Plane) SetMemory(limit int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.memory = limit
+}
+
 // TCPLimits implements grpcapi.Plane.
 func (p *Plane) TCPLimits() dataplane.TCPLimits {
 	p.mu.Lock()
@@ -93,8 +96,14 @@ func (p *Plane) TCPLimits() dataplane.TCPLimits {
 	return p.tcp.WithDefaults()
 }
 
-// setLimits makes checked limits those in force.
-func (p *Plane) setLimits(l *spec.Limits) {
+// CheckLimits implements manager.Bounds.
+func (*Plane) CheckLimits(*spec.Limits) error { return nil }
+
+// CheckMemory implements manager.Bounds.
+func (*Plane) CheckMemory(spec.Size, int) error { return nil }
+
+// ApplyLimits implements manager.Bounds.
+func (p *Plane) ApplyLimits(l, _ *spec.Limits) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limits, p.tcp, p.memory = l.Limits, l.TCP(), int64(l.Memory)

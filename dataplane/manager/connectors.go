@@ -23,9 +23,7 @@ func (m connectors) make(ctx context.Context, s *spec.Connector, c *Change) (run
 	if err != nil {
 		return nil, err
 	}
-	made, err := connector.Prepare(ctx, connector.Config{
-		Connector: *s, Provider: p, Dataplane: m.cfg.Dataplane, Bindings: m.cfg.Bindings, Logger: m.log,
-	})
+	made, err := m.cfg.Dataplane.PrepareConnector(ctx, connector.Config{Connector: *s, Provider: p, Bindings: m.cfg.Bindings, Logger: m.log})
 	if err != nil {
 		return nil, bindError("connector", s.Name, s.Listen, err)
 	}
@@ -55,12 +53,15 @@ func (m connectors) look() func(*ConnectorInfo, running[spec.Connector]) {
 	return func(i *ConnectorInfo, _ running[spec.Connector]) {
 		if c, ok := up[i.Spec.Name]; ok {
 			i.Live = c
+			if i.State == StateUp {
+				i.State = c.State
+			}
 		}
 	}
 }
 
 // connecting is a running connector.
-type connecting struct{ *connector.Connector }
+type connecting struct{ Connector }
 
 func (connecting) Open() error { return nil }
 
@@ -77,10 +78,10 @@ func (r connecting) close() { r.Close() }
 func (r connecting) pin(c *spec.Connector) { pinPort(&c.Listen, r.Addr()) }
 
 // Connecting returns the connectors that are up, by name. Counted may call it.
-func (m *Manager) Connecting() map[string]*connector.Connector {
+func (m *Manager) Connecting() map[string]Connector {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := make(map[string]*connector.Connector)
+	out := make(map[string]Connector)
 	for name, t := range m.connectors.things {
 		if c, ok := t.running.(*connecting); ok && t.state == StateUp {
 			out[name] = c.Connector

@@ -84,7 +84,7 @@ func (r *rig) boot(file *spec.All) {
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	r.data, r.rpcbind, r.open = dataplane.New(dataplane.Config{Logger: log, Memory: int64(r.fileLimits.Memory)}), new(fakeRegistrar), make(map[string]*fakeService)
 	r.Manager = New(Config{
-		Dataplane: r.data,
+		Dataplane: Over(r.data),
 		Provider: func(name string) (rdmacm.Provider, error) {
 			if name != "loopback" {
 				return nil, errors.New("no such provider")

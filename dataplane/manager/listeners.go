@@ -47,7 +47,7 @@ func (m listeners) make(ctx context.Context, l *spec.Listener, c *Change) (runni
 		Limits: l.Limits, Access: l.Access,
 	}
 	if from := c.heldAt(l); from != nil {
-		want.From = from.Listener
+		want.From, _ = from.Listener.(*dataplane.Listener)
 	}
 	bound, err := m.cfg.Dataplane.PrepareListener(ctx, want)
 	if err != nil {
@@ -142,7 +142,7 @@ func (m listeners) look() func(*ListenerInfo, running[spec.Listener]) {
 
 // listening is a running listener.
 type listening struct {
-	*dataplane.Listener
+	Listener
 	service *serving
 	bound   netip.AddrPort
 }

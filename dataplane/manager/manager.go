@@ -53,7 +53,7 @@ type Registrar interface {
 // Config configures a Manager. Registrar, Changed, Limits, Bounds, Room and Counted
 // are optional.
 type Config struct {
-	Dataplane *dataplane.Dataplane
+	Dataplane Dataplane
 	// Provider returns the provider of a name in Providers and makes it at first use. It
 	// is called by one goroutine at a time.
 	Provider  func(name string) (rdmacm.Provider, error)

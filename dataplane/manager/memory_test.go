@@ -38,7 +38,7 @@ func tooMany(t *testing.T, what string, err error, listeners int) {
 // startError returns the error of a start with a file.
 func (r *rig) startError(file *spec.All) error {
 	cfg := r.cfg
-	cfg.Dataplane = dataplane.New(dataplane.Config{Logger: slog.New(slog.DiscardHandler), Memory: int64(r.fileLimits.Memory)})
+	cfg.Dataplane = Over(dataplane.New(dataplane.Config{Logger: slog.New(slog.DiscardHandler), Memory: int64(r.fileLimits.Memory)}))
 	m := New(cfg)
 	defer m.Close()
 	return m.Configure(r.t.Context(), file)
