@@ -80,6 +80,7 @@ var rooms = []struct {
 	{"cmd", 13},
 	{"interop", 14},
 	{"interop/child", 0},
+	{"interop/guest/image", 0},
 	{"controlplane", 10},
 	{"cmd", 11},
 	{"interop", 12},
@@ -239,6 +240,8 @@ func TestImportRuleBites(t *testing.T) {
 		{"cmd/rdmactl", module + "verbs/softiwarp", false, true},
 		{"cmd/rdmactl", module + "cmd/internal/providers", false, false},
 		{"verbs/softiwarp", "C", false, true},
+		{"dataplane/rpcbind/rpcbindtest", module + "interop/guest/image", false, false},
+		{"dataplane/rpcbind/rpcbindtest", module + "interop/guest", false, true},
 		{"elsewhere", module + "verbs", false, true},
 	} {
 		if got := violation(c.pkg, c.imp, c.test); (got != "") != c.bad {

@@ -11,6 +11,7 @@
 #   deps.sh ceph     the same for the file system behind TestGateway's second
 #                    ganesha
 #   deps.sh prometheus   the same for Prometheus and promtool
+#   deps.sh rpcbind  the same for rpcbind, which is one of the guest's packages
 #   deps.sh ganesha  print the file that lists the packages of make bench-ganesha;
 #                    download them if they are missing: only this needs them
 #   deps.sh list     print the host packages
@@ -26,7 +27,8 @@ set -eu
 host_packages="qemu-system-x86 iproute2 gcc libc6-dev make kmod xz-utils libelf1 tshark libibverbs-dev librdmacm-dev chromium libnss3-tools"
 
 # Programs that run in the guest, with all that they depend on. dataplane/rpcbind's
-# tests unpack rpcbind as well: installing it would start it on this machine.
+# tests run rpcbind on this machine from where it is unpacked (dataplane/rpcbind/rpcbindtest):
+# installing it would start it.
 guest_packages="busybox-static kmod iproute2 nfs-common nfs-kernel-server
 rpcbind netbase rdma-core ibverbs-providers rdmacm-utils perftest fio
 nfs-ganesha nfs-ganesha-vfs attr e2fsprogs xfsprogs"
@@ -70,6 +72,7 @@ pool="$cache/debs"
 release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME:-unknown}") || release=unknown
 wanted=$(echo "$guest_packages $unused_packages" | cksum | cut -d' ' -f1)
 lock="$cache/packages-$release-$wanted"
+rpcbind_lock="$cache/rpcbind-$release-$wanted"
 newer_lock="$cache/packages-$newer_series-$release-$wanted"
 machine_lock="$cache/machine-$release-$(echo "$machine_packages $machine_unused" | cksum | cut -d' ' -f1)"
 ceph_lock="$cache/ceph-$release-$(echo "$ceph_packages $ceph_unused" | cksum | cut -d' ' -f1)"
@@ -286,6 +289,12 @@ newer | machine | ceph | prometheus)
 	prometheus) echo "$prometheus_lock" ;;
 	esac
 	;;
+rpcbind)
+	locked_ready "$lock" || report_missing "" "rpcbind netbase"
+	grep -E '^deb (rpcbind|netbase|lib[^_]*)_' "$lock" >"$rpcbind_lock.$$" # and all libraries
+	mv "$rpcbind_lock.$$" "$rpcbind_lock"
+	echo "$rpcbind_lock"
+	;;
 ganesha)
 	locked_ready "$ganesha_lock" || download_ganesha || {
 		say "missing Debian packages (not to be installed): $ganesha_packages; downloading them needs apt-get"
@@ -304,7 +313,7 @@ install)
 	echo "$lock"
 	;;
 *)
-	say "usage: deps.sh [check|newer|list|machine|ceph|prometheus|ganesha]"
+	say "usage: deps.sh [check|newer|list|machine|ceph|prometheus|rpcbind|ganesha]"
 	exit 2
 	;;
 esac

@@ -2,6 +2,7 @@ package rpcbindtest
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,6 +87,7 @@ func (h *Host) prepare(t *testing.T) {
 	must(unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"))
 	if h.root != "/" {
 		must(unix.Mount("/run", filepath.Join(h.root, "run"), "", unix.MS_BIND, ""))
+		must(os.WriteFile(users, fmt.Appendf(nil, "root:x:0:0::/:\n%s:x:%d:%d::/run/rpcbind:\n", userName, userID, nogroup), 0o644))
 	}
 	uid, gid, err := h.user()
 	must(err)

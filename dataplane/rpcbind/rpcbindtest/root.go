@@ -1,15 +1,15 @@
 package rpcbindtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/interop/guest/image"
 )
 
 // Where Debian's packages have what is needed, in the order of trying.
@@ -26,7 +26,7 @@ const (
 )
 
 // errMissing means that there is no rpcbind to test with.
-var errMissing = errors.New("no rpcbind: run interop/deps.sh, which downloads it, or install Debian's package rpcbind")
+var errMissing = errors.New("no rpcbind: install Debian's package rpcbind, or run interop/deps.sh, which downloads it")
 
 // program returns the first of some paths that is in the root.
 func program(root string, paths []string) (string, error) {
@@ -38,70 +38,43 @@ func program(root string, paths []string) (string, error) {
 	return "", errMissing
 }
 
-// findRoot returns the root with an installed rpcbind, or makes one.
+// findRoot returns the root with an installed rpcbind, or unpacks one. The error says what is
+// missing.
 func findRoot(t *testing.T) (string, error) {
+	t.Helper()
 	_, rpcbind := program("/", rpcbindPaths)
 	_, rpcinfo := program("/", rpcinfoPaths)
 	if rpcbind == nil && rpcinfo == nil {
 		return "/", nil
 	}
-	pool, err := openPool()
-	if err != nil {
-		return "", err
+	root, err := image.Unpacked(t.Context(), "../../interop/deps.sh", "rpcbind", t.Logf)
+	if missing, ok := errors.AsType[*image.MissingError](err); ok {
+		return "", fmt.Errorf("%w: %w", errMissing, missing)
 	}
-	root := t.TempDir()
-	if err := makeRoot(t.Context(), root, pool); err != nil {
+	if err == nil {
+		err = complete(root)
+	}
+	if err != nil {
 		t.Fatalf("unpacking rpcbind: %v", err)
 	}
 	return root, nil
 }
 
-// makeRoot unpacks rpcbind and what it needs.
-func makeRoot(ctx context.Context, root string, p *pool) error {
-	for _, dir := range []string{"bin", "sbin", "lib", "lib64"} { // merged as on Debian
-		if err := os.MkdirAll(filepath.Join(root, "usr", dir), 0o755); err != nil {
-			return err
-		}
-		if err := os.Symlink("usr/"+dir, filepath.Join(root, dir)); err != nil {
-			return err
-		}
-	}
-	for _, dir := range []string{"run", "var", "etc"} {
-		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
-			return err
-		}
-	}
-	if err := os.Symlink("/run", filepath.Join(root, "var/run")); err != nil {
-		return err
-	}
-	debs, err := p.closure(ctx, "rpcbind", "netbase")
-	if err != nil {
-		return err
-	}
-	for _, deb := range debs {
-		if err := unpack(ctx, deb, root); err != nil {
-			return err
-		}
-	}
-	users := fmt.Sprintf("root:x:0:0::/:\n%s:x:%d:%d::/run/rpcbind:\n", userName, userID, nogroup)
-	return os.WriteFile(filepath.Join(root, "etc/passwd"), []byte(users), 0o644)
-}
+// users is the file with the users of an unpacked root. It is in /run, which every process has
+// for itself: others may be completing the same root.
+const users = "/run/passwd"
 
-// unpack unpacks a package's files, but for those that only people read.
-func unpack(ctx context.Context, deb, root string) error {
-	read := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", deb)
-	write := exec.CommandContext(ctx, "tar", "-x", "-C", root, "--no-same-owner", "--keep-directory-symlink",
-		"--exclude=./usr/share/doc", "--exclude=./usr/share/man", "--exclude=./usr/share/locale")
-	var err error
-	if write.Stdin, err = read.StdoutPipe(); err != nil {
-		return err
+// complete adds what no package has to an unpacked root.
+func complete(root string) error {
+	for _, dir := range []string{"run", "var", "etc"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			return err
+		}
 	}
-	if err := read.Start(); err != nil {
-		return err
-	}
-	out, err := write.CombinedOutput()
-	if err = errors.Join(err, read.Wait()); err != nil {
-		return fmt.Errorf("%s: %w %s", filepath.Base(deb), err, out)
+	for name, target := range map[string]string{"var/run": "/run", "etc/passwd": users} {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
 	}
 	return nil
 }
