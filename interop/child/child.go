@@ -25,7 +25,10 @@ type Process struct {
 // therefore keeps one thread for as long as the program runs.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, done: make(chan struct{})}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = outputTime
 	}

@@ -6,12 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/interop/child"
 )
 
 // binary is the path of etcd's program. The go command builds it once and keeps it.
@@ -47,12 +48,10 @@ type Member struct {
 	args     []string
 	env      []string
 	output   output
-	cmd      *exec.Cmd
-	ended    chan struct{}
+	process  *child.Process // nil while it does not run
 }
 
-// Start runs the member, again after Kill. The kernel ends it when this process dies: it sends
-// the signal when the thread ends that started the member (prctl(2)), so one thread stays.
+// Start runs the member, again after Kill. The member ends with this process.
 func (m *Member) Start() error {
 	path, err := binary()
 	if err != nil {
@@ -61,31 +60,18 @@ func (m *Member) Start() error {
 	cmd := exec.Command(path, m.args...) //nolint:gosec,noctx // etcd, which ends with Kill
 	cmd.Stdout, cmd.Stderr = &m.output, &m.output
 	cmd.Env = append(append(os.Environ(), "GOMAXPROCS=1"), m.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		defer close(ended)
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // it is killed
-		}
-	}()
-	if err := <-started; err != nil {
-		return err
+	p, err := child.Start(cmd)
+	if err == nil {
+		m.process = p
 	}
-	m.cmd, m.ended = cmd, ended
-	return nil
+	return err
 }
 
 // Kill ends the member at once. Its data stay.
 func (m *Member) Kill() {
-	if m.cmd != nil {
-		m.signal(syscall.SIGKILL)
-		<-m.ended
-		m.cmd = nil
+	if m.process != nil {
+		m.process.Kill()
+		m.process = nil
 	}
 }
 
@@ -96,17 +82,17 @@ func (m *Member) Pause() { m.signal(syscall.SIGSTOP) }
 func (m *Member) Resume() { m.signal(syscall.SIGCONT) }
 
 func (m *Member) signal(s syscall.Signal) {
-	if m.cmd != nil {
-		_ = m.cmd.Process.Signal(s) // it may have ended
+	if m.process != nil {
+		m.process.Signal(s)
 	}
 }
 
 // Pid is the process id of the member, 0 if it does not run.
 func (m *Member) Pid() int {
-	if m.cmd == nil {
+	if m.process == nil {
 		return 0
 	}
-	return m.cmd.Process.Pid
+	return m.process.Pid()
 }
 
 // Output returns the last lines that the member has logged.

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rdmad/rdmad/interop/child"
 )
 
 // startTimeout is how long rpcbind may take to be ready before a test gives
@@ -20,11 +22,7 @@ const startTimeout = 30 * time.Second
 var started atomic.Int32
 
 // Daemon is an rpcbind that was started.
-type Daemon struct {
-	cmd   *exec.Cmd
-	out   bytes.Buffer
-	ended chan struct{}
-}
+type Daemon struct{ *child.Process }
 
 // Start runs rpcbind and waits until it is ready. With -w, rpcbind keeps its registrations from
 // Stop to the next start. It ends with the test.
@@ -37,40 +35,36 @@ func (h *Host) Start(t *testing.T, args ...string) *Daemon {
 		t.Fatal(err)
 	}
 	defer notify.Close()
-	d := &Daemon{ended: make(chan struct{})}
-	d.cmd = h.command(t, rpcbindPaths, append([]string{"-f"}, args...))
-	d.cmd.Env = []string{"NOTIFY_SOCKET=" + name}
-	d.cmd.Stdout, d.cmd.Stderr = &d.out, &d.out
-	if err := d.cmd.Start(); err != nil {
+	cmd := h.command(t, rpcbindPaths, append([]string{"-f"}, args...))
+	cmd.Env = []string{"NOTIFY_SOCKET=" + name}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	p, err := child.Start(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = d.cmd.Wait() // killed, or its output says why
-		close(d.ended)
+		<-p.Done()
 		notify.Close()
 	}()
-	t.Cleanup(d.Kill)
+	t.Cleanup(p.Kill)
 	if err := notify.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 64)
 	n, err := notify.Read(buf)
 	if told := string(buf[:n]); err != nil || told != "READY=1" {
-		d.Kill()
-		t.Fatalf("rpcbind is not ready: %v, %q\n%s", err, told, d.out.String())
+		p.Kill()
+		t.Fatalf("rpcbind is not ready: %v, %q\n%s", err, told, out.String())
 	}
-	return d
+	return &Daemon{p}
 }
 
 // Stop ends rpcbind as a service manager does, so that it can keep its registrations.
-func (d *Daemon) Stop() { d.end(syscall.SIGTERM) }
-
-// Kill ends rpcbind at once, so that it loses its registrations.
-func (d *Daemon) Kill() { d.end(syscall.SIGKILL) }
-
-func (d *Daemon) end(s syscall.Signal) {
-	_ = d.cmd.Process.Signal(s) // it may have ended
-	<-d.ended
+// Kill ends it at once, so that it loses them.
+func (d *Daemon) Stop() {
+	d.Signal(syscall.SIGTERM)
+	<-d.Done()
 }
 
 // Registered lists the output of rpcinfo without rpcbind itself, each entry as "program version
@@ -108,6 +102,6 @@ func (h *Host) command(t *testing.T, paths, args []string) *exec.Cmd {
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: h.root, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: h.root}
 	return cmd
 }
