@@ -14,12 +14,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -224,20 +223,8 @@ func deafTCP(ctx context.Context, t *testing.T, wait *sync.WaitGroup, address st
 // resident is the resident size of the process.
 func (p *process) resident(t *testing.T) (now, peak int64) {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		for key, n := range map[string]*int64{"VmRSS:": &now, "VmHWM:": &peak} {
-			if value, ok := strings.CutPrefix(line, key); ok {
-				kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
-				*n = kilobytes << 10
-			}
-		}
+	if now, peak = procmem.Resident(fmt.Sprintf("/proc/%d", p.cmd.Process.Pid)); now == 0 || peak == 0 {
+		t.Fatalf("resident size %d, peak %d", now, peak)
 	}
 	return now, peak
 }

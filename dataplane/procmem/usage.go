@@ -26,7 +26,7 @@ type Usage struct {
 // Usage returns the current memory use.
 func (p *Process) Usage() Usage {
 	u := Usage{Limit: p.Limit(), Mapped: offheap.Read().Used, Go: goBytes(), GoLimit: debug.SetMemoryLimit(-1)}
-	u.Resident, u.PeakResident = resident(p.root)
+	u.Resident, u.PeakResident = Resident(filepath.Join(p.root, "proc/self"))
 	u.Other = max(u.Resident-u.Mapped-u.Go, 0)
 	return u
 }
@@ -38,9 +38,10 @@ func goBytes() int64 {
 	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }
 
-// resident reads VmRSS and VmHWM.
-func resident(root string) (now, peak int64) {
-	text, err := os.ReadFile(filepath.Join(root, "proc/self/status"))
+// Resident returns the resident size and its peak, in bytes, of the process of which proc is the
+// directory in /proc. Both are 0 if the process has ended.
+func Resident(proc string) (now, peak int64) {
+	text, err := os.ReadFile(filepath.Join(proc, "status"))
 	if err != nil {
 		return 0, 0
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/interop/child"
 )
 
@@ -159,14 +160,8 @@ func (d *daemon) descriptors() int { return descriptors.OpenIn(d.proc("")) }
 
 // peakRSS returns the largest resident size since resetPeak, in bytes.
 func (d *daemon) peakRSS() int64 {
-	b, _ := os.ReadFile(d.proc("status"))
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
+	_, peak := procmem.Resident(d.proc(""))
+	return peak
 }
 
 // resetPeak restarts the peak of the resident size (proc(5), clear_refs).
