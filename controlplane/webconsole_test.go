@@ -2,9 +2,8 @@ package controlplane_test
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -393,16 +393,10 @@ func certificate(t *testing.T) (*auth.Files, *http.Client) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
-	pair := s.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert, key, err := authtest.PEM(s.TLS.Certificates[0])
 	f := &auth.Files{Browsers: true, Cert: filepath.Join(t.TempDir(), "cert.pem"), Key: filepath.Join(t.TempDir(), "key.pem")}
-	for name, block := range map[string]*pem.Block{f.Cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, f.Key: {Type: "PRIVATE KEY", Bytes: key}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(err, os.WriteFile(f.Cert, cert, 0o600), os.WriteFile(f.Key, key, 0o600)); err != nil {
+		t.Fatal(err)
 	}
 	client := s.Client()
 	client.Transport.(*http.Transport).ForceAttemptHTTP2 = true

@@ -1,14 +1,10 @@
 package console_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
+	"errors"
 	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,73 +14,48 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 )
 
 // issuer is a CA of a server and of browsers.
 type issuer struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	*authtest.CA
+	t   *testing.T
+	dir string
 }
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	dir := t.TempDir()
+	ca, err := authtest.NewCA(dir)
+	if err == nil {
+		err = ca.Issue("gateway", time.Hour)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca := &issuer{t: t, dir: t.TempDir(), key: key}
-	ca.cert = &x509.Certificate{
-		Subject: pkix.Name{CommonName: "CA"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der := ca.sign(ca.cert, key.Public())
-	if ca.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	ca.write("ca.pem", "CERTIFICATE", der)
-	return ca
-}
-
-// sign makes a certificate.
-func (ca *issuer) sign(c *x509.Certificate, key any) []byte {
-	ca.t.Helper()
-	c.SerialNumber = big.NewInt(time.Now().UnixNano())
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, c, ca.cert, key, ca.key)
-	if err != nil {
-		ca.t.Fatal(err)
-	}
-	return der
-}
-
-// write writes a file in PEM, and returns its path.
-func (ca *issuer) write(name, kind string, der []byte) string {
-	ca.t.Helper()
-	path := filepath.Join(ca.dir, name)
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		ca.t.Fatal(err)
-	}
-	return path
+	return &issuer{ca, t, dir}
 }
 
 // server has the files of a console at 127.0.0.1.
 func (ca *issuer) server() *auth.Files {
-	ca.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		ca.t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		ca.t.Fatal(err)
-	}
-	der := ca.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "gateway"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, key.Public())
 	return &auth.Files{
-		Browsers: true, Cert: ca.write("cert.pem", "CERTIFICATE", der), Key: ca.write("key.pem", "PRIVATE KEY", private), ClientCA: filepath.Join(ca.dir, "ca.pem"),
+		Browsers: true, Cert: filepath.Join(ca.dir, "gateway.pem"), Key: filepath.Join(ca.dir, "gateway.key"), ClientCA: filepath.Join(ca.dir, "ca.pem"),
 	}
+}
+
+// sign signs the key of a browser, and returns the certificate's file.
+func (ca *issuer) sign(asked *x509.CertificateRequest) string {
+	ca.t.Helper()
+	now, file := time.Now(), filepath.Join(ca.dir, "client.der")
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		Subject: asked.Subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(now.UnixNano()), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+	}, ca.Pair.Leaf, asked.PublicKey, ca.Pair.PrivateKey)
+	if err := errors.Join(err, os.WriteFile(file, der, 0o600)); err != nil {
+		ca.t.Fatal(err)
+	}
+	return file
 }
 
 // home makes a home directory in whose certificate store chromium finds a client
@@ -118,8 +89,7 @@ func (ca *issuer) home(name string) string {
 	if err != nil {
 		ca.t.Fatal(err)
 	}
-	der := ca.sign(&x509.Certificate{Subject: asked.Subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, asked.PublicKey)
-	certutil("-A", "-n", name, "-t", ",,", "-a", "-i", ca.write("client.pem", "CERTIFICATE", der))
+	certutil("-A", "-n", name, "-t", ",,", "-i", ca.sign(asked))
 	certutil("-A", "-n", "CA", "-t", "CT,,", "-a", "-i", filepath.Join(ca.dir, "ca.pem"))
 	return home
 }

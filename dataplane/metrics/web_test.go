@@ -1,14 +1,14 @@
 package metrics
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 )
 
 // hash is the bcrypt hash of "fakepassword".
@@ -20,14 +20,13 @@ func webFiles(t *testing.T, dir string) *http.Client {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
-	pair := s.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	cert, key, err := authtest.PEM(s.TLS.Certificates[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string][]byte{
-		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
-		"key.pem":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		"cert.pem": cert,
+		"key.pem":  key,
 		"web.yml":  []byte("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {prometheus: " + hash + "}\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {

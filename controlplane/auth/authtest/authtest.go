@@ -20,18 +20,18 @@ import (
 
 // CA is a certificate authority with files in a directory.
 type CA struct {
+	Pair tls.Certificate
 	dir  string
-	pair tls.Certificate
 }
 
 // NewCA makes a certificate authority. Its certificate, ca.pem, is valid for 100 days.
 func NewCA(dir string) (*CA, error) {
 	ca := &CA{dir: dir}
 	var err error
-	if ca.pair, err = NewAuthority("ca"); err != nil {
+	if ca.Pair, err = NewAuthority("ca"); err != nil {
 		return nil, err
 	}
-	return ca, write(dir, "ca", ca.pair)
+	return ca, write(dir, "ca", ca.Pair)
 }
 
 // Issue makes NAME.pem and NAME.key, the certificate and key of a server at 127.0.0.1, and at
@@ -43,7 +43,7 @@ func (ca *CA) Issue(name string, valid time.Duration, hosts ...string) error {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		DNSNames:    hosts,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, &ca.pair)
+	}, &ca.Pair)
 	if err != nil {
 		return err
 	}
