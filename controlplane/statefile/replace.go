@@ -64,7 +64,7 @@ func fill(f *os.File, data []byte) error {
 // names, such as those of a backup that shares files.
 func openSpare(name string) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil && !isAlone(info) {
-		if err := os.Remove(name); err != nil {
+		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 	}
