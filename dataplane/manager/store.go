@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/rdmad/rdmad/dataplane/durable"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -46,13 +45,14 @@ type File struct {
 	path   string
 	write  func(f *os.File, b []byte) error // tests simulate disk failures with it
 	rename func(from, to string) error      // and with this one; durable.Rename
+	link   func(from, to string) error      // and file systems without links with this one; os.Link
 }
 
 var _ Store = (*File)(nil)
 
 // NewFile returns a store in a file. The file may be missing.
 func NewFile(path string) *File {
-	return &File{path: path, rename: durable.Rename, write: func(f *os.File, b []byte) error {
+	return &File{path: path, rename: durable.Rename, link: os.Link, write: func(f *os.File, b []byte) error {
 		_, err := f.Write(b)
 		return err
 	}}
@@ -201,42 +201,76 @@ func (f *File) Save(s spec.All) (err error) {
 	if err != nil {
 		return err
 	}
-	// One that a crash left behind is written over.
-	tmp, err := os.OpenFile(filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+".new"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
+	next := f.beside(".new")
+	if err := f.create(next, b); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(tmp.Name())
+			os.Remove(next)
 		}
 	}()
-	err = f.write(tmp, b)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err := errors.Join(err, tmp.Close()); err != nil {
+	return f.replace(next)
+}
+
+// beside returns the path of a temporary file.
+func (f *File) beside(end string) string {
+	return filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+end)
+}
+
+// create writes a temporary file to the disk. What has its name is removed, not written to: a crash
+// may have left it, and it may be somebody else's, or have another name.
+func (f *File) create(path string, b []byte) (err error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return f.replace(tmp.Name())
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = f.write(file, b)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		os.Remove(path)
+	}
+	return err
 }
 
 // replace gives the file the contents of another one. If they may not be on the disk, the earlier
 // contents, which are, come back.
 func (f *File) replace(next string) error {
-	earlier := filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+".old")
-	os.Remove(earlier) // of a crash
-	linked := os.Link(f.path, earlier)
+	earlier := f.beside(".old")
+	kept := f.keep(earlier)
+	if kept != nil && !errors.Is(kept, os.ErrNotExist) {
+		return kept
+	}
 	defer os.Remove(earlier)
 	err := f.rename(next, f.path)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(linked, os.ErrNotExist):
+	case kept != nil: // there was no file
 		os.Remove(f.path)
-		return err
-	case linked != nil: // the file system has no links
 		return err
 	}
 	return errors.Join(err, os.Rename(earlier, f.path))
+}
+
+// keep gives the contents of the file another name too. Where a link is not possible, it copies
+// them: on some file systems, and if the file is another user's.
+func (f *File) keep(earlier string) error {
+	if err := os.Remove(earlier); err != nil && !errors.Is(err, os.ErrNotExist) { // of a crash
+		return err
+	}
+	linked := f.link(f.path, earlier)
+	if linked == nil || errors.Is(linked, os.ErrNotExist) {
+		return linked
+	}
+	b, err := os.ReadFile(f.path)
+	if err != nil {
+		return errors.Join(linked, err)
+	}
+	return f.create(earlier, b)
 }

@@ -182,7 +182,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// TestCrashLeavesOneFile: however often rdmad ends while it writes, no more than one file is left,
+// TestCrashLeavesOneFile: however often rdmad ends while it writes, one file is left,
 // and it does not keep the next one from writing.
 func TestCrashLeavesOneFile(t *testing.T) {
 	dir := t.TempDir()
@@ -259,5 +259,63 @@ func TestFailedSyncChangesNothing(t *testing.T) {
 	}
 	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
 		t.Errorf("%d files, %v", len(all), err)
+	}
+}
+
+// TestFailedSyncWithoutLinks: the same where a file can't have a second name.
+func TestFailedSyncWithoutLinks(t *testing.T) {
+	dir := t.TempDir()
+	f := NewFile(filepath.Join(dir, "listeners.json"))
+	if err := f.Save(everything); err != nil {
+		t.Fatal(err)
+	}
+	f.link = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} }
+	rename := f.rename
+	f.rename = func(from, to string) error { return errors.Join(os.Rename(from, to), syscall.EIO) }
+	if err := f.Save(spec.All{}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("error %v", err)
+	}
+	got, err := f.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "loaded", got, everything)
+	f.rename = rename
+	if err := f.Save(spec.All{}); err != nil {
+		t.Error(err)
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("%d files, %v", len(all), err)
+	}
+}
+
+// TestTemporaryNameIsTaken: whatever has the name of the temporary file is not written to, and does
+// not keep a change from being stored.
+func TestTemporaryNameIsTaken(t *testing.T) {
+	for name, take := range map[string]func(file, temporary string) error{
+		"link":          os.Link,
+		"symbolic link": os.Symlink,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			f := NewFile(filepath.Join(dir, "listeners.json"))
+			if err := errors.Join(f.Save(everything), take(f.path, filepath.Join(dir, ".listeners.json.new"))); err != nil {
+				t.Fatal(err)
+			}
+			write := f.write
+			f.write = func(*os.File, []byte) error { return syscall.ENOSPC }
+			if err := f.Save(spec.All{}); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("error %v", err)
+			}
+			got, err := f.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "loaded", got, everything)
+			f.write = write
+			if err := errors.Join(take(f.path, filepath.Join(dir, ".listeners.json.new")), f.Save(spec.All{})); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
