@@ -53,6 +53,10 @@ func (l *Listener) take(req *rpcrdma.Request) {
 		defer c.settle()
 		err := l.handshake(req, c)
 		l.LeaveHandshake()
+		select {
+		case l.cameUp <- struct{}{}:
+		default:
+		}
 		l.accepting.Done()
 		if err != nil {
 			l.refuse(req, c.refusal(err))

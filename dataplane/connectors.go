@@ -101,7 +101,8 @@ func (k *Connector) Enter() {
 // The caller makes sure that no client is admitted any more. wait waits until the connector
 // has left every Seat.
 func (k *Connector) Remove(ctx context.Context, wait func()) Removed {
-	removed := k.drain(ctx, wait)
+	removed := k.drain(ctx, nil)
+	wait()
 	k.d.mu.Lock()
 	defer k.d.mu.Unlock()
 	if k.d.connectors[k.name] == k {

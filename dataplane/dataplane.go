@@ -177,7 +177,7 @@ func (d *Dataplane) Shutdown(ctx context.Context) error {
 		l.stop() // after it, every connection is in the registry
 	}
 	d.cancel()
-	_, cut := d.drainAll(ctx, reasonShutdown, func(*conn) bool { return true })
+	_, cut := d.drainAll(ctx, reasonShutdown, func(*conn) bool { return true }, nil)
 	d.running.Wait()
 	d.division.end()
 	d.subs.End(ErrShutdown)

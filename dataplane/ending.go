@@ -78,15 +78,28 @@ func (c *conn) drain(ctx context.Context, reason string) error {
 // drainAll drains all connections that want selects. When ctx ends, it closes the remaining
 // ones. It returns the number of connections and how many of them were cut. None of them is in the
 // registry any more.
-func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn) bool) (n, cut int) {
-	all := d.choose(want)
-	failed := make(chan bool, len(all))
-	for _, c := range all {
-		go func() {
-			err := c.drain(ctx, reason)
-			<-c.gone
-			failed <- err != nil
-		}()
+//
+// more waits until further connections may be up, which then are drained, too, and returns false if
+// no more come up. nil stands for that.
+func (d *Dataplane) drainAll(ctx context.Context, reason string, want func(*conn) bool, more func() bool) (n, cut int) {
+	all, failed := make(map[*conn]struct{}), make(chan bool)
+	begin := func() {
+		for _, c := range d.choose(want) {
+			if _, began := all[c]; began {
+				continue
+			}
+			all[c] = struct{}{}
+			go func() {
+				err := c.drain(ctx, reason)
+				<-c.gone
+				failed <- err != nil
+			}()
+		}
+	}
+	begin()
+	for again := more != nil; again; {
+		again = more()
+		begin()
 	}
 	for range all {
 		if <-failed {

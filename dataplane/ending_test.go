@@ -270,15 +270,15 @@ func TestEndedIsNotListed(t *testing.T) {
 }
 
 // TestDrainsWhileOthersComeUp: the connections of a listener that was replaced are drained while
-// another is still being made, which may take as long as the drain. That one is drained as soon as it
-// is up.
+// others are still being made, which may take as long as the drain. Each of these is drained as soon as
+// it is up.
 func TestDrainsWhileOthersComeUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlane(t, Config{})
 		s := &laterOpener{open: make(chan struct{})}
 		addr := p.listen("a", s)
 		p.Start()
-		dialed := make(chan error, 2)
+		dialed := make(chan error, 3)
 		dial := func() {
 			c, err := p.open(p.judged, addr, rpcrdma.DialConfig{})
 			if err == nil {
@@ -291,6 +291,7 @@ func TestDrainsWhileOthersComeUp(t *testing.T) {
 		s.open <- struct{}{}
 		p.next(ConnUp)
 		go dial()
+		go dial()
 		synctest.Wait()
 		old := p.listener("a")
 		if _, err := p.add(ListenerConfig{Name: "a", Provider: p.judged, Service: "echo", Handler: echo.New(), From: old}); err != nil {
@@ -298,15 +299,17 @@ func TestDrainsWhileOthersComeUp(t *testing.T) {
 		}
 		removed := make(chan Removed, 1)
 		go func() { removed <- old.Remove(t.Context()) }()
-		synctest.Wait()
-		if up := p.Connections(); len(up) != 0 {
-			t.Errorf("%d connections are up while another is being made", len(up))
+		for making := range 2 {
+			synctest.Wait()
+			if up := p.Connections(); len(up) != 0 {
+				t.Errorf("%d connections are up while %d are being made", len(up), 2-making)
+			}
+			s.open <- struct{}{}
 		}
-		s.open <- struct{}{}
-		if r := <-removed; r != (Removed{Drained: 2}) {
+		if r := <-removed; r != (Removed{Drained: 3}) {
 			t.Errorf("removed: %+v", r)
 		}
-		if err := errors.Join(<-dialed, <-dialed); err != nil {
+		if err := errors.Join(<-dialed, <-dialed, <-dialed); err != nil {
 			t.Error(err)
 		}
 	})

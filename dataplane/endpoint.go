@@ -107,11 +107,9 @@ func (e *endpoint) Stopping() {
 // stopsLocked reports whether connections may no longer be admitted.
 func (e *endpoint) stopsLocked() bool { return e.draining || e.d.stopping }
 
-// drain drains the connections, and closes the remaining ones when ctx ends. It then calls
-// wait, which returns when nothing is left of them.
-func (e *endpoint) drain(ctx context.Context, wait func()) Removed {
-	all, cut := e.d.drainAll(ctx, "the "+e.kind+" was removed", func(c *conn) bool { return c.e == e })
-	wait()
+// drain drains the connections, and closes the remaining ones when ctx ends; see drainAll for more.
+func (e *endpoint) drain(ctx context.Context, more func() bool) Removed {
+	all, cut := e.d.drainAll(ctx, "the "+e.kind+" was removed", func(c *conn) bool { return c.e == e }, more)
 	return Removed{Drained: all - cut, Cut: cut}
 }
 

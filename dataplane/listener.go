@@ -43,6 +43,7 @@ type Listener struct {
 	ctx       context.Context // ends when connections being made are given up
 	cancel    context.CancelFunc
 	accepting sync.WaitGroup // the accept loop, and handshakes until the registry has the connection
+	cameUp    chan struct{}  // holds a token when a handshake has ended
 	running   sync.WaitGroup // connections, being made or up
 
 	// disconnects counts connections that peers ended while calls were being served.
@@ -71,7 +72,7 @@ func (d *Dataplane) PrepareListener(ctx context.Context, cfg ListenerConfig) (*L
 		},
 		handler: cfg.Handler,
 		sharing: listenerSharing{memory: rpcrdma.MinMemoryLimit},
-		from:    cfg.From, receivers: new(receivers),
+		from:    cfg.From, receivers: new(receivers), cameUp: make(chan struct{}, 1),
 	}
 	l.table = func() connlimit.Limits { return l.limits.tableLimits() }
 	if err := l.init(d, cfg.Limits, cfg.Access); err != nil {
@@ -154,7 +155,8 @@ func (l *Listener) Remove(ctx context.Context) Removed {
 	early := l.settle(ctx)
 	l.Stopping()
 	l.stop()
-	removed := l.drain(ctx, l.running.Wait)
+	removed := l.drain(ctx, nil)
+	l.running.Wait()
 	removed.Drained, removed.Cut = removed.Drained+early.Drained, removed.Cut+early.Cut
 	l.d.mu.Lock()
 	defer l.d.mu.Unlock()
@@ -167,8 +169,8 @@ func (l *Listener) Remove(ctx context.Context) Removed {
 }
 
 // settle lets the connections that are being made with a listener that has a successor come
-// up, until ctx ends. At the same time it drains those that are up: one that does not come up, because
-// its peer is silent, must not use up their time.
+// up, until ctx ends. At the same time it drains those that are up, and each as soon as it comes up:
+// one that does not come up, because its peer is silent, must not use up their time.
 func (l *Listener) settle(ctx context.Context) Removed {
 	l.d.mu.Lock()
 	succeeded := l.succeeded
@@ -177,7 +179,19 @@ func (l *Listener) settle(ctx context.Context) Removed {
 		return Removed{}
 	}
 	defer context.AfterFunc(ctx, l.cancel)()
-	return l.drain(ctx, l.accepting.Wait)
+	settled := make(chan struct{})
+	go func() {
+		l.accepting.Wait()
+		close(settled)
+	}()
+	return l.drain(ctx, func() bool {
+		select {
+		case <-l.cameUp:
+			return true
+		case <-settled:
+			return false
+		}
+	})
 }
 
 // EndDenied ends the connections that may no longer connect, and returns their number.
