@@ -24,11 +24,16 @@ const (
 
 // NoMemoryError means that there is no memory for another listener or connector.
 type NoMemoryError struct {
-	Need, Left int64 // bytes; 0 for a connector, which takes memory as clients come
-	Listeners  int   // which need that together; 0 for a single one beside others
+	Need, Left int64  // bytes; 0 for a connector, which takes memory as clients come
+	Listeners  int    // which need that together; 0 for a single one beside others
+	From       string // what bounds Left for Listeners; "" is limits.memory
 }
 
 func (e *NoMemoryError) Error() string {
+	if e.Listeners > 0 && e.From != "" {
+		return fmt.Sprintf("%d listeners need %d KiB of registered memory, and %s leaves %d KiB, enough for %d; raise that limit, or have fewer listeners",
+			e.Listeners, e.Need>>10, e.From, e.Left>>10, e.Left/rpcrdma.MinMemoryLimit)
+	}
 	if e.Listeners > 0 {
 		return fmt.Sprintf("%d listeners need %d KiB of registered memory, and limits.memory gives %d KiB, enough for %d; raise limits.memory, or have fewer listeners",
 			e.Listeners, e.Need>>10, e.Left>>10, e.Left/rpcrdma.MinMemoryLimit)

@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/procmem"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 func (o *options) checkCommand() *cobra.Command {
@@ -71,7 +72,7 @@ nothing, and works while rdmad runs.`,
 				return err
 			}
 			limit := procmem.Expected(o.root, int64(c.Limits.Memory), dataplane.DefaultMemory, dataplane.MinMemory)
-			if err := checkMemory(c, limit, offline); err != nil {
+			if err := checkMemory(c, limit, changed, offline); err != nil {
 				return err
 			}
 			report, err := provenance.Make(c, settingsFile(c.State.Path))
@@ -102,7 +103,8 @@ nothing, and works while rdmad runs.`,
 }
 
 // checkMemory returns an error if a limit of the memory is too small for the listeners of a configuration.
-func checkMemory(c *config.Config, limit procmem.Limit, offline bool) error {
+// limits are the stored ones.
+func checkMemory(c *config.Config, limit procmem.Limit, limits spec.Delta, offline bool) error {
 	if offline { // the machine may have another control group
 		limit.Bytes = limit.Asked
 	}
@@ -110,7 +112,8 @@ func checkMemory(c *config.Config, limit procmem.Limit, offline bool) error {
 	if err != nil {
 		return err
 	}
-	if few := memoryMistake(c, dataplane.CheckListeners(listening(c, &changed), limit.Registered())); few != nil {
+	_, stored := limits["memory"]
+	if few := memoryMistake(c, checkListeners(listening(c, &changed), &limit), stored); few != nil {
 		return few
 	}
 	return nil

@@ -3,22 +3,21 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/provenance"
 )
 
-// TestCheckInSmallControlGroup: check says how much memory the control group
-// leaves, and what to do.
-func TestCheckInSmallControlGroup(t *testing.T) {
-	root := t.TempDir()
-	for name, text := range map[string]string{
-		"rdmad.yaml":                     "limits: {memory: 1073741824}\nservices: [{name: test, echo: {}}]\n",
-		"proc/self/cgroup":               "0::/rdmad\n",
-		"sys/fs/cgroup/rdmad/memory.max": "643825664\n",
-	} {
+// smallGroup makes the files of a machine with a control group, and returns their root.
+func smallGroup(t *testing.T, config, most string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for name, text := range map[string]string{"rdmad.yaml": config, "proc/self/cgroup": "0::/rdmad\n", "sys/fs/cgroup/rdmad/memory.max": most + "\n"} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -27,6 +26,13 @@ func TestCheckInSmallControlGroup(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return root
+}
+
+// TestCheckInSmallControlGroup: check says how much memory the control group
+// leaves, and what to do.
+func TestCheckInSmallControlGroup(t *testing.T) {
+	root := smallGroup(t, "limits: {memory: 1073741824}\nservices: [{name: test, echo: {}}]\n", "643825664")
 	check := func(output string) (stdout, stderr string) {
 		t.Helper()
 		o := options{root: root}
@@ -52,5 +58,25 @@ func TestCheckInSmallControlGroup(t *testing.T) {
 	}
 	if m := report.Memory; m.Source != "cgroup" || m.Limit != 500<<20 || m.Asked != 1<<30 || m.Warning != want {
 		t.Errorf("as JSON: %+v", m)
+	}
+}
+
+// TestCheckManyInSmallControlGroup: where the control group is why there is too little memory for the
+// listeners, check doesn't say that limits.memory is.
+func TestCheckManyInSmallControlGroup(t *testing.T) {
+	var config strings.Builder
+	config.WriteString("services: [{name: test, echo: {}}]\nlisteners:\n")
+	for i := range 5 {
+		fmt.Fprintf(&config, "  - {name: l%d, provider: softiwarp, address: \"127.0.0.1:0\", service: test}\n", i)
+	}
+	root := smallGroup(t, config.String(), strconv.Itoa(100<<20))
+	o := options{root: root}
+	cmd := o.checkCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"--config", filepath.Join(root, "rdmad.yaml")})
+	const want = "limits.memory: 5 listeners need 21840 KiB of registered memory, and the control group's limit in " +
+		"/sys/fs/cgroup/rdmad/memory.max leaves 20945 KiB, enough for 4; raise that limit, or have fewer listeners"
+	if err := cmd.Execute(); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane"
+	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -18,20 +19,35 @@ func (d *daemon) CheckLimits(l *spec.Limits) error { return d.places.mayLimit(l)
 // CheckMemory implements manager.Bounds.
 func (d *daemon) CheckMemory(limit spec.Size, listeners int) error {
 	would := d.memory.Would(int64(limit))
-	return dataplane.CheckListeners(listeners, would.Registered())
+	return checkListeners(listeners, &would)
 }
 
-// memoryMistake returns the mistake that an error of the memory is, or nil without one.
-func memoryMistake(c *config.Config, err error) configfile.Errors {
+// checkListeners returns a *dataplane.NoMemoryError if a limit of the memory is too small for a number of
+// listeners.
+func checkListeners(n int, limit *procmem.Limit) error {
+	err := dataplane.CheckListeners(n, limit.Registered())
+	if none, few := errors.AsType[*dataplane.NoMemoryError](err); few && limit.Lowered() {
+		none.From = limit.Group.String()
+	}
+	return err
+}
+
+// memoryMistake returns the mistake that an error of the memory is, or nil without one. changed means that
+// operators have changed the limit.
+func memoryMistake(c *config.Config, err error, changed bool) configfile.Errors {
 	if err == nil {
 		return nil
 	}
 	const key = "limits.memory"
-	at := c.Origins.Of(key)
+	at, text := c.Origins.Of(key), err.Error()
+	if none, few := errors.AsType[*dataplane.NoMemoryError](err); changed && few && none.From == "" {
+		at = configfile.Origin{}
+		text += " (rdmactl limits set has changed it; with fewer listeners, rdmactl limits unset max-memory takes that back)"
+	}
 	if at == (configfile.Origin{}) {
 		at.File = c.File
 	}
-	return configfile.Errors{{Origin: at, Key: key, Msg: err.Error()}}
+	return configfile.Errors{{Origin: at, Key: key, Msg: text}}
 }
 
 // listening returns the number of the file's listeners that come into service at a start.

@@ -119,7 +119,7 @@ func (p *prepared) limits(c *config.Config, ready bool) (err error) {
 // blame returns the errors of an element, with the places in the file that cause them.
 func blame(c *config.Config, f *manager.Failure) configfile.Errors {
 	if f.What == "limits" {
-		return memoryMistake(c, f.Err)
+		return memoryMistake(c, f.Err, f.Changed)
 	}
 	list := f.What + "s"
 	i := slices.Index(c.Names(list), f.Name)

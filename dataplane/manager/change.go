@@ -113,7 +113,7 @@ func (c *Change) open() error {
 func (c *Change) failed() error {
 	for i := range c.failures {
 		f := &c.failures[i]
-		f.Changed = slices.ContainsFunc(c.pieces(), func(p piece) bool { return p.isChanged(f) })
+		f.Changed = f.What == "limits" && c.memoryChanged() || slices.ContainsFunc(c.pieces(), func(p piece) bool { return p.isChanged(f) })
 	}
 	if len(c.failures) > 0 {
 		return c.failures

@@ -109,9 +109,9 @@ func (e *FailedError) Error() string {
 
 // Failure is the reason why one element can't be as a Change wants it.
 type Failure struct {
-	What, Name string // service, listener or connector, and its name
+	What, Name string // service, listener or connector, and its name; or limits, and the field
 	Err        error
-	Changed    bool // an element of a file, as operators changed it
+	Changed    bool // an element or a limit of a file, as operators changed it
 }
 
 // Outside reports whether the cause is outside of rdmad's configuration and may go away: an

@@ -49,6 +49,14 @@ func (c *Change) mayListen() bool {
 	return true
 }
 
+// memoryChanged reports whether operators changed the limit of the memory, and the change leaves it so.
+func (c *Change) memoryChanged() bool {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	_, changed := c.m.limits.changed["memory"]
+	return changed && (c.limits == nil || !c.imports)
+}
+
 // listenersAfter returns the number of listeners after the change, and whether there are new ones among
 // them.
 func (c *Change) listenersAfter() (n int, more bool) {

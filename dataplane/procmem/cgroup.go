@@ -15,6 +15,9 @@ type Group struct {
 	File  string // where Bytes was read
 }
 
+// String names the limit and its file.
+func (g *Group) String() string { return g.what() + " in " + g.File }
+
 func (g *Group) what() string {
 	if path.Base(g.File) == "memory.high" {
 		return "the control group's memory.high"
