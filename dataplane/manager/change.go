@@ -29,10 +29,12 @@ type Change struct {
 	connectors *part[spec.Connector, dataplane.ConnectorInfo]
 	heirs      map[*listening]bool // listeners whose address is taken over
 	file       *spec.All           // the version of the file to which it leads; nil for others
-	imports    bool                // it leads to the lists of an import
-	limits     *spec.Limits        // of that version, or of the import; nil if they stay
+	imports    bool                // it leads to the lists or limits that an operator wants
+	limits     *spec.Limits        // of that version, or those that the operator wants; nil if they stay
 	memory     int64               // limit before the change, if the change needs a higher one; else 0
 	failures   ChangeErrors
+
+	limitsBefore limits // after listLocked
 }
 
 // piece is a part of any kind.
@@ -183,9 +185,19 @@ func (c *Change) listLocked(forget bool) {
 	for _, p := range c.pieces() {
 		p.listLocked(forget)
 	}
+	c.limitsBefore = c.m.limits
+	switch {
+	case c.limits == nil:
+	case c.imports:
+		c.m.limits.changeLocked(c.limits)
+	default:
+		c.m.limits.file = *c.limits
+	}
 }
 
+// unlistLocked undoes listLocked.
 func (c *Change) unlistLocked() {
+	c.m.limits = c.limitsBefore
 	for _, p := range c.pieces() {
 		p.unlistLocked()
 	}

@@ -36,16 +36,11 @@ func (m *Manager) PrepareImport(ctx context.Context, w *Wanted) (*Prepared, erro
 func (p *Prepared) CommitImport(drain time.Duration, store func(spec.All) error) (wait func(), err error) {
 	m := p.c.m
 	defer m.op.Unlock()
-	before := m.limits
-	if p.c.limits != nil {
-		m.setChangedLimits(spec.Difference(&m.limits.file, p.c.limits))
-	}
 	err = p.c.commit(func(all spec.All) error {
 		all.Imports++
 		return store(all)
 	})
 	if err != nil {
-		m.restoreLimits(before)
 		return nil, err
 	}
 	m.imports++

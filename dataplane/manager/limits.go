@@ -110,29 +110,20 @@ func (b boundsOf) Set(change func(*spec.Limits), unset func(*spec.Field) bool) e
 	if err := m.mayLower(&before, &now); err != nil {
 		return err
 	}
-	old := m.setChangedLimits(spec.Difference(&m.limits.file, &now))
-	if err := m.save(m.kept()); err != nil {
-		m.restoreLimits(old)
+	c := m.newChange()
+	c.limits, c.imports = &now, true
+	if err := c.commit(m.save); err != nil {
 		return err
 	}
 	m.cfg.Bounds.ApplyLimits(&now, &m.limits.file)
 	return nil
 }
 
-// setChangedLimits replaces what operators changed. It returns what was before.
-func (m *Manager) setChangedLimits(d spec.Delta) (before limits) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before = m.limits
+// changeLocked makes the limits those that an operator wants.
+func (l *limits) changeLocked(want *spec.Limits) {
+	d := spec.Difference(&l.file, want)
 	if len(d) == 0 {
 		d = nil
 	}
-	m.limits = limits{file: before.file, changed: d}
-	return before
-}
-
-func (m *Manager) restoreLimits(before limits) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.limits = before
+	*l = limits{file: l.file, changed: d}
 }

@@ -49,11 +49,6 @@ func (p *Prepared) Discard() {
 func (p *Prepared) Commit(drain time.Duration) (wait func()) {
 	defer p.c.m.op.Unlock()
 	_ = p.c.commit(nil) // it fails only to store, and nothing is stored
-	if p.c.limits != nil {
-		p.c.m.mu.Lock()
-		p.c.m.limits.file = *p.c.limits
-		p.c.m.mu.Unlock()
-	}
 	return p.retire(drain)
 }
 

@@ -234,3 +234,41 @@ func TestGoneWhilePreparing(t *testing.T) {
 		t.Errorf("there is %s, and %d are leaving", r.names(), len(r.listeners.leaving))
 	}
 }
+
+// TestLimitsAreThereWhenStored: limits that are being stored are not in force yet, and are not if that
+// fails.
+func TestLimitsAreThereWhenStored(t *testing.T) {
+	r := newRig(t)
+	full := errors.New("no space left on device")
+	before := func() {
+		t.Helper()
+		if l, changed := r.Limits.Get(); l.Handshakes != 0 || len(changed) != 0 {
+			t.Errorf("%d handshakes, changed %v", l.Handshakes, changed)
+		}
+	}
+	r.store.err, r.store.during = full, before
+	set := func() error { return r.Limits.Set(func(l *spec.Limits) { l.Handshakes = 6 }, nil) }
+	if err := set(); !errors.Is(err, full) {
+		t.Errorf("set: %v", err)
+	}
+	before()
+	p, err := r.PrepareImport(t.Context(), &Wanted{Limits: &spec.Limits{Limits: dataplane.Limits{Handshakes: 7}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.CommitImport(0, func(all spec.All) error {
+		before()
+		if len(all.Changed.Limits) != 1 {
+			t.Errorf("to be stored: %v", all.Changed.Limits)
+		}
+		return full
+	})
+	if !errors.Is(err, full) {
+		t.Errorf("import: %v", err)
+	}
+	before()
+	r.store.err, r.store.during = nil, nil
+	if err := set(); err != nil || r.bounds.Handshakes != 6 || len(r.store.saved.Changed.Limits) != 1 {
+		t.Errorf("%v; %d handshakes; stored %v", err, r.bounds.Handshakes, r.store.saved.Changed.Limits)
+	}
+}
