@@ -50,10 +50,15 @@ func memoryMistake(c *config.Config, err error, changed bool) configfile.Errors 
 	return configfile.Errors{{Origin: at, Key: key, Msg: text}}
 }
 
-// listening returns the number of the file's listeners that come into service at a start.
+// listening returns the number of the file's listeners that come into service at a start: without those
+// that an import took out of service, or that are not valid as operators changed them.
 func listening(c *config.Config, changed *spec.Changes) (n int) {
-	for i := range c.Listeners {
-		if !slices.Contains(changed.Removed.Listeners, c.Listeners[i].Name) {
+	for _, l := range c.Listeners {
+		err := changed.Listeners[l.Name].Apply(&l)
+		if err == nil {
+			err = spec.Check(&l)
+		}
+		if err == nil && !slices.Contains(changed.Removed.Listeners, l.Name) {
 			n++
 		}
 	}
