@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rdmad/rdmad/dataplane"
@@ -115,4 +116,25 @@ func TestMemoryChangesWithListeners(t *testing.T) {
 		t.Fatalf("fewer listeners: %v", err)
 	}
 	p.Commit(0)()
+}
+
+// TestAdditionsBeyondTheMemory: a start with too little memory for what operators added lists that as
+// failed. With more memory it can be added again.
+func TestAdditionsBeyondTheMemory(t *testing.T) {
+	r := newRig(t)
+	file, more := withListeners(fit), spec.Size(2*dataplane.MinMemory)
+	r.fileLimits.Memory = more
+	r.restart(file)
+	r.addListener(onLoopback("added", "test"))
+	r.fileLimits.Memory = dataplane.MinMemory
+	r.restart(file)
+	if l := r.listener("added"); l.State != StateFailed || !strings.HasPrefix(l.Failure, "4 listeners need ") || len(r.Listeners.List()) != fit+1 {
+		t.Errorf("%+v of %d", l, len(r.Listeners.List()))
+	}
+	p, err := r.Prepare(t.Context(), file, spec.Limits{Memory: more})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Commit(0)()
+	r.addListener(onLoopback("added", "test"))
 }
