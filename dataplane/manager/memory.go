@@ -2,6 +2,7 @@ package manager
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -24,8 +25,8 @@ func (m *Manager) mayLower(before, now *spec.Limits) error {
 }
 
 // mayListen reports a failure, and returns false, if there is too little memory for the listeners after the
-// change. Otherwise it puts a higher limit in force, so that new listeners can have their part. discard
-// takes that back.
+// change. Otherwise it puts a higher limit in force if listeners are bound, so that they can have their
+// part. discard takes that back.
 func (c *Change) mayListen() bool {
 	if c.m.cfg.Bounds == nil {
 		return true
@@ -42,7 +43,8 @@ func (c *Change) mayListen() bool {
 			return false
 		}
 	}
-	if memoryOf(&now) > memoryOf(&before) {
+	binds := func(e *edit[spec.Listener]) bool { return !e.amend }
+	if memoryOf(&now) > memoryOf(&before) && slices.ContainsFunc(c.listeners.edits, binds) {
 		c.memory = c.m.cfg.Dataplane.Memory()
 		c.m.cfg.Dataplane.SetMemory(memoryOf(&now))
 	}

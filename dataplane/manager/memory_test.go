@@ -136,5 +136,24 @@ func TestAdditionsBeyondTheMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Commit(0)()
+	r.data.SetMemory(int64(more)) // as the daemon applies it
 	r.addListener(onLoopback("added", "test"))
+}
+
+// TestMemoryWithoutNewListeners: a limit that no listener needs is not in force before the commit, nor by
+// a dry run.
+func TestMemoryWithoutNewListeners(t *testing.T) {
+	r := newRig(t)
+	r.fileLimits.Memory = dataplane.MinMemory
+	r.restart(withListeners(1))
+	changed := withListeners(1)
+	changed.Listeners[0].Limits.Connections = 7
+	p, err := r.Prepare(t.Context(), changed, spec.Limits{Memory: 2 * dataplane.MinMemory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Discard()
+	if now := r.data.Memory(); now != dataplane.MinMemory {
+		t.Errorf("%d bytes while only prepared", now)
+	}
 }

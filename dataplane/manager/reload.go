@@ -14,9 +14,9 @@ type Prepared struct{ c *Change }
 
 // Prepare prepares everything that a new version of the file, which must be checked, needs: it
 // binds new addresses and opens new directories, and changes nothing that is in service. limits are those
-// of that version; a higher limit of the memory is in force at once. Until
-// Commit or Discard no other change is made. The error is ChangeErrors, with the reason for
-// each element that is not available, or ErrShutdown.
+// of that version; if listeners are bound, a higher limit of the memory is in force at once. Until Commit
+// or Discard no other change is made. The error is ChangeErrors, with the reason for each element that is
+// not available, or ErrShutdown.
 //
 // Elements that are the same in both versions continue unchanged. Elements whose limits or
 // access changed keep their connections. The others are replaced. Listeners of a replaced
