@@ -143,6 +143,7 @@ func (e *exportPoint) open() error {
 		tree.close()
 		return err
 	}
+	tree.measure()
 	if known == nil {
 		e.known.Store(&identification{number: tree.codec.Export(), root: tree.top.id, fs: tree.fs})
 	}

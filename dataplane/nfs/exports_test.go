@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -446,6 +447,23 @@ func TestRenamedExportStaysInService(t *testing.T) {
 	must(t, os.Remove(x.dir))
 	must(t, os.Rename(x.dir+".away", x.dir))
 	x.check(ExportServed)
+}
+
+// A directory that has taken the place of the export's is looked at again and again. Nothing is
+// written to it, as it is not served.
+func TestReplacedExportIsNotWritten(t *testing.T) {
+	x := serve(t, options{})
+	must(t, os.Rename(x.dir, x.dir+".away"))
+	must(t, os.Mkdir(x.dir, 0o755))
+	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	must(t, err)
+	defer unix.Close(watch)
+	_, err = unix.InotifyAddWatch(watch, x.dir, unix.IN_CREATE|unix.IN_CLOSE_WRITE)
+	must(t, err)
+	x.check(ExportReplaced)
+	if n, err := unix.Read(watch, make([]byte, 1<<10)); !errors.Is(err, unix.EAGAIN) {
+		t.Errorf("a file was made: %d bytes of events, %v", n, err)
+	}
 }
 
 // A directory that is no mount point is not served, and a missing one is an error, with

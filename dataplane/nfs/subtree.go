@@ -40,7 +40,7 @@ type subtree struct {
 	// subvolumes: so may its directories.
 	subvolumes bool
 	// maxFile is the size of the largest file that the process may write and the file system can
-	// have, in bytes.
+	// have, in bytes. measure sets it before there are calls.
 	maxFile uint64
 	fsid    uint64
 	codec   *fh.Codec
@@ -122,9 +122,7 @@ func (s *subtree) useTop(at location, opt options) error {
 	s.place, s.mount = at.place, at.mount
 	s.fs = fs.Fsid
 	s.volatile = isVolatile(&fs)
-	if s.maxFile = s.process.maxFile; !s.export.ReadOnly {
-		s.maxFile = largestFile(at.fd, s.maxFile)
-	}
+	s.maxFile = s.process.maxFile
 	s.layered, s.subvolumes = fsType(&fs) == unix.OVERLAYFS_SUPER_MAGIC, fsType(&fs) == unix.BTRFS_SUPER_MAGIC
 	s.locate = chooseLocator(s, at.fd, &fs, opt)
 	s.hasOpenat2 = tryOpenat2(at.fd)
@@ -144,6 +142,14 @@ func (s *subtree) useTop(at location, opt options) error {
 	s.top = s.cache.put(top, 0)
 	s.lister = chooseLister(s, &fs)
 	return nil
+}
+
+// measure asks the file system for the size of its largest file. That writes to it, so only one
+// that is served is asked.
+func (s *subtree) measure() {
+	if !s.export.ReadOnly {
+		s.maxFile = largestFile(s.top.path, s.maxFile)
+	}
 }
 
 // tryOpenat2 reports whether openat2(2) works: it may be missing or forbidden.
