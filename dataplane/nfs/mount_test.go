@@ -177,6 +177,18 @@ func TestLargestFile(t *testing.T) {
 	c.want(7, &nfsv3.Write3args{File: fhOf(f), Offset: largest, Count: 1, Data: []byte{1}}, nfsv3.NFS3ERR_FBIG)
 }
 
+// A file that has no positions does not show the largest size, which is no reason to accept no WRITE.
+func TestLargestFileIsUnknown(t *testing.T) {
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	defer w.Close()
+	const most = 1<<63 - 1
+	if got := largestPosition(int(w.Fd()), most); got != most {
+		t.Errorf("%d", got)
+	}
+}
+
 // MNT says that access is denied only where that is so.
 func TestMountStatuses(t *testing.T) {
 	for err, want := range map[error]mount.Mountstat3{

@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"errors"
+
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
 
@@ -60,20 +62,29 @@ const (
 // that is less or the size is unknown. dir is a directory on it. Linux clients refuse larger files
 // at once if they know the size, otherwise only when they write back what a program has written.
 // The kernel does not report the size, but accepts no position in a file that is beyond it. The
-// file for that has no name, so that nothing is left of it.
+// file for that has no name, so that nothing is left of it. On overlayfs, the directory is copied to the
+// upper layer, as by any new file in it.
 func largestFile(dir int, most uint64) uint64 {
 	fd, err := unix.Openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil { // the file system is read-only, or has no such files
 		return most
 	}
 	defer unix.Close(fd)
+	return largestPosition(fd, most)
+}
+
+// largestPosition returns the largest position in a file, or most if that is less or unknown.
+func largestPosition(fd int, most uint64) uint64 {
 	low, high := uint64(0), most // the position low is possible
 	for low < high {
 		at := high - (high-low)/2
-		if _, err := unix.Seek(fd, int64(at), unix.SEEK_SET); err == nil {
+		switch _, err := unix.Seek(fd, int64(at), unix.SEEK_SET); {
+		case err == nil:
 			low = at
-		} else {
+		case errors.Is(err, unix.EINVAL):
 			high = at - 1
+		default: // as with FUSE, whose files may have no positions
+			return most
 		}
 	}
 	return low
