@@ -331,6 +331,30 @@ func TestTooLargeWritesKeepTheVerifier(t *testing.T) {
 	}
 }
 
+// EFBIG at a position that the file may have is an error of the sync: others must learn of it.
+func TestTooLargeAtSync(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	was, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	fd := int(o.write.Load())
+	if err := x.lostBy(o, nil, fd, 1<<63-1, unix.EFBIG); err != nil {
+		t.Errorf("beyond what a file may have: %v", err)
+	}
+	if now, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); now.Verf != was.Verf || x.lacksSpace() {
+		t.Error("beyond what a file may have, the verifier changed")
+	}
+	if err := x.lostBy(o, nil, fd, 4096, unix.EFBIG); !errors.Is(err, unix.EFBIG) {
+		t.Errorf("others do not learn of the error: %v", err)
+	}
+	if now, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); now.Verf == was.Verf || !x.lacksSpace() {
+		t.Error("the verifier stayed")
+	}
+}
+
 // What was written UNSTABLE goes to the disk before the file is closed for
 // others to be opened.
 func TestDirtyFilesAreFlushed(t *testing.T) {

@@ -224,7 +224,7 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		if level != posix.NoSync {
 			if pace := &r.srv.export.syncs; !r.srv.lacksSpace() && o.syncs.alone(pace) {
 				n, err = posix.Write(fd, data, int64(offset), level)
-				o.syncs.end(pace, r.srv.lostBy(o, r.call, err))
+				o.syncs.end(pace, r.srv.lostBy(o, r.call, fd, offset+uint64(n), err))
 				return err
 			}
 			waits, earlier = true, o.syncs.now()

@@ -23,15 +23,23 @@ func (s *subtree) lost(o *object, call *oncrpc.Call, err error) {
 		slog.String("peer", name), slog.Uint64("fileid", o.ino), slog.Any("error", err))
 }
 
-// lostBy returns err, the error of a WRITE that both writes and syncs, if others must learn of it:
-// it may be that of the sync, and then concern other data, too.
-func (s *subtree) lostBy(o *object, call *oncrpc.Call, err error) error {
-	s.noteSpace(err)
-	if err == nil || errors.Is(err, unix.EFBIG) { // the latter comes before anything is written
+// lostBy returns err, the error at a position of a WRITE that both writes and syncs with fd, if others
+// must learn of it: it may be that of the sync, and then concern other data, too.
+func (s *subtree) lostBy(o *object, call *oncrpc.Call, fd int, at uint64, err error) error {
+	if err == nil || (errors.Is(err, unix.EFBIG) && isBeyond(fd, at)) {
 		return nil
 	}
+	s.noteSpace(err)
 	s.lost(o, call, err)
 	return err
+}
+
+// isBeyond reports whether the file system can't have a byte at this position of a file. Then a WRITE
+// ends before anything is written. Otherwise EFBIG may come from a sync, as on XFS, which has a limit of
+// extents in a file.
+func isBeyond(fd int, at uint64) bool {
+	_, err := unix.Seek(fd, int64(at)+1, unix.SEEK_SET)
+	return errors.Is(err, unix.EINVAL)
 }
 
 // fullTicks is for how long stable WRITEs are carried out in two steps after one that found no
@@ -40,9 +48,9 @@ func (s *subtree) lostBy(o *object, call *oncrpc.Call, err error) error {
 // have all others write again and again, and their COMMITs would never succeed.
 const fullTicks = 8 * idleTicks
 
-// noteSpace records the time if err means that there is no space.
+// noteSpace records the time if err means that there is no space, in the file system or the file.
 func (s *subtree) noteSpace(err error) {
-	if isOneOf(err, unix.ENOSPC, unix.EDQUOT) {
+	if isOneOf(err, unix.ENOSPC, unix.EDQUOT, unix.EFBIG) {
 		s.full.Store(uint64(s.epoch.Load()) + 1)
 	}
 }
