@@ -355,6 +355,26 @@ func TestTooLargeAtSync(t *testing.T) {
 	}
 }
 
+// On a mount of another NFS server, the error of a WRITE may be that of data that was written earlier.
+func TestErrorsOfEarlierData(t *testing.T) {
+	for _, onNFS := range []bool{false, true} {
+		x := serve(t, options{})
+		x.onNFS, x.maxFile = onNFS, 1<<63-1
+		c := x.me()
+		f := c.mkfile(c.root(), "f")
+		for _, how := range []nfsv3.StableHow{nfsv3.UNSTABLE, nfsv3.FILE_SYNC} {
+			x.full.Store(uint64(x.epoch.Load()) + 1) // the file was written and synced in two steps
+			was, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+			_, status := c.write(f, 1<<63-2, []byte("x"), how)
+			now, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+			// Some file systems take even this.
+			if changed := now.Verf != was.Verf; changed != (onNFS && status != nfsv3.NFS3_OK) {
+				t.Errorf("on NFS %v, %v: %v, the verifier changed: %v", onNFS, how, nfsv3.Nfsstat3_name[status], changed)
+			}
+		}
+	}
+}
+
 // What was written UNSTABLE goes to the disk before the file is closed for
 // others to be opened.
 func TestDirtyFilesAreFlushed(t *testing.T) {
@@ -509,6 +529,36 @@ func TestSyncsAreShared(t *testing.T) {
 			t.Errorf("after %v, a later WRITE got %v", failed, status)
 		}
 		o.release()
+	}
+}
+
+// A stable WRITE on a mount of another NFS server is to be sent again if another WRITE of the file got an
+// error before the sync.
+func TestErrorBeforeSync(t *testing.T) {
+	x := serve(t, options{})
+	x.volatile, x.onNFS = false, true
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	if !o.syncs.alone(&x.export.syncs) { // one that this test makes
+		t.Fatal("a sync runs before any call")
+	}
+	got := make(chan nfsv3.Nfsstat3, 1)
+	go func() {
+		_, status := c.write(f, 0, []byte("y"), nfsv3.FILE_SYNC)
+		got <- status
+	}()
+	o.gather(2)
+	x.refused(o, nil, false, unix.ENOSPC)
+	o.syncs.end(&x.export.syncs, nil)
+	if status := <-got; status != nfsv3.NFS3ERR_JUKEBOX {
+		t.Errorf("%v", nfsv3.Nfsstat3_name[status])
+	}
+	if _, status := c.write(f, 0, []byte("y"), nfsv3.FILE_SYNC); status != nfsv3.NFS3_OK {
+		t.Errorf("again: %v", nfsv3.Nfsstat3_name[status])
 	}
 }
 

@@ -35,6 +35,8 @@ type object struct {
 
 	syncs syncs
 	mods  modifications
+	// refusals counts WRITEs whose error may be that of other data (subtree.refused).
+	refusals atomic.Uint32
 	// size is the size when the attributes were last read, in bytes.
 	size atomic.Int64
 	// dirty means that data was written since everything was last on stable storage.

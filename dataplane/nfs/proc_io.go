@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"cmp"
+
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 
 	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
@@ -211,6 +213,7 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		return 0, errFBig
 	}
 	var earlier uint64
+	refusals := o.refusals.Load()
 	n, level, waits := 0, r.srv.syncLevel(how), false
 	err := r.srv.asWriter(o, &r.cred, &r.pre, func(fd int) (err error) {
 		// A client that is gone may have repeated the call on another connection, and have
@@ -229,9 +232,8 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 			}
 			waits, earlier = true, o.syncs.now()
 		}
-		if n, err = posix.Write(fd, data, int64(offset), posix.NoSync); waits {
-			r.srv.noteSpace(err)
-		}
+		n, err = posix.Write(fd, data, int64(offset), posix.NoSync)
+		r.srv.refused(o, r.call, waits, err)
 		return err
 	})
 	if waits && n > 0 {
@@ -242,6 +244,9 @@ func (r *request) writeData(o *object, offset uint64, data [][]byte, how nfsv3.S
 		if err != nil {
 			return 0, err
 		}
+	}
+	if n > 0 && level != posix.NoSync && o.refusals.Load() != refusals {
+		return 0, cmp.Or(err, error(errJukebox)) // the data may be what was lost, though the sync has succeeded
 	}
 	if n > 0 {
 		return n, nil

@@ -34,6 +34,18 @@ func (s *subtree) lostBy(o *object, call *oncrpc.Call, fd int, at uint64, err er
 	return err
 }
 
+// refused takes note of the error of a WRITE that syncs nothing, if it was to be stable or the kernel's NFS
+// client has reported it. That client returns ENOSPC, EDQUOT and EFBIG of earlier data to the next WRITE
+// of the file, and the next sync then succeeds.
+func (s *subtree) refused(o *object, call *oncrpc.Call, stable bool, err error) {
+	if err != nil && s.onNFS {
+		o.refusals.Add(1)
+		s.lost(o, call, err)
+	} else if stable {
+		s.noteSpace(err)
+	}
+}
+
 // isBeyond reports whether the file system can't have a byte at this position of a file. Then a WRITE
 // ends before anything is written. Otherwise EFBIG may come from a sync, as on XFS, which has a limit of
 // extents in a file.

@@ -35,6 +35,8 @@ type subtree struct {
 	// volatile: the file system is in memory alone, so that nothing of it is
 	// ever on stable storage and there is nothing to wait for.
 	volatile bool
+	// onNFS: the file system is a mount of another NFS server, of any version.
+	onNFS bool
 	// layered: objects of one directory may be on several devices.
 	layered bool
 	// subvolumes: so may its directories.
@@ -121,7 +123,7 @@ func (s *subtree) useTop(at location, opt options) error {
 	}
 	s.place, s.mount = at.place, at.mount
 	s.fs = fs.Fsid
-	s.volatile = isVolatile(&fs)
+	s.volatile, s.onNFS = isVolatile(&fs), fsType(&fs) == unix.NFS_SUPER_MAGIC
 	s.maxFile = s.process.maxFile
 	s.layered, s.subvolumes = fsType(&fs) == unix.OVERLAYFS_SUPER_MAGIC, fsType(&fs) == unix.BTRFS_SUPER_MAGIC
 	s.locate = chooseLocator(s, at.fd, &fs, opt)
