@@ -116,9 +116,10 @@ func (l *byName) open(r *request, id fh.ID) (int, error) {
 				return fd, err
 			}
 		}
-		if hidden = err; r.ctx.Err() != nil {
+		if hidden = r.ctx.Err(); hidden != nil { // one pass does not show that the object is gone
 			break
 		}
+		hidden = err
 	}
 	return -1, l.missing(sum, hidden)
 }

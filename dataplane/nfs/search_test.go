@@ -244,6 +244,28 @@ func TestSearchEndsWithItsClient(t *testing.T) {
 	}
 }
 
+// TestSearchThatClientMissed: the client of a call goes at the end of a pass that did not find the object,
+// which was moved meanwhile. Other calls find it.
+func TestSearchThatClientMissed(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	x.restart()
+	l := x.locate.(*byName)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := x.request()
+	r.ctx = ctx
+	p := &pass{wanted: make(map[uint64]int), ended: make(chan struct{})}
+	close(p.ended)
+	l.next, l.running = p, true // a pass that has just ended
+	if _, err := r.object(f); !errors.Is(err, errJukebox) {
+		t.Errorf("%v", err)
+	}
+	l.next, l.running = nil, false
+	c.want(1, argsFor(1, f), nfsv3.NFS3_OK)
+}
+
 // TestPassEndsWhenNoCallWaits: a pass goes on for the calls that still wait, and ends without any.
 func TestPassEndsWhenNoCallWaits(t *testing.T) {
 	x := serve(t, options{byName: true})
