@@ -2,8 +2,8 @@
 // for directories. A Server is an oncrpc.Handler for the programs 100003 and 100005, on any
 // transport.
 //
-// The caller's duties: no two Servers with one state directory; Check from time to time;
-// Close when no transport calls the Server any more.
+// The caller's duties: no two Servers with one state directory, except while one takes the place of
+// another; Check from time to time; Close when no transport calls the Server any more.
 //
 // # What is exported
 //
@@ -82,7 +82,8 @@
 // are in the kernel: they survive the end of rdmad, but not a crash of the machine. File
 // systems in memory need no synchronization. An EXCLUSIVE create stores its verifier in the
 // file's times. Other calls that must not be executed twice are answered from a cache of
-// replies when a client repeats them, while the Server exists.
+// replies when a client repeats them, while the Server exists or another one has its
+// Config.Replies.
 //
 // # Limits
 //
