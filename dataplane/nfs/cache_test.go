@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -95,6 +96,49 @@ func TestCacheInUse(t *testing.T) {
 	})
 }
 
+// A lower limit does not wait until data is on the disk, which may hang: the control plane waits for it.
+func TestLowerLimitWaitsForNoDisk(t *testing.T) {
+	x := serve(t, options{}, func(c *Config) { c.IdleClose = time.Hour }) // the test tidies up
+	x.volatile = false
+	c := x.me()
+	root := c.root()
+	var written []*object
+	for i := range 2 * minFiles {
+		f := c.mkfile(root, fmt.Sprint("f", i))
+		c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+		o, err := x.object(f)
+		must(t, err)
+		written = append(written, o)
+		o.release() // looked at only while it is in the cache or being closed
+	}
+	empty := x.export.syncs.fill() // the disk hangs
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.server.SetMaxOpenFiles(minFiles)
+	}()
+	for busy := true; busy; runtime.Gosched() {
+		for _, o := range written {
+			o.syncs.mu.Lock()
+			if o.syncs.waiting > 0 && busy {
+				t.Error("it waits for the disk")
+				busy = false
+			}
+			o.syncs.mu.Unlock()
+		}
+		select {
+		case <-done:
+			busy = false
+		default:
+		}
+	}
+	empty()
+	<-done
+	if x.tidy(); x.cache.files.Load() > minFiles {
+		t.Errorf("%d descriptors open, %d allowed", x.cache.files.Load(), minFiles)
+	}
+}
+
 // A change of names that was carried out is not answered JUKEBOX because there is no descriptor
 // to bring it to the disk: the client would try again, and get NOENT or EXIST.
 func TestChangesWithoutADescriptor(t *testing.T) {
@@ -130,7 +174,7 @@ func TestCacheOrder(t *testing.T) {
 	defer o.release()
 	sh := x.cache.shard(&o.id)
 	all := func(*object) bool { return true }
-	for victim := sh.unused(all); victim != nil; victim = sh.unused(all) {
+	for victim := sh.unused(all, false); victim != nil; victim = sh.unused(all, false) {
 		if victim == o {
 			t.Fatal("an object in use was evicted")
 		}

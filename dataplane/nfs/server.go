@@ -124,7 +124,7 @@ func (s *Server) Close() error {
 // SetMaxOpenFiles changes how many descriptors the files of all exports together may have:
 // at most 4096, and at least 16 for each export. Over it, those that were not used for
 // longest are closed; when all are in use, calls that need more are answered
-// NFS3ERR_JUKEBOX.
+// NFS3ERR_JUKEBOX. It waits for no disk: files with data for it are closed soon after.
 func (s *Server) SetMaxOpenFiles(n int) {
 	s.mu.Lock()
 	s.files = min(n, defaultMaxFiles)

@@ -185,7 +185,7 @@ func checkProc(fd int) error {
 // idleTicks is the number of ticks in IdleClose.
 const idleTicks = 8
 
-// housekeep closes idle files.
+// housekeep tidies up from time to time.
 func (s *subtree) housekeep(tick time.Duration) {
 	t := time.NewTicker(max(tick, time.Millisecond))
 	defer t.Stop()
@@ -194,9 +194,15 @@ func (s *subtree) housekeep(tick time.Duration) {
 		case <-s.ctx.Done():
 			return
 		case <-t.C:
-			s.cache.closeIdle(s.epoch.Add(1) - idleTicks)
+			s.tidy()
 		}
 	}
+}
+
+// tidy closes files that are idle, or that are too many since the limit was lowered.
+func (s *subtree) tidy() {
+	s.cache.closeIdle(s.epoch.Add(1) - idleTicks)
+	s.cache.shrink(0, s.cache.limit.Load())
 }
 
 // close waits for running calls and closes all files.
@@ -214,10 +220,11 @@ func (s *subtree) close() {
 	})
 }
 
-// setMaxOpenFiles changes how many descriptors the files may have.
+// setMaxOpenFiles changes how many descriptors the files may have. It waits for no disk: tidy closes
+// files whose data must be written to stable storage before.
 func (s *subtree) setMaxOpenFiles(n int) {
 	s.cache.limit.Store(int64(n))
-	s.cache.shrink(0, int64(n))
+	s.cache.shrinkWith(0, int64(n), true)
 }
 
 // deleted reports whether the exported directory was deleted. Its handle is still valid,
