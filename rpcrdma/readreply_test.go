@@ -143,25 +143,37 @@ func TestReadRepliesConcurrently(t *testing.T) {
 }
 
 // TestReadRepliesOneSided: with the extension at one end only, such calls fail
-// and others work.
+// and others work. A client that had it off at connect makes no RDMA Reads: nothing
+// is exposed to it.
 func TestReadRepliesOneSided(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		b := newBed(t, p, bedConfig{settings: readReplies})
-		c, s := b.dial(nil)
+		never, s := b.dial(nil)
+		var e *rpcrdma.PeerError
+		for i := range conn.MaxExposures + 1 {
+			if err := longEcho(b.ctx, never, 5000, uint32(i)); !errors.As(err, &e) || e.Code != rpcrdma1.ErrChunk {
+				t.Fatalf("call %d: %v", i, err)
+			}
+		}
+		if n := s.Stats().RepliesTooLong; n != conn.MaxExposures+1 {
+			t.Errorf("%d replies too long", n)
+		}
+		c, s := b.dial(readReplies)
+		off := rpcrdma.DefaultSettings()
+		c.SetSettings(&off)
 		for i := range conn.MaxExposures {
 			if err := longEcho(b.ctx, c, 5000, uint32(i)); !errors.Is(err, rpcrdma.ErrBadReply) {
 				t.Fatalf("call %d: %v", i, err)
 			}
 		}
 		// Nothing was acknowledged: no more is exposed.
-		var e *rpcrdma.PeerError
 		if err := longEcho(b.ctx, c, 5000, 1); !errors.As(err, &e) || e.Code != rpcrdma1.ErrChunk {
 			t.Errorf("%v", err)
 		}
 		if err := readBack(b.ctx, c, procRead, 20000, 20000, 1); err != nil {
 			t.Error(err)
 		}
-		off := b.settings
+		off = b.settings
 		off.Extensions = 0
 		s.SetSettings(&off)
 		on := rpcrdma.DefaultSettings()

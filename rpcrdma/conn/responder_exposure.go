@@ -105,7 +105,7 @@ func (r *Responder) tooLong(c *Call, acts []Action) []Action {
 // peer reads the items, if the rest fits inline and no item is in a write chunk. Otherwise
 // it reads the message. The items are planned as for a reply chunk that is too small.
 func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts []Action) []Action {
-	if !r.settings.Extensions.Has(settings.ExtReadReplies) || !versionOf(c.header.Version).acknowledges() {
+	if r.unread || !r.settings.Extensions.Has(settings.ExtReadReplies) || !versionOf(c.header.Version).acknowledges() {
 		return r.tooLong(c, acts)
 	}
 	rest := chunk.PiecesLength(streamLen, items)

@@ -31,6 +31,7 @@ func TestResponderTranscripts(t *testing.T) {
 //	short N                                receives that are not to be had next
 //	configured [takes=BYTES] [reads=N]     what the peer told by CCP
 //	drain
+//	notread                                the client makes no RDMA Reads
 //	speak N                                calls in the other direction use version N
 //	told
 //	resized N                              so many of 10 receives are smaller than wanted
@@ -109,6 +110,9 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 	case "configured":
 		p.r.Configured(uint32(option(t, o, "takes", 4096)), uint32(option(t, o, "reads", 16)))
 		return []string{fmt.Sprintf("sends %d", p.r.SendLimit())}
+	case "notread":
+		p.r.NotRead()
+		return nil
 	case "speak":
 		p.r.Speak(uint32(number(t, args[0])))
 		return nil

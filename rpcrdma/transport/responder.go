@@ -127,11 +127,15 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 // Start begins to serve. The connection is up. Start calls up when nothing can fail any
 // more, and processes no message of the peer before up returns.
 func (r *Responder) Start(up func()) error {
-	if _, reads := r.id.Negotiated(); reads == 0 {
-		r.mu.Lock()
+	r.mu.Lock()
+	allowed, made := r.id.Negotiated()
+	if made == 0 {
 		r.core.MakesNoReads()
-		r.mu.Unlock()
 	}
+	if allowed == 0 {
+		r.core.NotRead()
+	}
+	r.mu.Unlock()
 	return r.start(up)
 }
 
