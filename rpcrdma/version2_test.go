@@ -495,3 +495,41 @@ func TestSlowFirstCall(t *testing.T) {
 		}
 	})
 }
+
+// TestCallsBeforeTheFirstAnswer: a call to the client keeps to the size announced at connect
+// until the client's first call is answered, also where only version 2 is possible.
+func TestCallsBeforeTheFirstAnswer(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{settings: func(s *rpcrdma.Settings) {
+			speaking("required")(s)
+			backward(2)(s)
+		}})
+		r := b.dialRaw(nil) // 1024 bytes
+		conn := <-b.conns
+		conn.OpenBackchannel()
+		ctx, cancel := context.WithCancel(b.ctx)
+		defer cancel()
+		call := func() error {
+			c := newCall(procEcho)
+			c.Args = make([]byte, 2000)
+			return conn.Call(ctx, &c)
+		}
+		if err := call(); !errors.Is(err, rpcrdma.ErrCallTooLong) {
+			t.Errorf("before: %v", err)
+		}
+		first := rpcrdma2.Header{Header: rpcrdma1.Header{XID: 1, Version: 2, Credits: 4}}
+		r.post(oncrpc.AppendCall(first.Append(nil), &oncrpc.Call{XID: 1, Program: 0x20000001, Version: 1}))
+		r.receive()
+		ended := make(chan error)
+		go func() { ended <- call() }()
+		var h rpcrdma2.Header
+		msg := r.receive()
+		if _, err := h.Decode(msg); err != nil || h.Direction != rpcrdma2.Call || len(msg) < 2000 {
+			t.Errorf("after: %d bytes, %+v, %v", len(msg), h, err)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("after: %v", err)
+		}
+	})
+}

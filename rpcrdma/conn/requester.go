@@ -195,7 +195,7 @@ func (r *Requester) PeerReceive() uint32 {
 	if n, told := r.chars.PeerReceive(); told {
 		return min(n, settings.InlineMax)
 	}
-	if r.cfg.Reverse && r.heard {
+	if r.cfg.Reverse { // the forward direction knows the limit
 		return r.peerReceive
 	}
 	return max(r.peer.receive(min(r.cfg.ToldSend, r.peerReceive)), r.threshold())

@@ -67,6 +67,7 @@ type Responder struct {
 	version  uint32 // agreed on; 0 means none yet
 	begun    bool   // a good call or operation of the peer has come
 	settled  bool   // a good answer was made: the limits of the version hold
+	early    bool   // calls in the other direction may have begun before that
 	opXID    uint32 // of our last operation
 
 	most  int     // most credits granted at one time, now or soon
@@ -136,14 +137,17 @@ func (r *Responder) wantReceives(acts []Action) []Action {
 }
 
 // SendLimit returns the largest Send that we want to make now, in bytes. A longer Send is
-// made if the caller offered no other way for its reply. The limits of version 2 hold after
-// the first good answer (version two §5.1).
-func (r *Responder) SendLimit() uint32 {
-	limit := min(r.settings.InlineSendMax, r.PeerReceive())
+// made if the caller offered no other way for its reply.
+func (r *Responder) SendLimit() uint32 { return min(r.settings.InlineSendMax, r.AgreedReceive()) }
+
+// AgreedReceive returns the largest Send that the peer takes now, in bytes, replies and calls
+// to the client alike. The limits of version 2 hold after the first good answer (version two
+// §5.1).
+func (r *Responder) AgreedReceive() uint32 {
 	if _, told := r.chars.PeerReceive(); !told && !r.settled {
-		limit = min(limit, r.connectReceive())
+		return r.connectReceive()
 	}
-	return limit
+	return r.PeerReceive()
 }
 
 // MakesNoReads is the event that the connection, which is up, allows us no RDMA Reads: the

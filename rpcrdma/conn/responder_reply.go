@@ -150,7 +150,6 @@ func (r *Responder) sendError(c *Call, code rpcrdma1.ErrCode, acts []Action) []A
 // answer gives the call's receives back, sets the grant, and sends.
 func (r *Responder) answer(c *Call, acts []Action) []Action {
 	r.forget(c)
-	r.settled = r.settled || c.header.Proc != rpcrdma1.Error
 	r.adaptive.Observe(r.grants.Held())
 	if r.settings.CreditsPolicy == settings.CreditsAdaptive {
 		r.grants.SetTarget(r.policy())
@@ -165,7 +164,7 @@ func (r *Responder) answer(c *Call, acts []Action) []Action {
 		acts = append(acts, giveBack(recv, i+1 < again))
 	}
 	acts = r.wantReceives(acts)
-	acts = append(acts, Send{Call: c})
+	acts = r.settle(c.header.Proc != rpcrdma1.Error, append(acts, Send{Call: c}))
 	if next := c.copies; next != nil {
 		c.copies = nil
 		return r.answerError(next, rpcrdma1.ErrChunk, acts)

@@ -41,4 +41,19 @@ func (r *Responder) Agreed() bool { return r.version != 0 }
 // too. The client's own first message is still to come, or to be answered, at a server.
 func (r *Responder) Speak(version uint32) {
 	r.version, r.settled = version, r.settled || r.cfg.Reverse
+	r.early = !r.settled
+}
+
+// settle is the event that an answer was made. A good one settles the limits of the version
+// (version two §5.1), which concerns calls in the other direction, too.
+func (r *Responder) settle(good bool, acts []Action) []Action {
+	if r.settled || !good {
+		return acts
+	}
+	before := r.AgreedReceive()
+	r.settled = true
+	if r.early && r.AgreedReceive() != before {
+		acts = append(acts, Changed{})
+	}
+	return acts
 }

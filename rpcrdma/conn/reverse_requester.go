@@ -3,9 +3,8 @@ package conn
 import "github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 
 // Heard is the event that the peer announced characteristics. It is for requesters of the
-// reverse direction, because the forward direction receives the announcements. Afterwards
-// the sizes given to Connected may be smaller than those that every peer of the version takes.
-// If the peer takes no calls, those that wait end.
+// reverse direction, because the forward direction receives the announcements. If the peer
+// takes no calls, those that wait end.
 func (r *Requester) Heard(v *rpcrdma2.Values, acts []Action) []Action {
 	r.chars.Told, r.heard = *v, true
 	if r.refusesCalls() {

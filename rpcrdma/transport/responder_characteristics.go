@@ -21,7 +21,7 @@ func (r *Responder) changed() {
 	if q == nil {
 		return
 	}
-	q.core.Connected(r.core.PeerReceive(), r.caller.peerSend)
+	q.core.Connected(r.core.AgreedReceive(), r.caller.peerSend)
 	r.tellCaller(q)
 }
 

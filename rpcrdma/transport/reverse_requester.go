@@ -92,14 +92,13 @@ func (v *caller) wake() {
 func (r *Responder) newCaller() *Requester {
 	v, s := &r.caller, r.caller.settings.Reverse()
 	v.config.Receive = uint32(r.rq.size)
-	v.config.ToldSend = settings.InlineMax // the forward direction knows the limit
 	v.config.MaxReceives = r.maxReverse()
 	v.config.Reverse, v.config.Settings = true, &s
 	q := &Requester{side: side{link: r.link}, memory: r.memory, reverse: true}
 	q.own = q
 	q.core = conn.NewRequester(v.config)
 	r.tellCaller(q)
-	q.core.Connected(r.core.PeerReceive(), v.peerSend)
+	q.core.Connected(r.core.AgreedReceive(), v.peerSend)
 	return q
 }
 
@@ -126,7 +125,7 @@ func (r *Responder) configureCalls(maxCall uint32) {
 	v := &r.caller
 	v.peerSend = max(v.peerSend, min(maxCall, settings.InlineMax))
 	if v.req != nil {
-		v.req.core.Connected(r.core.PeerReceive(), v.peerSend)
+		v.req.core.Connected(r.core.AgreedReceive(), v.peerSend)
 	}
 }
 
