@@ -70,7 +70,10 @@ func TestFill(t *testing.T) {
 }
 
 func TestCheckWrite(t *testing.T) {
-	if err := CheckWrite(rpcrdma1.WriteChunk{{Length: 2, Offset: math.MaxUint64 - 1}}); !errors.Is(err, ErrAddressWrap) {
+	if err := CheckWrite(rpcrdma1.WriteChunk{{Length: 2, Offset: math.MaxUint64}}); !errors.Is(err, ErrAddressWrap) {
+		t.Error(err)
+	}
+	if err := CheckWrite(rpcrdma1.WriteChunk{{Length: 2, Offset: math.MaxUint64 - 1}}); err != nil {
 		t.Error(err)
 	}
 	if err := CheckWrite(segs(1, 2, 3)); err != nil {

@@ -75,9 +75,10 @@ func (l *ReadList) fail(err error) error {
 	return err
 }
 
-// checkSegment refuses a segment that exceeds the address space.
+// checkSegment refuses a segment that exceeds the address space. Its last byte may be the last
+// of the address space: no text forbids it.
 func checkSegment(s *rpcrdma1.Segment) error {
-	if s.Offset+uint64(s.Length) < s.Offset {
+	if s.Length > 0 && s.Offset+uint64(s.Length-1) < s.Offset {
 		return ErrAddressWrap
 	}
 	return nil
