@@ -185,6 +185,40 @@ func TestReadRepliesOneSided(t *testing.T) {
 	})
 }
 
+// TestServerWithoutReads: a call that a server would have to read is not made if the server
+// offers no RDMA Reads at connect.
+func TestServerWithoutReads(t *testing.T) {
+	p := loopback.New(loopback.Config{})
+	cm, err := p.Listen(t.Context(), bedHost+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialed := make(chan *rpcrdma.Client)
+	go func() {
+		c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), cm.Addr().String(), rpcrdma.DialConfig{})
+		if err != nil {
+			t.Error(err)
+		}
+		dialed <- c
+	}()
+	r := &raw{t: t, ctx: t.Context()}
+	r.id, err = cm.GetRequest(t.Context())
+	r.ok(err)
+	r.setUp()
+	r.ok(r.id.Accept(t.Context(), rdmacm.ConnParam{ResponderResources: 1}))
+	c := <-dialed
+	if err := longEcho(t.Context(), c, 20000, 1); !errors.Is(err, conn.ErrNoReads) {
+		t.Error(err)
+	}
+	if s := c.Stats(); s.Calls != 0 {
+		t.Errorf("%+v", s)
+	}
+	r.ok(c.Close())
+	r.close()
+	r.ok(cm.Close())
+	r.ok(p.Close())
+}
+
 // TestReadRepliesToggled: turned on and off under load, calls get their reply
 // or the error that says that they can't, and the connection lives.
 func TestReadRepliesToggled(t *testing.T) {

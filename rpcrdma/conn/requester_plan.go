@@ -43,7 +43,7 @@ func (r *Requester) Plan(o *Outgoing) error {
 	if r.cfg.Reverse && len(o.Windows) > 0 {
 		return ErrCallTooLong
 	}
-	if r.peer.unreadable() && o.reads() {
+	if r.unreadable() && o.reads() {
 		return ErrNoReads
 	}
 	if r.negotiation.way.pads() {
@@ -136,7 +136,7 @@ func (r *Requester) planCall(o *Outgoing, size int) {
 	if i := o.candidate(linux); i >= 0 {
 		it := &o.Items[i]
 		whole, entries := chunk.PiecesLength(o.StreamLen, o.Items), r.segments(it.Len)*readEntrySize
-		large := it.Len >= int(r.settings.DDPMinChunk) && !r.peer.unreadable()
+		large := it.Len >= int(r.settings.DDPMinChunk) && !r.unreadable()
 		fits := whole-xdr.Padded(it.Len)+entries <= room
 		if (large || whole > room) && (fits || !linux) {
 			it.Chunked = true
@@ -232,6 +232,9 @@ func (o *Outgoing) size() int {
 // MessageLength returns the length of the call message as it goes out, in bytes, padding
 // included.
 func (o *Outgoing) MessageLength() int { return chunk.Length(o.pieces) }
+
+// unreadable reports whether the peer makes no RDMA Reads.
+func (r *Requester) unreadable() bool { return r.unread || r.peer.unreadable() }
 
 // reads reports whether the peer is to read our memory.
 func (o *Outgoing) reads() bool {

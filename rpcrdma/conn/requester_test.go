@@ -62,6 +62,9 @@ func (p *requesterPlayer) play(t *testing.T, verb string, args []string) []strin
 		if option(t, o, "ord", 1) > 0 {
 			p.r.MayRead()
 		}
+		if option(t, o, "ird", 1) == 0 {
+			p.r.NotRead()
+		}
 		return p.show(acts)
 	case "call":
 		return p.call(t, args[0], o)

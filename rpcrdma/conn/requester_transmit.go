@@ -148,7 +148,7 @@ func (x *outgoingGroup) measure(payload int) (n int) {
 // transmissions.
 func (r *Requester) planItems(o *Outgoing) {
 	largest := o.candidate(false)
-	if largest >= 0 && o.Items[largest].Len >= max(int(r.settings.DDPMinChunk), 1) && !r.peer.unreadable() {
+	if largest >= 0 && o.Items[largest].Len >= max(int(r.settings.DDPMinChunk), 1) && !r.unreadable() {
 		o.Items[largest].Chunked = true
 		n := o.Items[largest].Len
 		segments := 1 + r.offer(o, ReadItem, largest, n)

@@ -62,7 +62,6 @@ type Responder struct {
 	dead     bool
 	held     bool   // see Hold
 	noReads  bool   // see MakesNoReads
-	unread   bool   // see NotRead
 	exact    bool   // see TakesExactly
 	version  uint32 // agreed on; 0 means none yet
 	begun    bool   // a good call or operation of the peer has come
@@ -154,10 +153,6 @@ func (r *Responder) AgreedReceive() uint32 {
 // client offered none. A call with read chunks then gets an error. A Read would end the
 // connection, and with it all other calls.
 func (r *Responder) MakesNoReads() { r.noReads = true }
-
-// NotRead is the event that the connection, which is up, allows the client no RDMA Reads: it
-// offered none. A reply that the client would have to read then gets an error.
-func (r *Responder) NotRead() { r.unread = true }
 
 // unreadable reports whether we can make no RDMA Reads.
 func (r *Responder) unreadable() bool { return r.noReads || r.peer.unreadable() }

@@ -11,6 +11,7 @@ type side struct {
 	chars    characteristics.State
 	padding  padding
 	peer     configured
+	unread   bool // see NotRead
 }
 
 // start stores the first settings. receive is the size of the first receives, in bytes.
@@ -25,6 +26,11 @@ func (s *side) set(now *settings.Settings) {
 	s.chars.Apply(characteristicsOf(now))
 	s.padding.set(now)
 }
+
+// NotRead is the event that the connection, which is up, allows the peer no RDMA Reads: it
+// offered none. A reply that the peer would have to read then gets an error, and a call fails
+// with ErrNoReads.
+func (s *side) NotRead() { s.unread = true }
 
 // Characteristics returns the characteristics of the peer and ours.
 func (s *side) Characteristics() Characteristics { return s.chars.Info() }

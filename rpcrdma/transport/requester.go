@@ -113,8 +113,12 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 func (r *Requester) Start(peerReceive, peerSend uint32) error {
 	r.mu.Lock()
 	r.core.Connected(peerReceive, peerSend)
-	if _, reads := r.id.Negotiated(); reads > 0 {
+	allowed, made := r.id.Negotiated()
+	if made > 0 {
 		r.core.MayRead()
+	}
+	if allowed == 0 {
+		r.core.NotRead()
 	}
 	r.tellCallee()
 	r.mu.releaseAndPost()

@@ -188,15 +188,25 @@ func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
 	}
 }
 
-// agreed stores the peer's parameters. On iWARP the event of an active side has this
-// side's negotiated numbers; otherwise it has the peer's numbers as seen from this side.
+// agreed stores the peer's parameters.
 func (id *connID) agreed(own *rdmacm.ConnParam, e *event) {
-	ird, ord := e.responder, e.initiator
-	if id.dev.iwarp() {
-		ird, ord = ord, ird
-	}
+	ird, ord := e.depths(id.dev.iwarp())
 	peer := rdmacm.ConnParam{PrivateData: e.data, ResponderResources: ord, InitiatorDepth: ird}
 	id.SetPeer(peer)
 	id.SetNegotiated(driver.Negotiate(*own, peer))
 	id.SetAddrs(localAddress(id.c), id.RemoteAddr())
+}
+
+// depths returns the most that an active side's IRD and ORD may be. Its event has the peer's
+// numbers as seen from this side, but on iWARP this side's negotiated numbers. cxgb4 has these
+// in the other order. So the IRD is 0, which means that the peer makes no RDMA Reads, only if
+// both are.
+func (e *event) depths(iwarp bool) (ird, ord int) {
+	if !iwarp {
+		return e.responder, e.initiator
+	}
+	if ird, ord = e.initiator, e.responder; ird == 0 {
+		ird = ord
+	}
+	return ird, ord
 }
