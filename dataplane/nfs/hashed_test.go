@@ -32,8 +32,8 @@ func TestHashedSeesChanges(t *testing.T) {
 	}
 }
 
-// What is kept is used until the directory changes, and only what was read
-// well after the last change is kept.
+// A kept listing is used until the directory changes. A listing is only kept if it was read well
+// after the last change.
 func TestHashedUsesWhatIsKept(t *testing.T) {
 	x := serve(t, options{})
 	h := newHashed(x.subtree)
@@ -81,7 +81,7 @@ func TestHashedReadsSlowly(t *testing.T) {
 	}
 }
 
-// What is kept is bounded.
+// The number of kept listings, and that of their names, are bounded.
 func TestHashedKeepsLittle(t *testing.T) {
 	x := serve(t, options{})
 	h := newHashed(x.subtree)
@@ -197,9 +197,12 @@ func TestHashedKeepsSeveralParts(t *testing.T) {
 	for i := range names {
 		must(t, os.Symlink("t", x.path(fmt.Sprint(i))))
 	}
-	time.Sleep(2 * settled)
-	begin, err := h.snapshot(x.top, 0)
-	must(t, err)
+	var begin *snapshot
+	for len(h.kept) == 0 { // until the directory's last change is long enough ago
+		var err error
+		begin, err = h.snapshot(x.top, 0)
+		must(t, err)
+	}
 	begin.entries = begin.entries[:names/2]
 	begin.last = begin.entries[names/2-1].cookie
 	h.names = names / 2
