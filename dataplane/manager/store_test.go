@@ -236,56 +236,37 @@ func TestTooLongToLoad(t *testing.T) {
 }
 
 // TestFailedSyncChangesNothing: when the name of the new file may not be on the disk, the earlier
-// contents are back, or no file.
+// contents are back, or no file. The same where a file can't have a second name.
 func TestFailedSyncChangesNothing(t *testing.T) {
-	dir := t.TempDir()
-	f := NewFile(filepath.Join(dir, "listeners.json"))
-	rename := f.rename
-	fails := func(from, to string) error { return errors.Join(os.Rename(from, to), syscall.EIO) }
-	for _, want := range []spec.All{{}, everything} {
-		f.rename = fails
-		if err := f.Save(spec.All{Connectors: []spec.Connector{{Name: "a"}}}); !errors.Is(err, syscall.EIO) {
-			t.Errorf("error %v", err)
-		}
-		got, err := f.Load()
-		if err != nil {
-			t.Fatal(err)
-		}
-		same(t, "loaded", got, want)
-		f.rename = rename
-		if err := f.Save(everything); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
-		t.Errorf("%d files, %v", len(all), err)
-	}
-}
-
-// TestFailedSyncWithoutLinks: the same where a file can't have a second name.
-func TestFailedSyncWithoutLinks(t *testing.T) {
-	dir := t.TempDir()
-	f := NewFile(filepath.Join(dir, "listeners.json"))
-	if err := f.Save(everything); err != nil {
-		t.Fatal(err)
-	}
-	f.link = func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} }
-	rename := f.rename
-	f.rename = func(from, to string) error { return errors.Join(os.Rename(from, to), syscall.EIO) }
-	if err := f.Save(spec.All{}); !errors.Is(err, syscall.EIO) {
-		t.Errorf("error %v", err)
-	}
-	got, err := f.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, "loaded", got, everything)
-	f.rename = rename
-	if err := f.Save(spec.All{}); err != nil {
-		t.Error(err)
-	}
-	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
-		t.Errorf("%d files, %v", len(all), err)
+	for name, link := range map[string]func(from, to string) error{
+		"links":    os.Link,
+		"no links": func(from, to string) error { return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.EPERM} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			f := NewFile(filepath.Join(dir, "listeners.json"))
+			rename := f.rename
+			f.link = link
+			fails := func(from, to string) error { return errors.Join(os.Rename(from, to), syscall.EIO) }
+			for _, want := range []spec.All{{}, everything} {
+				f.rename = fails
+				if err := f.Save(spec.All{Connectors: []spec.Connector{{Name: "a"}}}); !errors.Is(err, syscall.EIO) {
+					t.Errorf("error %v", err)
+				}
+				got, err := f.Load()
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, "loaded", got, want)
+				f.rename = rename
+				if err := f.Save(everything); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+				t.Errorf("%d files, %v", len(all), err)
+			}
+		})
 	}
 }
 
