@@ -196,8 +196,8 @@ func (r *rig) draining() (finish func()) {
 	}
 }
 
-// TestGoneWhileStoring: a listener whose removal ends while another change is being stored does not
-// come back when that fails. What is not stored yet is not in the lists.
+// TestGoneWhileStoring: the removal of a listener ends while another change is being stored. The
+// listener stays away if storing fails. Lists have a change only after it is stored.
 func TestGoneWhileStoring(t *testing.T) {
 	r := newRig(t)
 	finish := r.draining()

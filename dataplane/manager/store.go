@@ -218,8 +218,8 @@ func (f *File) beside(end string) string {
 	return filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+end)
 }
 
-// create writes a temporary file to the disk. What has its name is removed, not written to: a crash
-// may have left it, and it may be somebody else's, or have another name.
+// create makes a temporary file, which is on the disk when create returns. A file that already has
+// this name is removed first: after a crash it may be another name of a file that is in use.
 func (f *File) create(path string, b []byte) (err error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

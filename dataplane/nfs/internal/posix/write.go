@@ -98,8 +98,9 @@ func pwritev2(fd int, data [][]byte, offset int64, level Sync) (int, error) {
 
 const wordBits = 8 * int(unsafe.Sizeof(uintptr(0)))
 
-// Read reads into b from offset on, until b is full or the file ends. What comes before an error,
-// such as a bad sector, is no error: the next Read, which begins there, gets it.
+// Read reads into b from offset on, until b is full or the file ends. If an error, such as a bad
+// sector, comes after some data, Read returns the data without the error. A Read that begins at the
+// error returns it.
 func Read(fd int, b []byte, offset int64) (n int, err error) {
 	for n < len(b) {
 		m, err := read(fd, b[n:], offset+int64(n))
