@@ -125,9 +125,7 @@ func TestNoWritesAhead(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		b := newBed(t, p, bedConfig{handler: inParts{between: func(context.Context, func(int)) error { return nil }}})
 		c, server := b.dial(nil)
-		if err := readBack(b.ctx, c, procHeap, 100_000, 100_000, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, readBack(b.ctx, c, procHeap, 100_000, 100_000, 1))
 		if s := server.Stats(); s.RDMAWrites != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -157,9 +155,7 @@ func TestWritesAheadEnd(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- readBack(b.ctx, c, procRead, 100_000, 100_000, 1) }()
 				look.until("write out")
-				if err := end(c, server); err != nil {
-					t.Error(err)
-				}
+				should(t, end(c, server))
 				if err := <-done; err == nil {
 					t.Error("answered")
 				}
@@ -181,9 +177,7 @@ func TestWritesAheadKeepMemory(t *testing.T) {
 			return errService
 		}}})
 		c, server := b.dial(nil)
-		if err := echo(b.ctx, c, 100, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 100, 1))
 		done := make(chan error, 1)
 		go func() { done <- readBack(b.ctx, c, procRead, 1<<20, 1<<20, 1) }()
 		p.Fabric().SetDelay(10 * time.Second) // the call takes that long, and its answer
@@ -217,9 +211,7 @@ func TestWritesAheadOweNothing(t *testing.T) {
 		var all sync.WaitGroup
 		for range 2 {
 			c, server := b.dial(nil)
-			if err := echo(b.ctx, c, 100, 1); err != nil { // it grants credits
-				t.Fatal(err)
-			}
+			must(t, echo(b.ctx, c, 100, 1)) // it grants credits
 			for range 20 {
 				all.Go(func() {
 					if err := readBack(b.ctx, c, procRead, 1<<20, 1<<20, 1); err != nil {

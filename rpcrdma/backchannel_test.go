@@ -53,9 +53,7 @@ func TestBackchannelWaits(t *testing.T) {
 			go func() { done <- echo(b.ctx, away[string]{&room, "a"}, 10*i, 1) }()
 		}
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: h, Reconnect: &soon}, backward(calls))
-		if err := echo(b.ctx, c, 10, 1); err != nil { // on iWARP a client speaks first
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, c, 10, 1)) // on iWARP a client speaks first
 		conn.OpenBackchannel()
 		room.Bind("a", conn)
 		room.Bind("a", conn)
@@ -66,16 +64,12 @@ func TestBackchannelWaits(t *testing.T) {
 		mu.Unlock()
 		conn.Close()
 		next := <-b.conns // the client comes back by itself
-		if err := echo(b.ctx, c, 10, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, c, 10, 1))
 		next.OpenBackchannel()
 		room.Bind("a", next)
 		room.Bind("a", conn) // has ended: not used
 		for range calls {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			should(t, <-done)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -112,9 +106,7 @@ func TestBackchannelTurnedOn(t *testing.T) {
 			t.Fatal("it does not come back")
 		}
 		conn.OpenBackchannel()
-		if err := echo(b.ctx, conn, 10, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, conn, 10, 1))
 	})
 }
 
@@ -139,26 +131,20 @@ func TestBackchannelTimeout(t *testing.T) {
 		room.Bind(7, conn)
 		wait("not open")
 		conn.OpenBackchannel()
-		if err := echo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, away[int]{&room, 7}, 10, 1))
 		// The latest connection is used, and an older one when it ends.
 		c, latest := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
 		latest.OpenBackchannel()
 		room.Bind(7, latest)
 		for range 3 {
-			if err := echo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
-				t.Error(err)
-			}
+			should(t, echo(b.ctx, away[int]{&room, 7}, 10, 1))
 		}
 		if n := latest.Stats().ReverseCalls; n != 3 {
 			t.Errorf("%d calls on the latest connection", n)
 		}
 		c.Close()
 		<-latest.Done()
-		if err := echo(b.ctx, away[int]{&room, 7}, 10, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, away[int]{&room, 7}, 10, 1))
 		room.Unbind(7)
 		wait("unbound")
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // provider makes one with nothing else on it.
@@ -37,6 +38,8 @@ var providers = []provider{
 	}},
 	{"softiwarp", newSoftiwarp},
 }
+
+var must, should = verbstest.Must, verbstest.Should
 
 // noErrors fails the test for what is logged as an error.
 type noErrors struct {
@@ -102,9 +105,7 @@ func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
 		judged = refereetest.Around(t, p)
 	}
 	l, err := rpcrdma.Listen(ctx, judged, bedHost+":0", rpcrdma.ListenConfig{MemoryLimit: cfg.memory, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := &bed{t: t, ctx: ctx, p: judged, raw: p, l: l, settings: rpcrdma.DefaultSettings(), conns: make(chan *rpcrdma.Conn, 2000)}
 	if cfg.settings != nil {
 		cfg.settings(&b.settings)
@@ -156,9 +157,7 @@ func (b *bed) dial(change func(*rpcrdma.Settings)) (*rpcrdma.Client, *rpcrdma.Co
 		change(&s)
 	}
 	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, Logger: slog.New(noErrors{slog.DiscardHandler, b.t})})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			b.t.Errorf("close client: %v", err)

@@ -20,18 +20,14 @@ func prepared(tb testing.TB, c *rpcrdma.Client, b *bed, proc uint32, n int) *rpc
 		call.MaxReply = len(call.Args)
 	case procRead:
 		buf, err := c.Alloc(b.ctx, n)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, err)
 		tb.Cleanup(buf.Release)
 		call.Args = xdr.AppendUint32(xdr.AppendUint32(nil, uint32(n)), 1)
 		call.MaxReply = 12
 		call.Results = []rpcrdma.Result{{Buf: buf, Max: n}}
 	case procWrite:
 		buf, err := c.Alloc(b.ctx, n)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, err)
 		tb.Cleanup(buf.Release)
 		call.Args = xdr.AppendUint32(xdr.AppendUint32(nil, uint32(n)), 1)
 		call.Items = []oncrpc.ReplyItem{{Pos: 4, Buf: buf, Len: n}}
@@ -58,11 +54,7 @@ func TestAllocations(t *testing.T) {
 		{"write chunk of a page", procRead, 4096, 2},
 	} {
 		call := prepared(t, c, b, tc.proc, tc.n)
-		one := func() {
-			if err := c.Call(b.ctx, call); err != nil {
-				t.Fatal(err)
-			}
-		}
+		one := func() { must(t, c.Call(b.ctx, call)) }
 		for range 200 {
 			one()
 		}

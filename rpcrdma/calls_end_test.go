@@ -31,12 +31,8 @@ func TestCloseWaitsForCalls(t *testing.T) {
 		b := newBed(t, p, bedConfig{handler: forever})
 		for range 20 {
 			c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := plain(b.ctx, c, procNull); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, plain(b.ctx, c, procNull))
 			var calls sync.WaitGroup
 			for range 8 {
 				calls.Go(func() {
@@ -73,9 +69,7 @@ func TestEndOfCallsWithoutMemory(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour})
 				c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: rpcrdma.MinMemoryLimit})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer c.Close()
 				longReply := func(within time.Duration) (oncrpc.Buffer, error) {
 					ctx, cancel := context.WithTimeout(b.ctx, within)
@@ -116,9 +110,7 @@ func TestEndOfAlloc(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour})
 		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: rpcrdma.MinMemoryLimit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		alloc := func(within time.Duration) (oncrpc.Buffer, error) {
 			ctx, cancel := context.WithTimeout(b.ctx, within)
 			defer cancel()
@@ -161,9 +153,7 @@ func TestClientHoldsMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, providers[0].make(t), bedConfig{})
 			c, conn := b.dial(nil)
-			if err := end(b, c, conn); err != nil {
-				t.Fatal(err)
-			}
+			must(t, end(b, c, conn))
 			<-c.Done()
 			<-conn.Done()
 			b.l.Close()

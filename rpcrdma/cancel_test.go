@@ -41,9 +41,7 @@ func TestCancelAnywhere(t *testing.T) {
 		}
 		wg.Wait()
 		for i := range 3 {
-			if err := readBack(b.ctx, c, procRead, 20000, 20000, uint32(i)); err != nil {
-				t.Error(err)
-			}
+			should(t, readBack(b.ctx, c, procRead, 20000, 20000, uint32(i)))
 		}
 	})
 }
@@ -66,9 +64,7 @@ func cancelled(b *bed, c *rpcrdma.Client, rng *rand.Rand) bool {
 	go func() {
 		defer close(done)
 		for i := range others {
-			if err := echo(b.ctx, c, 100*i, 1); err != nil {
-				b.t.Error(err)
-			}
+			should(b.t, echo(b.ctx, c, 100*i, 1))
 		}
 		cancel()
 	}()
@@ -83,9 +79,7 @@ func cancelled(b *bed, c *rpcrdma.Client, rng *rand.Rand) bool {
 	mine := buf.Bytes()
 	copy(mine, bytes.Repeat([]byte{0xa5}, len(mine)))
 	want := bytes.Clone(mine)
-	if err := echo(b.ctx, c, 10, 1); err != nil {
-		b.t.Error(err)
-	}
+	should(b.t, echo(b.ctx, c, 10, 1))
 	if !bytes.Equal(mine, want) {
 		b.t.Error("written after the call returned")
 	}
@@ -124,9 +118,7 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		close(release)
-		if err := echo(b.ctx, c, 10, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, c, 10, 1))
 		if s := c.Stats(); s.BadXIDs != 1 || s.Replies != 1 {
 			t.Errorf("%+v", s)
 		}

@@ -65,17 +65,13 @@ func TestConfiguredProviders(t *testing.T) {
 		if got := c.Info(); got.Configuration.Align != 512 || got.Padding.Align != 512 {
 			t.Errorf("%+v", got)
 		}
-		if err := errors.Join(writeOut(b.ctx, c, 2000, 1), readBack(b.ctx, c, procRead, 2000, 2000, 1)); err != nil {
-			t.Error(err)
-		}
+		should(t, errors.Join(writeOut(b.ctx, c, 2000, 1), readBack(b.ctx, c, procRead, 2000, 2000, 1)))
 		if got := conn.Info().Padding; got.Sent != 1 || got.Received != 1 {
 			t.Errorf("%+v", got)
 		}
 		b.settings.Extensions = rpcrdma.ExtCCP
 		plain, conn := b.dial(server)
-		if err := writeOut(b.ctx, plain, 2000, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, writeOut(b.ctx, plain, 2000, 1))
 		if got := plain.Info(); !got.Configuration.Spoken || got.Padding.Align != 0 || conn.Stats().Errors != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -87,9 +83,7 @@ func TestNotConfigured(t *testing.T) {
 	for _, sides := range [][2]func(*rpcrdma.Settings){{nil, withCCP}, {withCCP, nil}} {
 		b := newBed(t, providers[0].make(t), bedConfig{settings: sides[0]})
 		c, conn := b.dial(sides[1])
-		if err := errors.Join(echo(b.ctx, c, 3000, 1), writeOut(b.ctx, c, 30000, 1)); err != nil {
-			t.Error(err)
-		}
+		should(t, errors.Join(echo(b.ctx, c, 3000, 1), writeOut(b.ctx, c, 30000, 1)))
 		if c.Info().Configuration != (rpcrdma.Configuration{}) || conn.Info().Configuration != (rpcrdma.Configuration{}) {
 			t.Errorf("%+v, %+v", c.Info(), conn.Info())
 		}
@@ -301,9 +295,7 @@ func TestServersAnswers(t *testing.T) {
 			go func() { done <- l.c.Call(l.ctx, &call) }()
 			h, body := truth(l.next())
 			l.send(h, body)
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			should(t, <-done)
 		})
 	}
 }
@@ -314,14 +306,10 @@ func TestConfiguredEachTime(t *testing.T) {
 	s := rpcrdma.DefaultSettings()
 	withCCP(&s)
 	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, Reconnect: &soon})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	for i := range 3 {
-		if err := echo(b.ctx, c, 3000, uint32(i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 3000, uint32(i)))
 		conn := <-b.conns
 		if !conn.Info().Configuration.Spoken || !c.Info().Configuration.Spoken || conn.Stats().Calls != 2 {
 			t.Errorf("connection %d: %+v", i, conn.Info())
@@ -346,9 +334,7 @@ func TestConfiguredIsNoUse(t *testing.T) {
 		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{
 			Settings: &s, Reconnect: &rpcrdma.Reconnect{MinBackoff: time.Second, MaxBackoff: 10 * time.Second},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 		defer cancel()
@@ -379,9 +365,7 @@ func TestConfiguredIsNoUse(t *testing.T) {
 func TestSilentServer(t *testing.T) {
 	p := providers[0].make(t)
 	cm, err := p.Listen(t.Context(), bedHost+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := rpcrdma.DefaultSettings()
 	withCCP(&s)

@@ -190,9 +190,7 @@ func TestReceiveSizeIdle(t *testing.T) {
 			w.serverWatch.wait(w.serverWatch.toldOfPeer(n))
 			w.server.SetSettings(settingsOf(sized(n, 65536)))
 			w.clientWatch.wait(w.clientWatch.toldOfPeer(n))
-			if err := errors.Join(echo(w.ctx, w.client, 3900, 1), echo(w.ctx, w.client, 15000, 2)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(echo(w.ctx, w.client, 3900, 1), echo(w.ctx, w.client, 15000, 2)))
 			ci, si := w.client.Info(), w.server.Info()
 			if ci.InlineSend != n || si.InlineSend != n || ci.InlineReceive != n || si.InlineReceive != n {
 				t.Errorf("with %d bytes: %+v\n%+v", n, ci, si)
@@ -280,9 +278,7 @@ func TestInvalidationLive(t *testing.T) {
 		w.client.SetSettings(s)
 		w.until(func() bool { return w.server.Info().Characteristics.Peer.Invalidation == accept })
 		sends := w.server.Stats().SendsWithInvalidate
-		if err := writeOut(w.ctx, w.client, 30000, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, writeOut(w.ctx, w.client, 30000, 1))
 		if did := w.server.Stats().SendsWithInvalidate != sends; did != accept || w.server.Info().RemoteInvalidation != accept {
 			t.Errorf("accept %v: invalidated %v", accept, did)
 		}
@@ -293,9 +289,7 @@ func TestInvalidationLive(t *testing.T) {
 func (w *watched) until(f func() bool) {
 	w.t.Helper()
 	for !f() {
-		if err := echo(w.ctx, w.client, 0, 1); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, echo(w.ctx, w.client, 0, 1))
 	}
 }
 
@@ -330,15 +324,11 @@ func TestCharacteristicsTurnedOn(t *testing.T) {
 			if !serverFirst {
 				slices.Reverse(turn)
 			}
-			if err := echo(b.ctx, c, 10, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, echo(b.ctx, c, 10, 1))
 			for _, f := range turn {
 				f()
 				for range 4 { // behind what is told
-					if err := echo(b.ctx, c, 15000, 1); err != nil {
-						t.Fatal(err)
-					}
+					must(t, echo(b.ctx, c, 15000, 1))
 				}
 			}
 			w := watched{bed: b, client: c}

@@ -14,11 +14,7 @@ func TestContinuationAllocations(t *testing.T) {
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: zero{}, settings: speakingWith(continuation), unjudged: true})
 	c, _ := b.dial(speakingWith(continuation))
 	call := prepared(t, c, b, procEcho, 6<<10)
-	one := func() {
-		if err := c.Call(b.ctx, call); err != nil {
-			t.Fatal(err)
-		}
-	}
+	one := func() { must(t, c.Call(b.ctx, call)) }
 	for range 200 {
 		one()
 	}

@@ -65,9 +65,7 @@ func continued(t *testing.T, p rdmacm.Provider, change func(*rpcrdma.Settings), 
 	}
 	b = newBed(t, p, bedConfig{settings: set, tap: tap})
 	c, conn = b.dialServing(rpcrdma.DialConfig{Handler: service{}}, set)
-	if err := echo(b.ctx, c, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, echo(b.ctx, c, 1, 1))
 	return b, c, conn
 }
 
@@ -131,9 +129,7 @@ func TestContinuationUnderLoad(t *testing.T) {
 		tap.Set(look)
 		b, c, conn := continued(t, p, func(s *rpcrdma.Settings) { s.CreditsMax, s.CreditsBackchannel = 6, 5 }, tap)
 		conn.OpenBackchannel()
-		if err := echo(b.ctx, conn, 1, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, conn, 1, 1))
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {
@@ -195,9 +191,7 @@ func TestContinuationLive(t *testing.T) {
 			on := rpcrdma.ExtXmit | rpcrdma.ExtContinuation
 			c.SetSettings(set(on * rpcrdma.Extensions(k&1)))
 			conn.SetSettings(set(on * rpcrdma.Extensions(k>>1&1)))
-			if err := echo(b.ctx, c, 6<<10, uint32(k)); err != nil {
-				t.Error(err)
-			}
+			should(t, echo(b.ctx, c, 6<<10, uint32(k)))
 		}
 		close(stop)
 		all.Wait()
@@ -205,17 +199,11 @@ func TestContinuationLive(t *testing.T) {
 		c.SetSettings(on)
 		conn.SetSettings(on)
 		for c.Info().Characteristics.Peer.RTR&rpcrdma2.RTRContinue == 0 { // until it is told
-			if err := echo(b.ctx, c, 1, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, echo(b.ctx, c, 1, 1))
 		}
-		if err := echo(b.ctx, c, 1, 1); err != nil { // after what the client has answered to that
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 1, 1)) // after what the client has answered to that
 		before := conn.Stats()
-		if err := echo(b.ctx, c, 6<<10, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 6<<10, 1))
 		if s := conn.Stats(); s.RDMAReads != before.RDMAReads || s.Receives != before.Receives+2 {
 			t.Errorf("%d RDMA Reads, %d receives", s.RDMAReads-before.RDMAReads, s.Receives-before.Receives)
 		}

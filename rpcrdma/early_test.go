@@ -107,9 +107,7 @@ func TestEarlyTimes(t *testing.T) {
 		c, _ := b.dial(nil)
 		for range 2 { // the second is the only one, which a leader would serve
 			seen = nil
-			if err := writeOut(b.ctx, c, 1<<20, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, writeOut(b.ctx, c, 1<<20, 1))
 			if want := []string{"0s 0", "2ms 256", "4ms 512", "6ms 768", "8ms 1024"}; !slices.Equal(seen, want) {
 				t.Errorf("arrived at %v, want %v", seen, want)
 			}
@@ -130,9 +128,7 @@ func TestEarlyFails(t *testing.T) {
 			return errService
 		}}})
 		c, server := b.dial(nil)
-		if err := echo(b.ctx, c, 100, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 100, 1))
 		done := make(chan error, 1)
 		go func() { done <- writeOut(b.ctx, c, 1<<20, 1) }()
 		at := <-failed
@@ -149,9 +145,7 @@ func TestEarlyFails(t *testing.T) {
 		if got := b.charged(); got.fetches != 0 || server.Err() != nil {
 			t.Errorf("%+v, %v", got, server.Err())
 		}
-		if err := writeOut(b.ctx, c, 60_000, 2); err != nil {
-			t.Error(err)
-		}
+		should(t, writeOut(b.ctx, c, 60_000, 2))
 	})
 }
 
@@ -169,9 +163,7 @@ func TestEarlyEnds(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- writeOut(b.ctx, c, 1<<20, 1) }()
 		<-started
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, server.Close())
 		if err := <-done; err == nil {
 			t.Error("answered")
 		}

@@ -51,22 +51,16 @@ func TestCallsLeaveTogether(t *testing.T) {
 		})})
 		var tap rpcrdma.Tap
 		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Tap: &tap})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
-		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
-			t.Fatal(err)
-		}
+		must(t, plain(b.ctx, c, procNull)) // brings credits
 		h := &replyHolder{let: make(chan struct{})}
 		tap.Set(h)
 		var calls sync.WaitGroup
 		for range callers {
 			calls.Go(func() {
 				for i := range uint32(2) {
-					if err := plain(b.ctx, c, procCrowd+i); err != nil {
-						t.Error(err)
-					}
+					should(t, plain(b.ctx, c, procCrowd+i))
 				}
 			})
 		}

@@ -63,9 +63,7 @@ func TestGo(t *testing.T) {
 					t.Errorf("ECHO of %d bytes: %v", n, err)
 				}
 				buf, err := c.Alloc(b.ctx, n+1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if err := writeFrom(b.ctx, g, buf, n, uint32(i)); err != nil {
 					t.Errorf("WRITE of %d bytes: %v", n, err)
 				}
@@ -126,9 +124,7 @@ func TestGoPlansAgain(t *testing.T) {
 	c.SetSettings(&s)
 	close(h.release)
 	for range 2 {
-		if err := <-o.errs; err != nil {
-			t.Error(err)
-		}
+		should(t, <-o.errs)
 	}
 	if n := c.Stats().LongCalls; n != 1 || o.polled.Load() != 1 {
 		t.Errorf("%d long calls; the polling goroutine reported %d outcomes", n, o.polled.Load())
@@ -153,16 +149,12 @@ func TestGoEnds(t *testing.T) {
 				_ = c.Drain(ctx)
 			},
 			"drained": func(b *bed, c *rpcrdma.Client, _ *rpcrdma.Conn) {
-				if err := c.Drain(b.ctx); err != nil {
-					b.t.Error(err)
-				}
+				should(b.t, c.Drain(b.ctx))
 			},
 		} {
 			h = newBlocking()
 			c, conn := b.dial(nil)
-			if err := plain(b.ctx, c, procNull); err != nil { // brings credits
-				t.Fatal(err)
-			}
+			must(t, plain(b.ctx, c, procNull)) // brings credits
 			const calls, inFlight = 12, 8
 			made := make([]rpcrdma.Call, calls)
 			o := newOutcomes()
@@ -204,13 +196,9 @@ func TestGoWithoutMemory(t *testing.T) {
 	h := newBlocking()
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: h})
 	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
-	if err := plain(b.ctx, c, procNull); err != nil { // brings credits, and their receives
-		t.Fatal(err)
-	}
+	must(t, plain(b.ctx, c, procNull)) // brings credits, and their receives
 	const size = 1 << 20
 	made, o := make([]rpcrdma.Call, 8), newOutcomes()
 	read := func(i int) bool {
@@ -232,9 +220,7 @@ func TestGoWithoutMemory(t *testing.T) {
 	}
 	close(h.release)
 	for range n {
-		if err := <-o.errs; err != nil {
-			t.Error(err)
-		}
+		should(t, <-o.errs)
 	}
 	if !read(n) {
 		t.Error("not made with memory")
@@ -264,9 +250,7 @@ func TestGoBlocks(t *testing.T) {
 			c, conn := k.c, k.conn
 			if serves {
 				c, conn = k.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
-				if err := plain(k.ctx, c, procNull); err != nil {
-					t.Fatal(err)
-				}
+				must(t, plain(k.ctx, c, procNull))
 			}
 			// The other replies come while the outcome of the first call is being reported.
 			hold := newCall(procHold)
@@ -298,18 +282,12 @@ func TestGoBlocks(t *testing.T) {
 			began := time.Now()
 			close(all)
 			for range calls - 1 {
-				if err := <-rest.errs; err != nil {
-					t.Error(err)
-				}
+				should(t, <-rest.errs)
 			}
-			if err := plain(k.ctx, c, procNull); err != nil {
-				t.Error(err)
-			}
+			should(t, plain(k.ctx, c, procNull))
 			if serves {
 				conn.OpenBackchannel()
-				if err := echo(k.ctx, conn, 10, 1); err != nil {
-					t.Error(err)
-				}
+				should(t, echo(k.ctx, conn, 10, 1))
 			}
 			if took := time.Since(began); took > 2*lease.Patience {
 				t.Errorf("the others waited %v", took)
@@ -322,9 +300,7 @@ func TestGoBlocks(t *testing.T) {
 			default:
 			}
 			close(let)
-			if err := <-held.errs; err != nil {
-				t.Error(err)
-			}
+			should(t, <-held.errs)
 			<-c.Done()
 		})
 	}
@@ -335,14 +311,10 @@ func TestGoBig(t *testing.T) {
 	h := newBlocking()
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: h})
 	c, _ := b.dial(nil)
-	if err := plain(b.ctx, c, procNull); err != nil {
-		t.Fatal(err)
-	}
+	must(t, plain(b.ctx, c, procNull))
 	o := newOutcomes()
 	buf, err := c.Alloc(b.ctx, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer buf.Release()
 	read, other := newCall(procHeap), newCall(procEcho)
 	read.Args, read.MaxReply = xdr.AppendUint32(xdr.AppendUint32(nil, 1<<20), 1), 12
@@ -364,9 +336,7 @@ func TestGoBig(t *testing.T) {
 		}
 	}
 	close(h.release)
-	if err := <-o.errs; err != nil {
-		t.Error(err)
-	}
+	should(t, <-o.errs)
 }
 
 // TestGoAnywhere: calls of all kinds, with and without waiting callers and outcomes that take

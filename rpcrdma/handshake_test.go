@@ -138,9 +138,7 @@ func TestPeersPrivateData(t *testing.T) {
 					}
 					answer, body := truth(h)
 					l.send(answer, body)
-					if err := <-returned; err != nil {
-						t.Fatal(err)
-					}
+					must(t, <-returned)
 				}
 			}
 		})
@@ -158,9 +156,7 @@ func TestInvalidationConditions(t *testing.T) {
 			b.settings.RemoteInvalidationAccept, b.settings.RemoteInvalidationUse = server, use
 			c, conn := b.dial(func(s *rpcrdma.Settings) { s.RemoteInvalidationAccept = client })
 			for n := range 10 {
-				if err := readBack(b.ctx, c, procRead, 10000+n, 10000+n, 1); err != nil {
-					t.Fatal(err)
-				}
+				must(t, readBack(b.ctx, c, procRead, 10000+n, 10000+n, 1))
 			}
 			want := uint64(0)
 			if client && server && use && attr.SendInvalidate && attr.MemWindowType2B {

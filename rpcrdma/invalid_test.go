@@ -17,12 +17,8 @@ func TestCallAfterTheEnd(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		b := newBed(t, p, bedConfig{})
 		c, conn := b.dial(nil)
-		if err := nullCall(b.ctx, c); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.Drain(b.ctx); err != nil {
-			t.Fatal(err)
-		}
+		must(t, nullCall(b.ctx, c))
+		must(t, conn.Drain(b.ctx))
 		<-c.Done()
 		if err := nullCall(b.ctx, c); !errors.Is(err, rpcrdma.ErrClosed) || c.Err() != nil {
 			t.Errorf("%v, ended because of %v", err, c.Err())
@@ -49,9 +45,7 @@ func TestCallsWithoutMemory(t *testing.T) {
 			t.Errorf("%s: no error of Go", name)
 		}
 	}
-	if err := nullCall(b.ctx, c); err != nil {
-		t.Error(err)
-	}
+	should(t, nullCall(b.ctx, c))
 }
 
 // itemless makes replies with an item that has no memory.
@@ -70,18 +64,14 @@ func TestReplyWithoutMemory(t *testing.T) {
 	ctx := t.Context()
 	p := newSoftiwarp(t)
 	l, err := rpcrdma.Listen(ctx, p, bedHost+":0", rpcrdma.ListenConfig{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	go func() {
 		if req, err := l.Accept(ctx); err == nil {
 			_, _ = req.Accept(ctx, rpcrdma.ConnConfig{Handler: itemless{}})
 		}
 	}()
 	c, err := rpcrdma.Dial(ctx, p, l.Addr().String(), rpcrdma.DialConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, procedure := range []uint32{1, 5} {
 		var failed *oncrpc.AcceptError
 		err := c.Call(ctx, &rpcrdma.Call{Procedure: procedure, MaxReply: 100})
@@ -89,10 +79,6 @@ func TestReplyWithoutMemory(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if err := nullCall(ctx, c); err != nil {
-		t.Error(err)
-	}
-	if err := errors.Join(c.Drain(ctx), c.Close(), l.Close(), p.Close()); err != nil {
-		t.Error(err)
-	}
+	should(t, nullCall(ctx, c))
+	should(t, errors.Join(c.Drain(ctx), c.Close(), l.Close(), p.Close()))
 }

@@ -23,9 +23,7 @@ import (
 func workers(t *testing.T) int {
 	t.Helper()
 	var all bytes.Buffer
-	if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
 	return bytes.Count(all.Bytes(), []byte("transport.(*workers).work("))
 }
 
@@ -57,11 +55,7 @@ func TestLaterNeedsNoWorker(t *testing.T) {
 		for _, depth := range []int{1, 1, 1, 3, 20} {
 			var callers sync.WaitGroup
 			for range depth {
-				callers.Go(func() {
-					if err := plain(b.ctx, c, procNull); err != nil {
-						t.Error(err)
-					}
-				})
+				callers.Go(func() { should(t, plain(b.ctx, c, procNull)) })
 				synctest.Wait() // it was served, or waits for a credit
 			}
 			total += int32(depth)
@@ -181,11 +175,7 @@ func TestDrainWaitsForLater(t *testing.T) {
 		c, conn := b.dial(nil)
 		var callers sync.WaitGroup
 		for range 2 {
-			callers.Go(func() {
-				if err := plain(b.ctx, c, procNull); err != nil {
-					t.Error(err)
-				}
-			})
+			callers.Go(func() { should(t, plain(b.ctx, c, procNull)) })
 			synctest.Wait()
 		}
 		(<-p.calls).Answer(nil) // the second may come now
@@ -199,9 +189,7 @@ func TestDrainWaitsForLater(t *testing.T) {
 		}
 		(<-p.calls).Answer(nil)
 		callers.Wait()
-		if err := <-drained; err != nil {
-			t.Error(err)
-		}
+		should(t, <-drained)
 	})
 }
 
@@ -273,9 +261,7 @@ func TestLaterBlocks(t *testing.T) {
 					}()
 				}
 				k.come(n, func(i int, err error) {
-					if err != nil {
-						t.Error(err)
-					}
+					should(t, err)
 					mu.Lock()
 					defer mu.Unlock()
 					if left--; left == 0 {
@@ -323,9 +309,7 @@ func TestWhoPostsLater(t *testing.T) {
 			var callers sync.WaitGroup
 			for i := range step.calls {
 				callers.Go(func() {
-					if err := readBack(b.ctx, c, procRead, step.size, step.size, uint32(i)); err != nil {
-						t.Error(err)
-					}
+					should(t, readBack(b.ctx, c, procRead, step.size, step.size, uint32(i)))
 				})
 				synctest.Wait()
 				<-answering

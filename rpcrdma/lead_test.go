@@ -62,9 +62,7 @@ func TestLeaderServes(t *testing.T) {
 		in := func(d time.Duration, want bool) {
 			t.Helper()
 			takes = d
-			if err := plain(b.ctx, c, procNull); err != nil {
-				t.Fatal(err)
-			}
+			must(t, plain(b.ctx, c, procNull))
 			if led != want {
 				t.Fatalf("a call of %v: served by the leader: %v", d, led)
 			}
@@ -99,9 +97,7 @@ func TestCallsOverlap(t *testing.T) {
 			return nil
 		})})
 		c, _ := b.dial(nil)
-		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
-			t.Fatal(err)
-		}
+		must(t, plain(b.ctx, c, procNull)) // brings credits
 		var callers sync.WaitGroup
 		for i := range 2 {
 			callers.Go(func() {
@@ -140,20 +136,12 @@ func TestLeaderBlocks(t *testing.T) {
 			return service{}.ServeRPC(ctx, c, r)
 		})})
 		c, conn := b.dial(nil)
-		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
-			t.Fatal(err)
-		}
+		must(t, plain(b.ctx, c, procNull)) // brings credits
 		var waiting sync.WaitGroup
-		waiting.Go(func() {
-			if err := plain(b.ctx, c, procHold); err != nil {
-				t.Error(err)
-			}
-		})
+		waiting.Go(func() { should(t, plain(b.ctx, c, procHold)) })
 		<-held
 		for i := range 20 {
-			if err := anyCall(b.ctx, c, rand.New(rand.NewPCG(1, uint64(i)))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, anyCall(b.ctx, c, rand.New(rand.NewPCG(1, uint64(i)))))
 		}
 		close(release)
 		waiting.Wait()
@@ -166,14 +154,10 @@ func TestLeaderBlocks(t *testing.T) {
 			}
 		})
 		<-held
-		if err := c2.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, c2.Close())
 		<-conn2.Done()
 		waiting.Wait()
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, c.Close())
 		<-conn.Done()
 	})
 }
@@ -253,18 +237,14 @@ func TestCallerPolls(t *testing.T) {
 				cfg.Handler = service{}
 			}
 			c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer c.Close()
 			calls := func(n int, pause time.Duration) {
 				t.Helper()
 				l.callers.Store(0)
 				l.others.Store(0)
 				for range n {
-					if err := plain(b.ctx, c, procNull); err != nil {
-						t.Fatal(err)
-					}
+					must(t, plain(b.ctx, c, procNull))
 					time.Sleep(pause)
 				}
 				if got := l.callers.Load(); got != int32(n) || l.others.Load() != 0 {
@@ -281,11 +261,7 @@ func TestCallerPolls(t *testing.T) {
 			calls(2, time.Minute)
 			var two sync.WaitGroup
 			for range 2 {
-				two.Go(func() {
-					if err := plain(b.ctx, c, procHold); err != nil {
-						t.Error(err)
-					}
-				})
+				two.Go(func() { should(t, plain(b.ctx, c, procHold)) })
 			}
 			synctest.Wait()
 			for range 2 { // each while the other waits, or the last
@@ -353,19 +329,13 @@ func TestServerCallsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, settings: backward(4)})
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
-		if err := echo(b.ctx, c, 10, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 10, 1))
 		conn.OpenBackchannel()
 		for _, pause := range []time.Duration{0, 0, time.Millisecond, time.Second, time.Minute, 0} {
-			if err := echo(b.ctx, c, 10, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, echo(b.ctx, c, 10, 1))
 			time.Sleep(pause)
 			began := time.Now()
-			if err := echo(b.ctx, conn, 10, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, echo(b.ctx, conn, 10, 1))
 			if took := time.Since(began); took > 0 {
 				t.Errorf("%v after the client's call the server's took %v", pause, took)
 			}

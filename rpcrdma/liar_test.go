@@ -238,9 +238,7 @@ func TestLies(t *testing.T) {
 		if s := l.c.Stats(); s.BadReplies != uint64(len(lies)) || s.Calls != s.BadReplies {
 			t.Errorf("%d lies: %+v", len(lies), s)
 		}
-		if err := l.honestly(); err != nil {
-			t.Error(err)
-		}
+		should(t, l.honestly())
 	})
 }
 
@@ -269,16 +267,12 @@ func TestStrayReplies(t *testing.T) {
 			l.send(h, body)
 			strays += 2
 			if i%2 == 1 {
-				if err := <-failed; err != nil {
-					t.Fatal(err)
-				}
+				must(t, <-failed)
 			}
 			cancel()
 		}
 		// The strays before its answer have arrived when this call returns.
-		if err := l.honestly(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.honestly())
 		if s, i := l.c.Stats(), l.c.Info(); s.BadXIDs != strays || s.Replies != 21 || i.CreditsGranted != 10000 {
 			t.Errorf("%d strays: %+v, %+v", strays, s, i)
 		}

@@ -17,13 +17,9 @@ func TestClosedListenerTakesNothing(t *testing.T) {
 		b := newBed(t, p, bedConfig{})
 		for range 10 {
 			l, err := rpcrdma.Listen(b.ctx, b.p, bedHost+":0", rpcrdma.ListenConfig{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			next := l.Successor(rpcrdma.ListenConfig{})
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, l.Close())
 			dialed := make(chan error, 1)
 			go func() {
 				c, err := rpcrdma.Dial(b.ctx, b.p, next.Addr().String(), rpcrdma.DialConfig{})
@@ -44,13 +40,9 @@ func TestClosedListenerTakesNothing(t *testing.T) {
 				t.Error(err)
 			} else {
 				<-conn.Done()
-				if err := <-dialed; err != nil {
-					t.Error(err)
-				}
+				should(t, <-dialed)
 			}
-			if err := next.Close(); err != nil {
-				t.Error(err)
-			}
+			should(t, next.Close())
 		}
 	})
 }

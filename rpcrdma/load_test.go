@@ -96,16 +96,12 @@ func TestInFlightTogether(t *testing.T) {
 	b := newBed(t, providers[0].make(t), bedConfig{handler: h})
 	c, _ := b.dial(nil)
 	first := newCall(procNull) // brings the grant
-	if err := c.Call(b.ctx, &first); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Call(b.ctx, &first))
 	var wg sync.WaitGroup
 	for range together {
 		wg.Go(func() {
 			call := newCall(procEcho)
-			if err := c.Call(b.ctx, &call); err != nil {
-				t.Error(err)
-			}
+			should(t, c.Call(b.ctx, &call))
 		})
 	}
 	wg.Wait()
@@ -150,9 +146,7 @@ func TestSettingsInForce(t *testing.T) {
 	c, conn := b.dial(func(s *rpcrdma.Settings) { s.InlineReceiveSize = 8192 })
 	call := func() {
 		t.Helper()
-		if err := readBack(b.ctx, c, procRead, 10000, 10000, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, readBack(b.ctx, c, procRead, 10000, 10000, 1))
 	}
 	call()
 	if i := conn.Info(); i.InlineSend != 5120 || i.InlineReceive != 4096 || i.CreditsGranted != 64 || !i.RemoteInvalidation || i.Provider != "loopback" || i.RPCVersion != 1 {
@@ -240,9 +234,7 @@ func TestCancelInline(t *testing.T) {
 		wg.Wait()
 		close(h.release)
 		for i := range 20 {
-			if err := echo(b.ctx, c, i*500, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, echo(b.ctx, c, i*500, 1))
 		}
 		if s := c.Stats(); s.Ignored == 0 {
 			t.Errorf("no late reply: %+v", s)
@@ -258,9 +250,7 @@ func TestCancelExposed(t *testing.T) {
 		b := newBed(t, p, bedConfig{handler: h})
 		c, conn := b.dial(nil)
 		buf, err := c.Alloc(b.ctx, 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer buf.Release()
 		ctx, cancel := context.WithCancel(b.ctx)
 		go func() {
@@ -315,9 +305,7 @@ func TestDrainUnderLoad(t *testing.T) {
 			})
 		}
 		<-some
-		if err := conn.Drain(b.ctx); err != nil {
-			t.Error(err)
-		}
+		should(t, conn.Drain(b.ctx))
 		wg.Wait()
 		if err := conn.Err(); err != nil {
 			t.Errorf("an orderly end says %v", err)
@@ -352,9 +340,7 @@ func TestClientDrain(t *testing.T) {
 	for range 8 {
 		<-started
 	}
-	if err := c.Drain(b.ctx); err != nil {
-		t.Error(err)
-	}
+	should(t, c.Drain(b.ctx))
 	wg.Wait()
 	<-conn.Done()
 	if c.Err() != nil || conn.Err() != nil {
@@ -412,11 +398,7 @@ func TestThousandConnections(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for i, c := range clients {
-		wg.Go(func() {
-			if err := writeOut(b.ctx, c, 5000, uint32(i)); err != nil {
-				t.Error(err)
-			}
-		})
+		wg.Go(func() { should(t, writeOut(b.ctx, c, 5000, uint32(i))) })
 	}
 	wg.Wait()
 	for _, c := range clients {
@@ -444,9 +426,7 @@ func TestMemoryPressure(t *testing.T) {
 					default:
 						err = echo(b.ctx, c, n-1000, 1)
 					}
-					if err != nil {
-						t.Error(err)
-					}
+					should(t, err)
 				}
 			})
 		}

@@ -40,9 +40,7 @@ func TestLossesAreBounded(t *testing.T) {
 			t.Errorf("%v after %d connections", err, lost)
 		}
 		null := newCall(procNull)
-		if err := c.Call(b.ctx, &null); err != nil {
-			t.Error(err)
-		}
+		should(t, c.Call(b.ctx, &null))
 	})
 }
 
@@ -65,9 +63,7 @@ func TestCallbackLossesAreBounded(t *testing.T) {
 		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{
 			Settings: &s, Reconnect: &rpcrdma.Reconnect{}, Handler: losing(&lost, func() { (<-conns).Close() }),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		if err := echo(b.ctx, away[string]{&room, "a"}, 10, 1); !errors.Is(err, rpcrdma.ErrTooManyLosses) || lost != 128 {
 			t.Errorf("%v after %d connections", err, lost)
@@ -80,9 +76,7 @@ func TestCallbackLossesAreBounded(t *testing.T) {
 func TestEndedContexts(t *testing.T) {
 	b := newBed(t, providers[0].make(t), bedConfig{settings: backward(4)})
 	c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}, Reconnect: &soon}, backward(4))
-	if err := echo(b.ctx, c, 10, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, echo(b.ctx, c, 10, 1))
 	var room rpcrdma.Backchannel[string]
 	conn.OpenBackchannel()
 	room.Bind("a", conn)

@@ -82,9 +82,7 @@ func TestPaddingIsZeros(t *testing.T) {
 		b := newBed(t, p.make(t), bedConfig{handler: h, settings: padding})
 		c, conn := b.dial(padding)
 		for i := range 20 {
-			if err := errors.Join(echo(b.ctx, c, 3000, uint32(i)), writeOut(b.ctx, c, 600, uint32(i))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(echo(b.ctx, c, 3000, uint32(i)), writeOut(b.ctx, c, 600, uint32(i))))
 		}
 		if conn.Info().Padding.Received != 20 {
 			t.Errorf("%+v", conn.Info().Padding)
@@ -132,9 +130,7 @@ func TestPaddingOff(t *testing.T) {
 	if err := writeOut(b.ctx, c, 1000, 1); !errors.As(err, &pe) || pe.Code != rpcrdma1.ErrChunk {
 		t.Errorf("%v", err)
 	}
-	if err := writeOut(b.ctx, c, 100, 1); err != nil {
-		t.Error(err)
-	}
+	should(t, writeOut(b.ctx, c, 100, 1))
 	if info := conn.Info().Padding; info != (rpcrdma.Padding{}) || conn.Stats().Errors != 1 {
 		t.Errorf("%+v", info)
 	}
@@ -183,9 +179,7 @@ func TestHostilePadding(t *testing.T) {
 				t.Errorf("%s: %+v, %x", tc.name, answer, body)
 			}
 		}
-		if err := r.qp.Err(); err != nil {
-			t.Error(err)
-		}
+		should(t, r.qp.Err())
 	})
 }
 

@@ -126,9 +126,7 @@ func TestOperationsPlaced(t *testing.T) {
 			eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 				b := newBed(t, p, bedConfig{settings: placing(0), handler: many{}})
 				c, conn := b.dial(placing(0))
-				if err := echo(b.ctx, c, 1, 1); err != nil {
-					t.Fatal(err)
-				}
+				must(t, echo(b.ctx, c, 1, 1))
 				for place := range rpcrdma.PlaceBySize + 1 {
 					s := rpcrdma.DefaultSettings()
 					placing(0)(&s)

@@ -60,9 +60,7 @@ func placed(t testing.TB, p rdmacm.Provider, client, server func(*rpcrdma.Settin
 	l = &landing{}
 	b = newBed(t, p, bedConfig{settings: server, handler: l})
 	c, conn = b.dial(client)
-	if err := echo(b.ctx, c, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, echo(b.ctx, c, 1, 1))
 	return b, l, c, conn
 }
 
@@ -143,9 +141,7 @@ func TestPlacedShapes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 				b, _, c, conn := placed(t, p, ends[0], ends[1])
-				if err := everyShape(b, c); err != nil {
-					t.Error(err)
-				}
+				should(t, everyShape(b, c))
 				if cs, ss := c.Stats(), conn.Stats(); cs.Errors+ss.Errors+cs.BadReplies != 0 {
 					t.Errorf("%+v\n%+v", cs, ss)
 				}
@@ -194,13 +190,9 @@ func TestPlacedReverse(t *testing.T) {
 		l := &landing{}
 		b := newBed(t, p, bedConfig{settings: set})
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: l}, set)
-		if err := echo(b.ctx, c, 1, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 1, 1))
 		conn.OpenBackchannel()
-		if err := echo(b.ctx, conn, 1, 1); err != nil { // brings the grant
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, conn, 1, 1)) // brings the grant
 		for _, tc := range []struct{ n, parts int }{{100, 1}, {20000, 1}, {34000, 2}, {100000, 4}} {
 			l.parts, l.loose = 0, 0
 			before := c.Stats()
@@ -231,9 +223,7 @@ func TestPlacedAfterRaise(t *testing.T) {
 		told := func(size uint32) {
 			t.Helper()
 			for i := range 2000 {
-				if err := echo(b.ctx, c, i, uint32(i)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, echo(b.ctx, c, i, uint32(i)))
 				ci, si := c.Info().Characteristics, conn.Info().Characteristics
 				if ci.Own.Buffer.Length == size && ci.Peer.Buffer.Length == size && si.Peer.Buffer.Length == size {
 					return
@@ -244,9 +234,7 @@ func TestPlacedAfterRaise(t *testing.T) {
 		moves := func(rdma bool) {
 			t.Helper()
 			before := conn.Stats()
-			if err := errors.Join(writeOut(b.ctx, c, 32768, 1), readBack(b.ctx, c, procRead, 32768, 32768, 1)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(writeOut(b.ctx, c, 32768, 1), readBack(b.ctx, c, procRead, 32768, 32768, 1)))
 			if after := conn.Stats(); (after.RDMAReads+after.RDMAWrites > before.RDMAReads+before.RDMAWrites) != rdma {
 				t.Errorf("RDMA, but for %v: %+v", rdma, after)
 			}

@@ -40,9 +40,7 @@ func TestPlacedWhileChanged(t *testing.T) {
 		}
 		b := newBed(t, p, bedConfig{settings: set, handler: &landing{}})
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, set)
-		if err := echo(b.ctx, c, 1, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 1, 1))
 		conn.OpenBackchannel()
 		ctx, cancel := context.WithCancel(b.ctx)
 		var calling, changing sync.WaitGroup

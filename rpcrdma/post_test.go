@@ -78,16 +78,10 @@ func TestRepliesLeaveTogether(t *testing.T) {
 			return service{}.ServeRPC(ctx, c, r)
 		})})
 		c, conn := b.dial(nil)
-		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
-			t.Fatal(err)
-		}
+		must(t, plain(b.ctx, c, procNull)) // brings credits
 		var calls sync.WaitGroup
 		for i := range callers {
-			calls.Go(func() {
-				if err := echo(b.ctx, c, 100+i, uint32(i)); err != nil {
-					t.Error(err)
-				}
-			})
+			calls.Go(func() { should(t, echo(b.ctx, c, 100+i, uint32(i))) })
 		}
 		for range callers {
 			<-held
@@ -124,14 +118,10 @@ func TestDataLeavesWithItsReply(t *testing.T) {
 		})
 		b := newBed(t, p, bedConfig{timeout: time.Hour})
 		c, _ := b.dial(nil)
-		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
-			t.Fatal(err)
-		}
+		must(t, plain(b.ctx, c, procNull)) // brings credits
 		synctest.Wait()
 		posts = nil
-		if err := readBack(b.ctx, c, procRead, 64<<10, 64<<10, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, readBack(b.ctx, c, procRead, 64<<10, 64<<10, 1))
 		synctest.Wait()
 		if len(posts) != 1 || len(posts[0]) != 2 || posts[0][0] != verbs.OpRDMAWrite ||
 			posts[0][1] != verbs.OpSend && posts[0][1] != verbs.OpSendInvalidate {
@@ -154,9 +144,7 @@ func TestCloseWhilePosting(t *testing.T) {
 		})
 		b := newBed(t, p, bedConfig{timeout: time.Hour})
 		c, conn := b.dial(nil)
-		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
-			t.Fatal(err)
-		}
+		must(t, plain(b.ctx, c, procNull)) // brings credits
 		slow.Store(true)
 		var calls sync.WaitGroup
 		for i := range 10 {
@@ -167,11 +155,7 @@ func TestCloseWhilePosting(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		calls.Go(func() {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		calls.Go(func() { should(t, c.Close()) })
 		synctest.Wait()
 		select {
 		case <-c.Done():
@@ -205,9 +189,7 @@ func TestPostsLast(t *testing.T) {
 			c, conn := b.dial(func(s *rpcrdma.Settings) { s.CreditsMax = 32 })
 			clients.Go(func() {
 				load(t, b.ctx, c, 24, 12, func() {})
-				if err := conn.Drain(b.ctx); err != nil {
-					t.Error(err)
-				}
+				should(t, conn.Drain(b.ctx))
 				if s := conn.Stats(); s.Calls != 24*12 || s.Replies != s.Calls || s.Errors != 0 {
 					t.Errorf("%+v", s)
 				}
@@ -231,16 +213,10 @@ func TestGiveUpBeforePosting(t *testing.T) {
 		})
 		b := newBed(t, p, bedConfig{timeout: time.Hour})
 		c, conn := b.dial(nil)
-		if err := plain(b.ctx, c, procNull); err != nil { // brings credits
-			t.Fatal(err)
-		}
+		must(t, plain(b.ctx, c, procNull)) // brings credits
 		slow.Store(true)
 		var exposes, gone sync.WaitGroup
-		exposes.Go(func() {
-			if err := echo(b.ctx, c, 9000, 1); err != nil {
-				t.Error(err)
-			}
-		})
+		exposes.Go(func() { should(t, echo(b.ctx, c, 9000, 1)) })
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(b.ctx)
 		for range 3 {
@@ -257,9 +233,7 @@ func TestGiveUpBeforePosting(t *testing.T) {
 		close(leave)
 		gone.Wait()
 		exposes.Wait()
-		if err := echo(b.ctx, c, 9000, 3); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, c, 9000, 3))
 		if n := conn.Stats().Calls; n != 6 {
 			t.Errorf("%d calls arrived, not 6", n)
 		}

@@ -98,10 +98,8 @@ func (r *raw) listen(n int) {
 }
 
 func (r *raw) ok(err error) {
-	if err != nil {
-		r.t.Helper()
-		r.t.Fatal(err)
-	}
+	r.t.Helper()
+	must(r.t, err)
 }
 
 // memory registers n bytes.
@@ -138,9 +136,7 @@ func (r *raw) post(msg []byte) {
 // wait takes completions until one is as wanted, or the connection has ended.
 func (r *raw) wait(want func(verbs.WC) bool) (verbs.WC, bool) {
 	for {
-		if err := r.cq.Wait(r.ctx); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, r.cq.Wait(r.ctx))
 		var wc [1]verbs.WC
 		if r.cq.Poll(wc[:]) == 0 {
 			continue
@@ -231,9 +227,7 @@ func (r *raw) window(mr verbs.MR, off, n int, access verbs.Access) rpcrdma1.Segm
 
 func unhex(t testing.TB, s string) []byte {
 	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 

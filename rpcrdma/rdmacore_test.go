@@ -25,8 +25,6 @@ func init() {
 
 func newRdmacore(t testing.TB) rdmacm.Provider {
 	p, err := rdmacore.New(rdmacore.Config{Tuning: tuning.Settings{Device: *deviceFlag, RegisterSinks: *sinksFlag}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }

@@ -102,9 +102,7 @@ func TestReadReplies(t *testing.T) {
 			t.Errorf("client: %+v", st)
 		}
 		// An answer shows that all DONEs before it have arrived.
-		if err := echo(b.ctx, c, 10, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 10, 1))
 		if st := s.Stats(); st.Errors != 0 || st.Ignored != 0 || st.RepliesReclaimed != 0 {
 			t.Errorf("server: %+v", st)
 		}
@@ -129,9 +127,7 @@ func TestReadRepliesConcurrently(t *testing.T) {
 					if err := longEcho(b.ctx, c, 5000+1000*i+k, uint32(k)); err != nil {
 						t.Errorf("echo: %v", err)
 					}
-					if err := echo(b.ctx, c, 100, 1); err != nil {
-						t.Error(err)
-					}
+					should(t, echo(b.ctx, c, 100, 1))
 				}
 			})
 		}
@@ -170,9 +166,7 @@ func TestReadRepliesOneSided(t *testing.T) {
 		if err := longEcho(b.ctx, c, 5000, 1); !errors.As(err, &e) || e.Code != rpcrdma1.ErrChunk {
 			t.Errorf("%v", err)
 		}
-		if err := readBack(b.ctx, c, procRead, 20000, 20000, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, readBack(b.ctx, c, procRead, 20000, 20000, 1))
 		off = b.settings
 		off.Extensions = 0
 		s.SetSettings(&off)
@@ -190,15 +184,11 @@ func TestReadRepliesOneSided(t *testing.T) {
 func TestServerWithoutReads(t *testing.T) {
 	p := loopback.New(loopback.Config{})
 	cm, err := p.Listen(t.Context(), bedHost+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dialed := make(chan *rpcrdma.Client)
 	go func() {
 		c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), cm.Addr().String(), rpcrdma.DialConfig{})
-		if err != nil {
-			t.Error(err)
-		}
+		should(t, err)
 		dialed <- c
 	}()
 	r := &raw{t: t, ctx: t.Context()}
@@ -248,9 +238,7 @@ func TestReadRepliesToggled(t *testing.T) {
 				set.Extensions = 0
 			}
 			s.SetSettings(&set)
-			if err := echo(b.ctx, c, 10, 1); err != nil {
-				t.Error(err)
-			}
+			should(t, echo(b.ctx, c, 10, 1))
 		}
 		wg.Wait()
 		if err := longEcho(b.ctx, c, 5000, 1); err != nil {
@@ -411,9 +399,7 @@ func TestReadReplyCancel(t *testing.T) {
 					go func() {
 						defer close(others)
 						if k%2 == 0 {
-							if err := echo(b.ctx, c, 50*i, 1); err != nil {
-								t.Error(err)
-							}
+							should(t, echo(b.ctx, c, 50*i, 1))
 						}
 						cancel()
 					}()
@@ -431,9 +417,7 @@ func TestReadReplyCancel(t *testing.T) {
 			for tooMany(err) { // of those given up some are still being read
 				_, err = unexpected(b.ctx, c, procRead, 100000, 0, i)
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			should(t, err)
 		}
 		if st := s.Stats(); st.RepliesReclaimed != 0 {
 			t.Errorf("%+v", st)
@@ -507,9 +491,7 @@ func TestReadReplyMemory(t *testing.T) {
 		set := rpcrdma.DefaultSettings()
 		readReplies(&set)
 		c, err := rpcrdma.Dial(b.ctx, refereetest.Around(b.t, p), b.l.Addr().String(), rpcrdma.DialConfig{Settings: &set, MemoryLimit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		var wg sync.WaitGroup
 		for i := range uint32(6) {
@@ -527,9 +509,7 @@ func TestReadReplyMemory(t *testing.T) {
 		for tooMany(err) && b.ctx.Err() == nil {
 			_, err = unexpected(b.ctx, c, procRead, 900000, 0, 9)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		should(t, err)
 	})
 }
 
@@ -551,9 +531,7 @@ func TestReadReplyDrain(t *testing.T) {
 		}
 		r.post((&rpcrdma1.Header{XID: h.XID, Version: 1, Credits: 1, Proc: rpcrdma1.Done}).Append(nil))
 		r.ended()
-		if err := <-drained; err != nil {
-			t.Error(err)
-		}
+		should(t, <-drained)
 	})
 }
 

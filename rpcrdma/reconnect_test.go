@@ -22,9 +22,7 @@ import (
 func (b *bed) dialAgain(p rdmacm.Provider, r rpcrdma.Reconnect) *rpcrdma.Client {
 	b.t.Helper()
 	c, err := rpcrdma.Dial(b.ctx, refereetest.Around(b.t, p), b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &r, Logger: slog.New(noErrors{slog.DiscardHandler, b.t})})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			b.t.Errorf("close client: %v", err)
@@ -60,9 +58,7 @@ func TestCallsAreSentAgain(t *testing.T) {
 		b := newBed(t, p, bedConfig{handler: h})
 		c := b.dialAgain(p, soon)
 		null := newCall(procNull)
-		if err := c.Call(b.ctx, &null); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Call(b.ctx, &null))
 		var wg sync.WaitGroup
 		for i := range calls {
 			wg.Go(func() {
@@ -183,9 +179,7 @@ func TestBackoff(t *testing.T) {
 			call := newCall(procNull)
 			return c.Call(ctx, &call)
 		}
-		if err := null(time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must(t, null(time.Hour))
 		b.l.Close()
 		(<-b.conns).Close()
 		time.Sleep(time.Hour)
@@ -235,9 +229,7 @@ func TestCloseWhileReconnecting(t *testing.T) {
 				failed := make(chan error, 1)
 				go func() { failed <- echo(b.ctx, c, 10, 1) }()
 				synctest.Wait()
-				if err := end(b.ctx, c); err != nil {
-					t.Error(err)
-				}
+				should(t, end(b.ctx, c))
 				if err := <-failed; !errors.Is(err, rpcrdma.ErrClosed) {
 					t.Errorf("%v", err)
 				}
@@ -256,9 +248,7 @@ func TestDrainFinishesCalls(t *testing.T) {
 	b := newBed(t, providers[0].make(t), bedConfig{handler: h})
 	c := b.dialAgain(b.p, soon)
 	first := newCall(procNull) // brings the grant
-	if err := c.Call(b.ctx, &first); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Call(b.ctx, &first))
 	answered := make(chan error, 1)
 	go func() { answered <- echo(b.ctx, c, 5000, 1) }()
 	<-h.entered
@@ -275,12 +265,8 @@ func TestDrainFinishesCalls(t *testing.T) {
 	go (<-b.conns).Close()
 	<-h.entered
 	close(h.release)
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
-	if err := <-drained; err != nil {
-		t.Error(err)
-	}
+	should(t, <-answered)
+	should(t, <-drained)
 	<-c.Done()
 }
 
@@ -296,9 +282,7 @@ func TestSettingsAtReconnect(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 	first.Close()
-	if err := echo(b.ctx, c, 100, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, echo(b.ctx, c, 100, 1))
 	if i := c.Info(); i.InlineReceive != 8192 || i.InlineSend != 8192 || i.RemoteInvalidation || i.PeerReceiveSize != 16384 {
 		t.Errorf("%+v", i)
 	}
@@ -308,9 +292,7 @@ func TestSettingsAtReconnect(t *testing.T) {
 	}
 	// Buffers live on.
 	buf, err := c.Alloc(b.ctx, 100000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer buf.Release()
 	pattern(buf.Bytes(), 4)
 	want := slices.Clone(buf.Bytes())

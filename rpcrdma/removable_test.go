@@ -62,13 +62,9 @@ func TestRemovedDevice(t *testing.T) {
 	b := newBed(t, p, bedConfig{})
 	live := p.Device().(verbs.LiveCounter)
 	c, err := rpcrdma.Dial(b.ctx, refereetest.Around(b.t, p), b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &rpcrdma.Reconnect{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	conn := <-b.conns
-	if err := nullCall(b.ctx, c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nullCall(b.ctx, c))
 	p.remove()
 	<-c.Done()
 	<-conn.Done()
@@ -77,9 +73,7 @@ func TestRemovedDevice(t *testing.T) {
 		t.Errorf("a call without the device: %v", err)
 	}
 	c2, conn2 := b.dial(nil) // on the next device
-	if err := nullCall(b.ctx, c2); err != nil {
-		t.Error(err)
-	}
+	should(t, nullCall(b.ctx, c2))
 	c2.Close()
 	<-conn2.Done()
 }

@@ -36,9 +36,7 @@ func (b *bed) dialServing(cfg rpcrdma.DialConfig, change func(*rpcrdma.Settings)
 	change(&s)
 	cfg.Settings, cfg.Logger = &s, slog.New(noErrors{slog.DiscardHandler, b.t})
 	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), cfg)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	b.t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			b.t.Errorf("close client: %v", err)
@@ -78,9 +76,7 @@ func TestBothDirections(t *testing.T) {
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: gate(reverse)}, backward(reverse))
 		conn.OpenBackchannel()
 		for _, to := range []caller{c, conn} { // for the first grants
-			if err := echo(b.ctx, to, 10, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, echo(b.ctx, to, 10, 1))
 		}
 		var wg sync.WaitGroup
 		many := func(to caller, n int) {
@@ -144,16 +140,12 @@ func TestCallsWithinCalls(t *testing.T) {
 		c, conn = b.dialServing(rpcrdma.DialConfig{Handler: client}, backward(2))
 		conn.OpenBackchannel()
 		conns <- conn
-		if err := echo(b.ctx, c, 10, 1); err != nil { // brings more than one credit
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 10, 1)) // brings more than one credit
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
 				null := newCall(procNull)
-				if err := c.Call(b.ctx, &null); err != nil {
-					t.Error(err)
-				}
+				should(t, c.Call(b.ctx, &null))
 			})
 		}
 		wg.Wait()
@@ -180,9 +172,7 @@ func TestReverseInlineOnly(t *testing.T) {
 		if err := conn.Call(b.ctx, &long); !errors.As(err, &refused) {
 			t.Errorf("long reply: %v", err)
 		}
-		if err := echo(b.ctx, conn, 100, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, conn, 100, 1))
 		if s := conn.Stats(); s.RDMAReads+s.RDMAWrites != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -217,9 +207,7 @@ func TestReverseCanceled(t *testing.T) {
 		}
 		go func() { done <- echo(b.ctx, conn, 10, 1) }()
 		close(release)
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		should(t, <-done)
 		if s := conn.Stats(); s.ReverseCalls != 2 || s.ReverseReplies != 1 || s.BadXIDs != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -293,9 +281,7 @@ func reverseDrain(t *testing.T, p rdmacm.Provider, server bool) {
 	})
 	b := newBed(t, p, bedConfig{settings: backward(4)})
 	c, conn := b.dialServing(rpcrdma.DialConfig{Handler: h}, backward(4))
-	if err := echo(b.ctx, c, 10, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, echo(b.ctx, c, 10, 1))
 	conn.OpenBackchannel()
 	called, drained := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -319,12 +305,8 @@ func reverseDrain(t *testing.T, p rdmacm.Provider, server bool) {
 	default:
 	}
 	close(release)
-	if err := <-called; err != nil {
-		t.Error(err)
-	}
-	if err := <-drained; err != nil {
-		t.Error(err)
-	}
+	should(t, <-called)
+	should(t, <-drained)
 	<-conn.Done()
 	if conn.Err() != nil || c.Err() != nil {
 		t.Errorf("%v, %v", conn.Err(), c.Err())
@@ -337,9 +319,7 @@ func TestReverseHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: backward(4), timeout: time.Hour})
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
-		if err := echo(b.ctx, c, 10, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 10, 1))
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(b.ctx, 7*time.Second)
 		defer cancel()
@@ -357,9 +337,7 @@ func TestReverseHeld(t *testing.T) {
 		}
 		conn.OpenBackchannel()
 		conn.OpenBackchannel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		should(t, <-done)
 		// A connection that ends lets those go that wait.
 		c, conn = b.dialServing(rpcrdma.DialConfig{Handler: service{}}, backward(4))
 		go func() { done <- echo(b.ctx, conn, 10, 1) }()
@@ -389,9 +367,7 @@ func TestReverseHeldOff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: on, timeout: time.Hour})
 				c, conn := b.dialServing(rpcrdma.DialConfig{Handler: service{}}, on)
-				if err := echo(b.ctx, c, 10, 1); err != nil {
-					t.Fatal(err)
-				}
+				must(t, echo(b.ctx, c, 10, 1))
 				done := make(chan error)
 				go func() { done <- echo(b.ctx, conn, 10, 1) }()
 				synctest.Wait()
@@ -408,9 +384,7 @@ func TestReverseHeldOff(t *testing.T) {
 				served, waiting := make(chan error), make(chan error)
 				release := make(chan struct{})
 				c, conn := b.dialServing(rpcrdma.DialConfig{Handler: held{release}}, on)
-				if err := echo(b.ctx, c, 10, 1); err != nil {
-					t.Fatal(err)
-				}
+				must(t, echo(b.ctx, c, 10, 1))
 				conn.OpenBackchannel()
 				go func() { served <- echo(b.ctx, conn, 10, 1) }() // has the only credit before the first reply
 				synctest.Wait()
@@ -487,12 +461,8 @@ func TestReverseLive(t *testing.T) {
 		// A client goes on: nothing tells the server.
 		set(conn, backward(8))
 		set(c, forth)
-		if err := echo(b.ctx, conn, 10, 1); err != nil {
-			t.Error(err)
-		}
-		if err := echo(b.ctx, c, 9000, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, conn, 10, 1))
+		should(t, echo(b.ctx, c, 9000, 1))
 	})
 }
 
@@ -513,9 +483,7 @@ func TestHandlerHeedsItsContext(t *testing.T) {
 		})
 		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: backward(4), timeout: time.Hour})
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: h, Reconnect: &soon}, backward(4))
-		if err := echo(b.ctx, c, 10, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 10, 1))
 		conn.OpenBackchannel()
 		go func() {
 			null := newCall(procNull)

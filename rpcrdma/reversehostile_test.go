@@ -96,9 +96,7 @@ func TestSameXIDBothWays(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 		l.send(truth(call))
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		should(t, <-done)
 	})
 }
 
@@ -217,9 +215,7 @@ func TestReverseOff(t *testing.T) {
 			}
 		}
 		l.send(truth(forward))
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		should(t, <-done)
 		if st := l.c.Stats(); st.BadXIDs != 0 || st.ReverseCalls != 40 {
 			t.Errorf("%+v", st)
 		}
@@ -231,9 +227,7 @@ func TestReverseOff(t *testing.T) {
 func TestReverseInvalidates(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		if d := p.Device().Attr(); !d.SendInvalidate || !d.MemWindowType2B {
-			if err := p.Close(); err != nil { // nothing can be invalidated
-				t.Error(err)
-			}
+			should(t, p.Close()) // nothing can be invalidated
 			return
 		}
 		s := rpcrdma.DefaultSettings()

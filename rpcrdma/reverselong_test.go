@@ -102,9 +102,7 @@ func TestLongToClient(t *testing.T) {
 		forward, done := l.begin()
 		l.post(l.longMessage(rpcrdma1.Header{XID: forward.XID + 1, Credits: 9000}, oncrpc.AppendAcceptedReply(nil, forward.XID+1)))
 		l.post(l.longMessage(rpcrdma1.Header{XID: forward.XID, Credits: granted}, oncrpc.AppendAcceptedReply(nil, forward.XID)))
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		should(t, <-done)
 		if h := l.next(); h.Proc != rpcrdma1.Done || h.XID != forward.XID {
 			t.Errorf("%+v", h)
 		}
@@ -138,9 +136,7 @@ func TestLongToClientCanceled(t *testing.T) {
 		if h := l.next(); h.Proc != rpcrdma1.Done || h.XID != forward.XID {
 			t.Errorf("%+v", h)
 		}
-		if err := l.honestly(); err != nil {
-			t.Error(err)
-		}
+		should(t, l.honestly())
 	})
 }
 
@@ -208,9 +204,7 @@ func TestLongToServer(t *testing.T) {
 		}
 		xid, done = r.begin(c)
 		r.post(reverseReply(xid, 8))
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		should(t, <-done)
 	})
 }
 
@@ -300,9 +294,7 @@ func TestLongEnds(t *testing.T) {
 		if st := c.Stats(); st.Calls != 1 || st.ReverseReplies != 0 {
 			t.Errorf("counted before they are read: %+v", st)
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, c.Close())
 		if err := <-done; err == nil {
 			t.Error("answered")
 		}

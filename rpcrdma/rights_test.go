@@ -92,9 +92,7 @@ func TestPeersRights(t *testing.T) {
 		for _, err := range []error{
 			readBack(b.ctx, c, procRead, 100000, 100000, 1), writeOut(b.ctx, c, 100000, 2), longEcho(b.ctx, c, 300000, 3),
 		} {
-			if err != nil {
-				t.Error(err)
-			}
+			should(t, err)
 		}
 		exposed := c.Stats().Registrations + s.Stats().Registrations
 		if exposed == 0 {

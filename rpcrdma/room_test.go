@@ -42,9 +42,7 @@ func TestRoomForNewcomers(t *testing.T) {
 	served.Aim(4000)
 	before := b.l.Room(&b.settings)
 	for n := range uint32(100) {
-		if err := echo(b.ctx, c, 1, n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 1, n))
 	}
 	room := b.l.Room(&b.settings)
 	if room == 0 || room > before/4 {

@@ -21,9 +21,7 @@ import (
 func serveOne(t *testing.T, l *rpcrdma.Listener, s rpcrdma.Settings) (*rpcrdma.Conn, error) {
 	t.Helper()
 	req, err := l.Accept(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return req.Accept(t.Context(), rpcrdma.ConnConfig{Handler: service{}, Settings: &s})
 }
 
@@ -33,14 +31,10 @@ func serveOne(t *testing.T, l *rpcrdma.Listener, s rpcrdma.Settings) (*rpcrdma.C
 func TestNoMemoryForReceives(t *testing.T) {
 	p := loopback.New(loopback.Config{})
 	l, err := rpcrdma.Listen(t.Context(), refereetest.Around(t, p), bedHost+":0", rpcrdma.ListenConfig{MemoryLimit: 1, Logger: slog.New(noErrors{slog.DiscardHandler, t})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		l.Close()
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, p.Close())
 	}()
 	s := rpcrdma.DefaultSettings()
 	s.InlineReceiveSize = 64 << 10
@@ -56,22 +50,14 @@ func TestNoMemoryForReceives(t *testing.T) {
 	}
 	go dial()
 	conn, err := serveOne(t, l, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-dialed; err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, <-dialed)
 	first := c
-	if err := echo(t.Context(), first, 1, 1); err != nil { // brings its receives
-		t.Fatal(err)
-	}
+	must(t, echo(t.Context(), first, 1, 1)) // brings its receives
 	// The first connection has left the least receives for another one.
 	go dial()
 	second, err := serveOne(t, l, s)
-	if err := errors.Join(err, <-dialed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, <-dialed))
 	other := c
 	go dial()
 	if conn, err := serveOne(t, l, s); !errors.Is(err, transport.ErrNoMemory) || !strings.Contains(err.Error(), "2 connections hold") {
@@ -111,16 +97,10 @@ func TestNoMemoryForReceives(t *testing.T) {
 func TestFetchesTakeTurns(t *testing.T) {
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
 	c, _ := b.dial(nil)
-	if err := echo(b.ctx, c, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, echo(b.ctx, c, 1, 1))
 	var wg sync.WaitGroup
 	for i := range 24 {
-		wg.Go(func() {
-			if err := writeOut(b.ctx, c, 1<<20, uint32(i)); err != nil {
-				t.Error(err)
-			}
-		})
+		wg.Go(func() { should(t, writeOut(b.ctx, c, 1<<20, uint32(i))) })
 	}
 	wg.Wait()
 }
@@ -128,9 +108,7 @@ func TestFetchesTakeTurns(t *testing.T) {
 func TestReject(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		l, err := rpcrdma.Listen(t.Context(), refereetest.Around(t, p), bedHost+":0", rpcrdma.ListenConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		done := make(chan error, 1)
 		go func() {
 			req, err := l.Accept(t.Context())
@@ -146,16 +124,12 @@ func TestReject(t *testing.T) {
 		if c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), l.Addr().String(), rpcrdma.DialConfig{}); !errors.As(err, &rejected) {
 			t.Errorf("%v, %v", c, err)
 		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		should(t, <-done)
 		l.Close()
 		if _, err := l.Accept(t.Context()); !errors.Is(err, verbs.ErrClosed) {
 			t.Error(err)
 		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, p.Close())
 	})
 }
 
@@ -178,25 +152,17 @@ func TestImpossibleReplies(t *testing.T) {
 	})
 	p := loopback.New(loopback.Config{})
 	l, err := rpcrdma.Listen(t.Context(), refereetest.Around(t, p), bedHost+":0", rpcrdma.ListenConfig{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	accepted := make(chan *rpcrdma.Conn)
 	go func() {
 		req, err := l.Accept(t.Context())
-		if err != nil {
-			t.Error(err)
-		}
+		should(t, err)
 		conn, err := req.Accept(t.Context(), rpcrdma.ConnConfig{Handler: h})
-		if err != nil {
-			t.Error(err)
-		}
+		should(t, err)
 		accepted <- conn
 	}()
 	c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), l.Addr().String(), rpcrdma.DialConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for proc := range uint32(5) {
 		call := newCall(proc)
 		call.MaxReply = 100

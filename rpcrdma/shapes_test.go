@@ -65,12 +65,8 @@ func TestThresholds(t *testing.T) {
 			set := func(s *rpcrdma.Settings) { s.DDPMinChunk = uint32(tc.minChunk) }
 			b := newBed(t, providers[0].make(t), bedConfig{settings: set})
 			c, conn := b.dial(set)
-			if err := readBack(b.ctx, c, procRead, tc.size, tc.size, 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := writeOut(b.ctx, c, tc.size, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, readBack(b.ctx, c, procRead, tc.size, tc.size, 1))
+			must(t, writeOut(b.ctx, c, tc.size, 1))
 			if s := conn.Stats(); (s.RDMAWrites > 0) != tc.apart || (s.RDMAReads > 0) != tc.apart {
 				t.Errorf("%+v", s)
 			}
@@ -91,9 +87,7 @@ func TestServiceErrors(t *testing.T) {
 				t.Errorf("procedure %d: %v, want %v", proc, err, want)
 			}
 		}
-		if err := echo(b.ctx, c, 10, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, c, 10, 1))
 	})
 }
 
@@ -110,9 +104,7 @@ func TestReplyTooLong(t *testing.T) {
 	if err := c.Call(b.ctx, &call); !errors.As(err, &pe) {
 		t.Fatalf("%v", err)
 	}
-	if err := echo(b.ctx, c, 8000, 1); err != nil {
-		t.Error(err)
-	}
+	should(t, echo(b.ctx, c, 8000, 1))
 	if s := conn.Stats(); s.Errors != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -157,9 +149,7 @@ func TestSeveralItems(t *testing.T) {
 						continue
 					}
 					buf, err := c.Alloc(b.ctx, n+3)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					call.Results = append(call.Results, rpcrdma.Result{Buf: buf, Max: n})
 				}
 				if err := c.Call(b.ctx, &call); err != nil {

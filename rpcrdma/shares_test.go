@@ -144,17 +144,13 @@ func TestUnansweredReadsOfMany(t *testing.T) {
 		}
 		host := loopback.New(loopback.Config{Fabric: p.Fabric(), Host: netip.MustParseAddr("192.0.2.7")})
 		other, err := rpcrdma.Dial(b.ctx, host, b.l.Addr().String(), rpcrdma.DialConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer other.Close()
 		for i := range uint32(5) {
 			atOnce(t, "another peer", func() error { return writeOut(b.ctx, other, 1<<20, i) })
 		}
 		start := time.Now()
-		if err := writeOut(b.ctx, same, 1<<20, 5); err != nil {
-			t.Error(err)
-		}
+		should(t, writeOut(b.ctx, same, 1<<20, 5))
 		if d := time.Since(start); d > 20*time.Second {
 			t.Errorf("the same peer waited for %v", d)
 		}
@@ -219,11 +215,7 @@ func TestTricklingReader(t *testing.T) {
 		good, _ := b.dial(nil)
 		var calls sync.WaitGroup
 		for i := range 30 {
-			calls.Go(func() {
-				if err := readBack(b.ctx, good, procRead, 1<<20, 1<<20, uint32(i)); err != nil {
-					t.Error(err)
-				}
-			})
+			calls.Go(func() { should(t, readBack(b.ctx, good, procRead, 1<<20, 1<<20, uint32(i))) })
 		}
 		<-trickling.conn.Done()
 		if err := trickling.conn.Err(); !errors.Is(err, transport.ErrSlow) {
@@ -255,17 +247,11 @@ func TestClosedWindow(t *testing.T) {
 		}
 	}
 	for i := range uint32(10) {
-		if err := readBack(b.ctx, reader, procRead, 1<<20, 1<<20, i); err != nil {
-			t.Error(err)
-		}
-		if err := writeOut(b.ctx, reader, 1<<20, i); err != nil {
-			t.Error(err)
-		}
+		should(t, readBack(b.ctx, reader, procRead, 1<<20, 1<<20, i))
+		should(t, writeOut(b.ctx, reader, 1<<20, i))
 	}
 	newcomer, _ := b.dial(nil)
-	if err := readBack(b.ctx, newcomer, procRead, 1<<20, 1<<20, 1); err != nil {
-		t.Error(err)
-	}
+	should(t, readBack(b.ctx, newcomer, procRead, 1<<20, 1<<20, 1))
 	if n := relay.up(); n != 4 {
 		t.Errorf("%d of 4 hoarders are left: the reader may have waited for their end", n)
 	}
@@ -285,9 +271,7 @@ type relay struct {
 
 func newRelay(t *testing.T, target string) *relay {
 	l, err := net.Listen("tcp", bedHost+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &relay{t: t, target: target, address: l.Addr().String()}
 	var passing sync.WaitGroup
 	passing.Go(func() {

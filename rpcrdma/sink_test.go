@@ -84,11 +84,7 @@ func TestSinkBounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newSinkDevice()
 			var peer *fetcher
-			p.dev.reading = func(sink verbs.SGE) {
-				if err := peer.strike(sink, c.off, c.n); err != nil {
-					t.Error(err)
-				}
-			}
+			p.dev.reading = func(sink verbs.SGE) { should(t, peer.strike(sink, c.off, c.n)) }
 			b := newBed(t, p, bedConfig{})
 			peer = b.dialFetcher()
 			conn := <-b.conns
@@ -118,9 +114,7 @@ func TestSinkIsClosed(t *testing.T) {
 			served := make(chan []byte, 1)
 			h := handlerFunc(func(ctx context.Context, c *call, r *reply) error {
 				if when == "before it is looked at" {
-					if err := peer.strike(sink, 0, fetchSize); err != nil {
-						t.Error(err)
-					}
+					should(t, peer.strike(sink, 0, fetchSize))
 				}
 				err := service{}.ServeRPC(ctx, c, r)
 				served <- append([]byte(nil), r.Stream...)
@@ -136,9 +130,7 @@ func TestSinkIsClosed(t *testing.T) {
 			}
 			if when == "after the reply" {
 				peer.answered()
-				if err := peer.strike(sink, 0, 1); err != nil {
-					t.Error(err)
-				}
+				should(t, peer.strike(sink, 0, 1))
 			}
 			peer.ended()
 			<-conn.Done()
@@ -173,9 +165,7 @@ func TestSinkOfLostConnection(t *testing.T) {
 		fabric.SetDelay(0)
 		go conn.Close()
 		time.Sleep(time.Second)
-		if err := other.strike(sink, 0, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, other.strike(sink, 0, 1))
 		other.ended()
 		close(release)
 		<-conn.Done()

@@ -102,17 +102,14 @@ func TestSlowCalls(t *testing.T) {
 					handler: late{time: serviceTime}, slow: slow.config(), timeout: time.Hour, unjudged: true, settings: version,
 				})
 				c, _ := b.dial(version)
-				if err := c.Call(b.ctx, prepared(t, c, b, procNull, 0)); err != nil { // both agree on a version
-					t.Fatal(err)
-				}
+				// Both agree on a version.
+				must(t, c.Call(b.ctx, prepared(t, c, b, procNull, 0)))
 				for range 2 { // a call's storage is used again
 					call := prepared(t, c, b, tc.proc, tc.n)
 					if tc.n > 1<<12 && tc.proc == procEcho {
 						call.Args = xdr.AppendOpaque(nil, make([]byte, tc.n))
 					}
-					if err := c.Call(b.ctx, call); err != nil {
-						t.Fatal(err)
-					}
+					must(t, c.Call(b.ctx, call))
 					time.Sleep(time.Second)
 					want := tc.want
 					if want == (rpcrdma.SlowCall{}) {
@@ -141,20 +138,14 @@ func TestSlowCallWaits(t *testing.T) {
 		// A slow call first, so that workers serve the next ones. Behind a call that the leader
 		// serves, the others would wait until it loses the lead.
 		for _, proc := range []uint32{procNull, procEcho} { // NULL grants credits
-			if err := c.Call(b.ctx, prepared(t, c, b, proc, 0)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Call(b.ctx, prepared(t, c, b, proc, 0)))
 		}
 		synctest.Wait()
 		slow.take()
 		var calls sync.WaitGroup
 		for range 18 { // 17 MiB of chunks are read at a time
 			call := prepared(t, c, b, procWrite, 1<<20)
-			calls.Go(func() {
-				if err := c.Call(b.ctx, call); err != nil {
-					t.Error(err)
-				}
-			})
+			calls.Go(func() { should(t, c.Call(b.ctx, call)) })
 		}
 		calls.Wait()
 		synctest.Wait() // a call is reported after its reply was sent
@@ -189,11 +180,7 @@ func TestSlowCallsDoNotAllocate(t *testing.T) {
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: zero{}, slow: slow.config(), unjudged: true})
 	c, _ := b.dial(nil)
 	call := prepared(t, c, b, procEcho, 3000)
-	one := func() {
-		if err := c.Call(b.ctx, call); err != nil {
-			t.Fatal(err)
-		}
-	}
+	one := func() { must(t, c.Call(b.ctx, call)) }
 	for range 200 {
 		one()
 	}

@@ -9,8 +9,6 @@ import (
 
 func newSoftiwarp(t testing.TB) rdmacm.Provider {
 	p, err := softiwarp.New(softiwarp.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }

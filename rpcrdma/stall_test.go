@@ -96,16 +96,10 @@ func TestSlowIsNotStalled(t *testing.T) {
 		})
 		b := newBed(t, p, bedConfig{handler: slow, timeout: 100 * time.Hour})
 		c, _ := b.dial(nil)
-		if err := writeOut(b.ctx, c, 1<<20, 1); err != nil {
-			t.Error(err)
-		}
-		if err := readBack(b.ctx, c, procRead, 1<<20, 1<<20, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, writeOut(b.ctx, c, 1<<20, 1))
+		should(t, readBack(b.ctx, c, procRead, 1<<20, 1<<20, 1))
 		time.Sleep(24 * time.Hour) // idle
-		if err := echo(b.ctx, c, 9000, 1); err != nil {
-			t.Error(err)
-		}
+		should(t, echo(b.ctx, c, 9000, 1))
 		if m := b.l.Memory(); m.Registered > 4<<20 {
 			t.Errorf("idle memory was not trimmed: %+v", m)
 		}

@@ -115,9 +115,7 @@ func TestTapSeesEverything(t *testing.T) {
 				copy(it.Buf.Bytes(), data)
 			}
 			look.take()
-			if err := c.Call(b.ctx, call); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Call(b.ctx, call))
 			all := look.answer()
 			var got []string
 			for _, s := range all {
@@ -129,9 +127,7 @@ func TestTapSeesEverything(t *testing.T) {
 			checkSeen(t, tc.name, all, data)
 		}
 		tap.Set(nil)
-		if err := echo(b.ctx, c, 100, 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, echo(b.ctx, c, 100, 1))
 		if all := look.take(); len(all) > 0 {
 			t.Errorf("saw %v after the observer was taken away", all)
 		}
@@ -183,9 +179,7 @@ func TestTapFromTheFirstMessage(t *testing.T) {
 	tap.Set(look)
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{tap: &tap})
 	c, _ := b.dial(nil)
-	if err := echo(b.ctx, c, 10, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, echo(b.ctx, c, 10, 1))
 	if got := fmt.Sprint(look.take()); got != "[send in send out]" {
 		t.Errorf("saw %s", got)
 	}
@@ -206,11 +200,7 @@ func TestTapDoesNotAllocate(t *testing.T) {
 	call := newCall(procEcho)
 	call.Args = xdr.AppendOpaque(nil, make([]byte, 3000))
 	call.MaxReply = len(call.Args)
-	one := func() {
-		if err := c.Call(b.ctx, &call); err != nil {
-			t.Fatal(err)
-		}
-	}
+	one := func() { must(t, c.Call(b.ctx, &call)) }
 	for range 200 {
 		one()
 	}

@@ -69,9 +69,7 @@ const procCrowd = 200
 // alone makes a call that comes alone. It brings credits.
 func (k *crowd) alone() {
 	k.t.Helper()
-	if err := plain(k.ctx, k.c, procNull); err != nil {
-		k.t.Fatal(err)
-	}
+	must(k.t, plain(k.ctx, k.c, procNull))
 }
 
 // come makes n calls that reach the server together, and waits for them. after, if not nil,
@@ -79,11 +77,7 @@ func (k *crowd) alone() {
 func (k *crowd) come(n int, after func(i int, err error)) (posts []int) {
 	var calls sync.WaitGroup
 	k.led.Store(0)
-	calls.Go(func() {
-		if err := plain(k.ctx, k.c, procHold); err != nil {
-			k.t.Error(err)
-		}
-	})
+	calls.Go(func() { should(k.t, plain(k.ctx, k.c, procHold)) })
 	synctest.Wait()
 	for i := range n {
 		calls.Go(func() {
@@ -163,9 +157,7 @@ func TestOneOfSeveralBlocks(t *testing.T) {
 			start := time.Now()
 			var took atomic.Int64
 			k.come(10, func(i int, err error) {
-				if err != nil {
-					t.Error(err)
-				}
+				should(t, err)
 				if i != 3 {
 					took.Store(int64(time.Since(start)))
 					others <- struct{}{}
@@ -218,9 +210,7 @@ func TestWeightsTakeTurns(t *testing.T) {
 		if k.come(5, nil); k.led.Load() != 0 {
 			t.Errorf("the leader served %d calls", k.led.Load())
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, c.Close())
 		<-heavy.Done()
 		if k.come(5, nil); k.led.Load() != 5 {
 			t.Errorf("with equal weights the leader served %d calls", k.led.Load())

@@ -19,17 +19,11 @@ func TestDrainUnsignaled(t *testing.T) {
 		for calls := range 10 {
 			c, conn := b.dial(nil)
 			for i := range calls {
-				if err := readBack(b.ctx, c, procRead, 4096, 4096, uint32(i)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, readBack(b.ctx, c, procRead, 4096, 4096, uint32(i)))
 			}
-			if err := conn.Drain(b.ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, conn.Drain(b.ctx))
 			<-c.Done()
-			if err := conn.Err(); err != nil {
-				t.Error(err)
-			}
+			should(t, conn.Err())
 			if m := b.l.Memory(); m.Taken != 0 {
 				t.Errorf("%d calls: %+v", calls, m)
 			}
@@ -63,17 +57,13 @@ func TestUnsignaledMemory(t *testing.T) {
 		}
 		exhaust := func() {
 			call := newCall(procNull)
-			if err := c.Call(b.ctx, &call); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Call(b.ctx, &call))
 		}
 		exhaust()
 		least, most := taken(), int64(0)
 		for _, n := range []int{100, 4096, 8000, 30000, 60000, 1 << 20} {
 			for i := range 20 {
-				if err := readBack(b.ctx, c, procRead, n, n, uint32(i)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, readBack(b.ctx, c, procRead, n, n, uint32(i)))
 				most = max(most, taken())
 			}
 			exhaust()

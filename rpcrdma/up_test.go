@@ -41,14 +41,10 @@ func TestUpBeforeTheFirstCall(t *testing.T) {
 			told = c
 		}})
 		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		for range 3 {
-			if err := c.Call(b.ctx, &rpcrdma.Call{Program: 1, Version: 1, Procedure: procNull}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Call(b.ctx, &rpcrdma.Call{Program: 1, Version: 1, Procedure: procNull}))
 		}
 		conn := <-b.conns
 		if told != conn || conn.Stats().Calls != 3 || conn.Info().CreditsGranted != 7 {
@@ -71,9 +67,7 @@ func TestClosedWhileUp(t *testing.T) {
 			<-closing
 		}})
 		c, conn := b.dial(nil)
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		should(t, <-closed)
 		<-conn.Done()
 		if err := c.Call(b.ctx, &rpcrdma.Call{Program: 1, Version: 1, Procedure: procNull}); err == nil {
 			t.Error("a call on a closed connection was answered")

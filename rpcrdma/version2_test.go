@@ -49,9 +49,7 @@ func TestVersion2(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		b := newBed(t, p, bedConfig{settings: speaking("on")})
 		c, conn := b.dial(speaking("on"))
-		if err := everyShape(b, c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, everyShape(b, c))
 		var wg sync.WaitGroup
 		for i := range 64 {
 			wg.Go(func() {
@@ -83,13 +81,9 @@ func TestVersionThreshold(t *testing.T) {
 			b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: small})
 			c, conn := b.dial(small)
 			null := newCall(procNull)
-			if err := c.Call(b.ctx, &null); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Call(b.ctx, &null))
 			before := c.Stats()
-			if err := echo(b.ctx, c, 3900, 1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, echo(b.ctx, c, 3900, 1))
 			after := c.Stats()
 			chunks := after.ReadChunks + after.ReplyChunks - before.ReadChunks - before.ReplyChunks
 			want, chunked := uint32(1024), uint64(2)
@@ -131,12 +125,8 @@ func TestVersionMatrix(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := everyShape(b, c); err != nil {
-				t.Error(err)
-			}
+			must(t, err)
+			should(t, everyShape(b, c))
 			server.OpenBackchannel()
 			var wg sync.WaitGroup
 			for i := range 20 {
@@ -177,9 +167,7 @@ func TestBackchannelFirst(t *testing.T) {
 			t.Errorf("round %d: %v", i, err)
 		}
 	}
-	if err := <-waiting; err != nil {
-		t.Error(err)
-	}
+	should(t, <-waiting)
 	if i := c.Info(); i.RPCVersion != 2 || i.Backchannel.Credits == 0 {
 		t.Errorf("%+v", i)
 	}
@@ -197,11 +185,7 @@ func TestFirstMessage(t *testing.T) {
 			c, _ := b.dial(speaking("on"))
 			var wg sync.WaitGroup
 			for i := range 20 {
-				wg.Go(func() {
-					if err := echo(b.ctx, c, 3000, uint32(i)); err != nil {
-						t.Error(err)
-					}
-				})
+				wg.Go(func() { should(t, echo(b.ctx, c, 3000, uint32(i))) })
 			}
 			wg.Wait()
 			look.mu.Lock()
@@ -254,9 +238,7 @@ func checkNegotiation(t *testing.T, all []seen, agreed bool) {
 func TestVersionLive(t *testing.T) {
 	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
 	c, server := b.dial(speaking("on"))
-	if err := echo(b.ctx, c, 10, 1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, echo(b.ctx, c, 10, 1))
 	for _, v2 := range []string{"on", "required", "off"} {
 		s := rpcrdma.DefaultSettings()
 		speaking(v2)(&s)
@@ -423,9 +405,7 @@ func TestVersionRemembered(t *testing.T) {
 					c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), l.cm.Addr().String(), rpcrdma.DialConfig{
 						Settings: &s, Reconnect: again, Versions: memory, Logger: slog.New(noErrors{slog.DiscardHandler, t}),
 					})
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					return c
 				}
 				null := func(c *rpcrdma.Client) error {
@@ -440,9 +420,7 @@ func TestVersionRemembered(t *testing.T) {
 				c.Close()
 				// Another client with the same memory, then without it.
 				c = dial(nil)
-				if err := null(c); err != nil {
-					t.Error(err)
-				}
+				should(t, null(c))
 				l.versions(t, 1)
 				c.Close()
 				time.Sleep(10 * time.Minute)
@@ -455,9 +433,7 @@ func TestVersionRemembered(t *testing.T) {
 				l.versions(t, 2)
 				c.Close()
 				c = dial(nil)
-				if err := null(c); err != nil {
-					t.Error(err)
-				}
+				should(t, null(c))
 				l.versions(t, 1)
 				c.Close()
 				// Required: nothing else is tried.
@@ -469,9 +445,7 @@ func TestVersionRemembered(t *testing.T) {
 				l.versions(t, 2)
 				c.Close()
 				l.close()
-				if err := p.Close(); err != nil {
-					t.Error(err)
-				}
+				should(t, p.Close())
 				if n := p.Device().(verbs.LiveCounter).Live().Total(); n != 0 {
 					t.Errorf("objects left: %+v", p.Device().(verbs.LiveCounter).Live())
 				}

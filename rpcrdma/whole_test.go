@@ -51,9 +51,7 @@ func TestWhole(t *testing.T) {
 		for i, n := range []int{0, 100, 8000, 100, 1 << 20} {
 			call.XID = wholeXID - uint32(i)
 			call.Args, call.MaxReply = xdr.AppendUint32(call.Args[:0], uint32(n)), n+oncrpc.MaxAuthBody
-			if err := c.Call(b.ctx, &call); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Call(b.ctx, &call))
 			if xid := <-v.seen; xid != call.XID {
 				t.Errorf("called with XID %#x, want %#x", xid, call.XID)
 			}
@@ -71,17 +69,13 @@ func TestWhole(t *testing.T) {
 			}
 		}
 		call.Procedure, call.MaxReply = 1, 0
-		if err := c.Call(b.ctx, &call); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Call(b.ctx, &call))
 		<-v.seen
 		want := oncrpc.AppendDenied(nil, call.XID, &oncrpc.DeniedError{Stat: oncrpc.AuthError, Auth: oncrpc.AuthTooWeak})
 		if call.Long != nil || !bytes.Equal(call.Reply, want) {
 			t.Errorf("denied: %x, want %x", call.Reply, want)
 		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, c.Close())
 	})
 }
 
@@ -114,9 +108,7 @@ func TestXIDInUse(t *testing.T) {
 		close(gate.open)
 		<-gate.entered
 		for range 2 {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			should(t, <-ended)
 		}
 	})
 }

@@ -243,9 +243,7 @@ func TestRefusedGroup(t *testing.T) {
 		if err := <-answered; err != nil || !bytes.Equal(call.Reply, []byte{0, 0, 0, 0}) {
 			t.Errorf("%v, %x", err, call.Reply)
 		}
-		if err := l.honestly(); err != nil {
-			t.Error(err)
-		}
+		should(t, l.honestly())
 	})
 }
 

@@ -96,9 +96,7 @@ func (l *groupLoop) responder(acts []Action) {
 
 // once makes a call.
 func (l *groupLoop) once() {
-	if err := l.q.Plan(l.o); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, l.q.Plan(l.o))
 	l.qActs = l.q.Prepare(l.o, l.qActs[:0])
 	l.requester(l.qActs)
 	if now, err := l.q.Begin(l.o); !now || err != nil {

@@ -188,9 +188,7 @@ func (m *characteristicsModel) say(who int, act Action) {
 	}
 	if h.Option == rpcrdma2.OptUpdate {
 		var body rpcrdma2.Update
-		if err := body.Decode(h.Info); err != nil {
-			m.t.Fatal(err)
-		}
+		must(m.t, body.Decode(h.Info))
 		if n, some := sizeWanted(body.Now); some && n < m.own[who] {
 			m.t.Fatalf("receives of %d bytes become %d unasked", m.own[who], n)
 		}

@@ -211,9 +211,7 @@ func TestOurPaddedMessages(t *testing.T) {
 		head := oncrpc.AppendCall(nil, &oncrpc.Call{XID: 1, Program: 1, Version: 1})
 		m := genMessage(t, head)
 		o := &Outgoing{StreamLen: len(m.stream), Items: m.items, MaxReply: 12000}
-		if err := c.Plan(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Plan(o))
 		if now, err := c.Begin(o); !now || err != nil {
 			t.Fatal(now, err)
 		}
@@ -222,9 +220,7 @@ func TestOurPaddedMessages(t *testing.T) {
 		msg := assemble(&o.Header, o.Inline, m.stream, m.data)
 		if o.Header.Proc == rpcrdma1.MsgP {
 			padded++
-			if err := checkAligned(&o.Header, o.Inline); err != nil {
-				t.Fatal(err)
-			}
+			must(t, checkAligned(&o.Header, o.Inline))
 		}
 		if len(msg) > 16384 || len(msg) != o.Header.Size()+o.MessageLength() {
 			t.Fatalf("%d bytes", len(msg))
@@ -245,9 +241,7 @@ func TestOurPaddedMessages(t *testing.T) {
 			}
 			if a.Call.Answer.Header.Proc == rpcrdma1.MsgP {
 				padded++
-				if err := checkAligned(a.Call.Answer.Header, a.Call.Answer.Inline); err != nil {
-					t.Fatal(err)
-				}
+				must(t, checkAligned(a.Call.Answer.Header, a.Call.Answer.Inline))
 			}
 			checkReply(t, c, assemble(a.Call.Answer.Header, a.Call.Answer.Inline, reply.stream, reply.data), &reply)
 		}

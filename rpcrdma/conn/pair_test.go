@@ -49,6 +49,14 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
+// must ends the test if there is an error.
+func must(t fataler, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatalf("%v", err)
+	}
+}
+
 type arrival struct {
 	msg []byte
 	inv Invalidation

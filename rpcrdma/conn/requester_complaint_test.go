@@ -17,9 +17,7 @@ func longReplies(t *testing.T, p *pair, xids ...uint32) (calls []*Outgoing) {
 	t.Helper()
 	for i, xid := range xids {
 		o := &Outgoing{StreamLen: 40, MaxReply: 9000, Own: true, XID: xid, Tag: i}
-		if err := p.c.Plan(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.c.Plan(o))
 		p.client(p.c.Prepare(o, nil))
 		if now, err := p.c.Begin(o); !now || err != nil {
 			t.Fatal(now, err)

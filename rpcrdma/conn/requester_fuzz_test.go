@@ -164,9 +164,7 @@ func (m *requesterModel) launch(o *Outgoing) {
 		n = max(n, o.More[i].Header.Size()+o.More[i].Length)
 	}
 	if o.Header.Proc == rpcrdma1.MsgP {
-		if err := checkAligned(&o.Header, o.Inline); err != nil {
-			m.t.Fatal(err)
-		}
+		must(m.t, checkAligned(&o.Header, o.Inline))
 	}
 	if n > int(m.r.SendLimit()) {
 		m.t.Fatalf("sends %d bytes, limit %d", n, m.r.SendLimit())

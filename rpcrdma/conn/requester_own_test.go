@@ -17,9 +17,7 @@ func TestOwnRefusedKeepsNothing(t *testing.T) {
 	}
 	o := &Outgoing{StreamLen: 40, MaxReply: 60000, Own: true, XID: 50}
 	for range 10 {
-		if err := r.Plan(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Plan(o))
 		post(r, r.Prepare(o, nil))
 		if now, err := r.Begin(o); now || !errors.Is(err, ErrXIDInUse) {
 			t.Fatal(now, err)
@@ -44,9 +42,7 @@ func TestOwnAgain(t *testing.T) {
 	begin := func(o *Outgoing) (bool, error) {
 		t.Helper()
 		o.StreamLen, o.MaxReply = 40, 24
-		if err := r.Plan(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Plan(o))
 		return r.Begin(o)
 	}
 	first := &Outgoing{}
@@ -82,9 +78,7 @@ func TestAgainPassesOwn(t *testing.T) {
 	long := &Outgoing{StreamLen: 2 * placedReceive, MaxReply: 24, Own: true, XID: 50}
 	again := &Outgoing{StreamLen: 40, MaxReply: 24, Again: true, XID: 50}
 	for _, o := range []*Outgoing{long, again} {
-		if err := r.Plan(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Plan(o))
 		if now, err := r.Begin(o); now != (o == again) || err != nil {
 			t.Fatal(now, err)
 		}

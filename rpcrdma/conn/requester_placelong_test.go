@@ -34,9 +34,7 @@ func TestPlacedCallsFitMemory(t *testing.T) {
 			for i, n := range tc.items {
 				o.Items = append(o.Items, chunk.Item{Pos: 60 + 4*i, Len: n})
 			}
-			if err := r.Plan(o); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.Plan(o))
 			if n := o.BodyLength(); n > MaxMessage {
 				t.Errorf("%d bytes in %d Sends, placed: %v", n, o.Sends(), o.PlacesItems())
 			}

@@ -33,9 +33,7 @@ func placingRequester(t *testing.T, s *settings.Settings) *Requester {
 // send plans and sends a call; change may change its plan.
 func send(t *testing.T, r *Requester, o *Outgoing, change func(*Outgoing)) {
 	t.Helper()
-	if err := r.Plan(o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Plan(o))
 	if change != nil {
 		change(o)
 	}
@@ -75,9 +73,7 @@ func answerAt(t *testing.T, xid uint32, it rpcrdma2.Item, length int) (sends [][
 	resp := rpcrdma2.XmtResp{Items: []rpcrdma2.Item{it}}
 	b := placement.Derive(placedReceive)
 	s, err := placement.Read(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var l transmission.Layout
 	if it.Place == rpcrdma2.TargetBuffer {
 		l.Add(0, length)
@@ -294,9 +290,7 @@ func TestStructureChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := rpcrdma2.Set{r.chars.Own.Encode(rpcrdma2.CharReceiveSize), r.chars.Own.Encode(rpcrdma2.CharReceiveBuffer)}
-	if err := r.chars.Learn(set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.chars.Learn(set))
 	if _, ok := r.Launch(o, nil); ok || !errors.Is(o.Err, ErrReplan) {
 		t.Errorf("%v, %v", ok, o.Err)
 	}

@@ -252,9 +252,7 @@ func TestXIDsInUse(t *testing.T) {
 	r.Connected(4096, 4096)
 	one := func(answer bool) uint32 {
 		o := &Outgoing{StreamLen: 40}
-		if err := r.Plan(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.Plan(o))
 		if now, err := r.Begin(o); !now || err != nil {
 			t.Fatal(now, err)
 		}

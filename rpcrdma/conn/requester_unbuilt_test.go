@@ -31,9 +31,7 @@ func TestEndsBeforeBuild(t *testing.T) {
 			q.Connected(4096, 4096)
 			post(q, q.Start(nil))
 			o := &Outgoing{StreamLen: 40, MaxReply: 100}
-			if err := q.Plan(o); err != nil {
-				t.Fatal(err)
-			}
+			must(t, q.Plan(o))
 			if now, err := q.Begin(o); !now || err != nil {
 				t.Fatal(now, err)
 			}

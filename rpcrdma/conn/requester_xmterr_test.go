@@ -144,9 +144,7 @@ func TestGroupOffencesOfResponders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := agreedPair(t)
 			o := &Outgoing{StreamLen: 40, MaxReply: 9000, Own: true, XID: 50}
-			if err := p.c.Plan(o); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.c.Plan(o))
 			p.client(p.c.Prepare(o, nil))
 			if now, err := p.c.Begin(o); !now || err != nil {
 				t.Fatal(now, err)
@@ -197,9 +195,7 @@ func TestGroupOffencesOfResponders(t *testing.T) {
 				t.Errorf("%d calls, %d spare, %d receives counted, %d posted", p.c.spend.InFlight(), p.c.spend.Spare(), p.c.spend.Posted(), posted)
 			}
 			next := &Outgoing{StreamLen: 40, MaxReply: 24}
-			if err := p.c.Plan(next); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.c.Plan(next))
 			if now, err := p.c.Begin(next); !now || err != nil {
 				t.Errorf("the next call: %v, %v", now, err)
 			}
@@ -308,9 +304,7 @@ func TestResultsInTransmissions(t *testing.T) {
 			p := agreedPair(t)
 			p.c.settings.DDPMinChunk = 1000
 			o := &Outgoing{StreamLen: 5000, MaxReply: 4500, Results: []int{long}, Own: true, XID: 50}
-			if err := p.c.Plan(o); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.c.Plan(o))
 			p.client(p.c.Prepare(o, nil))
 			if now, err := p.c.Begin(o); !now || err != nil {
 				t.Fatal(now, err)

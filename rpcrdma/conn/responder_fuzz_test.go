@@ -137,9 +137,7 @@ func (m *responderModel) checkAnswer(c *Call) {
 		m.t.Fatalf("sends %d bytes, limit %d", n, limit)
 	}
 	if a.Header.Proc == rpcrdma1.MsgP {
-		if err := checkAligned(a.Header, a.Inline); err != nil {
-			m.t.Fatal(err)
-		}
+		must(m.t, checkAligned(a.Header, a.Inline))
 	}
 	if a.Header.Credits == 0 {
 		m.t.Fatal("grants 0")

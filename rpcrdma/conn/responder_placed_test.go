@@ -55,9 +55,7 @@ func (c *oneItem) lay(t *testing.T, xid uint32, n int, change func(*rpcrdma2.Xmt
 	c.req.Items = []rpcrdma2.Item{{Disp: uint32(disp), Length: uint32(n), Place: rpcrdma2.TargetBuffer}}
 	b := placement.Derive(placedReceive)
 	s, err := placement.Read(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var l transmission.Layout
 	l.Add(0, n)
 	if !l.Plan(&s, &placement.Message{

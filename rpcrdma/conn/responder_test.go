@@ -72,9 +72,7 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 		return p.receive(h.Append(nil), rpcCall(t, o, h.XID))
 	case "raw":
 		b, err := hex.DecodeString(strings.Join(args, ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p.receive(b, nil)
 	case "version":
 		v, chosen := p.r.Version()
@@ -164,9 +162,7 @@ func (p *responderPlayer) set(t *testing.T, o map[string][]string) {
 func rpcCall(t *testing.T, o map[string][]string, xid uint32) []byte {
 	if b := o["body"]; len(b) > 0 {
 		raw, err := hex.DecodeString(b[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return raw
 	}
 	if a := o["answer"]; len(a) > 0 {

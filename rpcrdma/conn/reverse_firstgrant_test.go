@@ -117,9 +117,7 @@ func TestNoneWhileOneIsServed(t *testing.T) {
 func TestNoneWhileWaiting(t *testing.T) {
 	e := newDuplexEnd(t, true, groupSettings(8, 8))
 	o := &Outgoing{StreamLen: 40, MaxReply: 24}
-	if err := e.q.Plan(o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.q.Plan(o))
 	if now, err := e.q.Begin(o); !now || err != nil {
 		t.Fatal(now, err)
 	}

@@ -41,9 +41,7 @@ func (p *duplexPlayer) play(t *testing.T, verb string, args []string) []string {
 		return p.receive(append(h.Append(nil), rpcCall(t, o, h.XID)...), inv)
 	case "raw":
 		msg, err := hex.DecodeString(strings.Join(args, ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p.receive(msg, Invalidation{})
 	case "reverse":
 		return marked(p.role(!p.server).play(t, args[0], args[1:]))

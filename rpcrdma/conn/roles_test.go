@@ -21,17 +21,13 @@ func TestFilesOfRoles(t *testing.T) {
 	methods := 0
 	for _, dir := range []string{".", "../transport"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range files {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
 			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			base := filepath.Base(name)
 			for _, d := range f.Decls {
 				role := rolesOf[receiverOf(d)]

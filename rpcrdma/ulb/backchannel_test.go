@@ -41,15 +41,11 @@ func TestBackChannel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := ulb.Plan{Opened: ulb.OpenedBind}
-			if err := p.Call(registry, compound(1, c.ask)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Call(registry, compound(1, c.ask)))
 			if p.Opened != ulb.NotOpened {
 				t.Errorf("before the reply: %v", p.Opened)
 			}
-			if err := p.Reply(&oncrpc.Payload{Stream: results(c.status, 1, c.answer)}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Reply(&oncrpc.Payload{Stream: results(c.status, 1, c.answer)}))
 			if p.Opened != c.want {
 				t.Errorf("got %v, want %v", p.Opened, c.want)
 			}

@@ -1,6 +1,8 @@
 package ulb_test
 
 import (
+	"testing"
+
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
@@ -10,6 +12,14 @@ import (
 var registry = ulb.NewRegistry(nfs.Bindings()...)
 
 const nfsProgram = 100003
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
 
 // enc encodes words (int), strings and raw bytes.
 func enc(parts ...any) []byte {

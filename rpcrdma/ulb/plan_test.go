@@ -14,9 +14,7 @@ import (
 func TestCompoundPlan(t *testing.T) {
 	var p ulb.Plan
 	c := compound(5, write("first"), read(100), symlink("a/b"), readlink(), read(200))
-	if err := p.Call(registry, c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Call(registry, c))
 	head := 12
 	wantItems := []ulb.Item{{Pos: head + 36, Len: 5}, {Pos: head + 36 + 8 + 32 + 12, Len: 3}}
 	if !slices.Equal(p.Items, wantItems) {
@@ -36,9 +34,7 @@ func TestCompoundPlan(t *testing.T) {
 	wrote := enc(38, 0, 5, 2, 0, 0)
 	made := enc(6, 0, 1, 0, 1, 0, 2, 0)
 	body := results(0, 5, wrote, didRead("hello"), made, didReadlink("target"), didRead(""))
-	if err := p.Reply(&oncrpc.Payload{Stream: body}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Reply(&oncrpc.Payload{Stream: body}))
 	at = 12 + len(wrote)
 	wantResults[0].Pos, wantResults[0].Len = at+16, 5
 	at += 24 + len(made)
@@ -56,13 +52,9 @@ func TestCompoundPlan(t *testing.T) {
 // for from there on has no place.
 func TestFailedReadLeavesItsPlaceEmpty(t *testing.T) {
 	var p ulb.Plan
-	if err := p.Call(registry, compound(3, read(10), read(20), read(30))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Call(registry, compound(3, read(10), read(20), read(30))))
 	body := results(5, 2, didRead("ten bytes!"), 25, 5)
-	if err := p.Reply(&oncrpc.Payload{Stream: body}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Reply(&oncrpc.Payload{Stream: body}))
 	want := []ulb.Result{
 		{Max: 10, Pos: 28, Len: 10, Asked: xdr.Span{Begin: 12, End: 44}},
 		{Max: 20, Pos: -1, Asked: xdr.Span{Begin: 44, End: 76}}, {Max: 30, Pos: -1, Asked: xdr.Span{Begin: 76, End: 108}},
@@ -72,9 +64,7 @@ func TestFailedReadLeavesItsPlaceEmpty(t *testing.T) {
 	}
 	// a failure in the middle does not shift what comes after it
 	body = results(0, 3, 25, 5, didRead("x"), 25, 5)
-	if err := p.Reply(&oncrpc.Payload{Stream: body}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Reply(&oncrpc.Payload{Stream: body}))
 	if p.Results[0].Pos != -1 || p.Results[1].Len != 1 || p.Results[2].Pos != -1 {
 		t.Errorf("results %+v", p.Results)
 	}
@@ -133,9 +123,7 @@ func TestBadReplies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p ulb.Plan
-			if err := p.Call(registry, ask); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.Call(registry, ask))
 			err := p.Reply(&oncrpc.Payload{Stream: c.body})
 			if !errors.Is(err, c.want) {
 				t.Fatalf("got %v, want %v", err, c.want)
@@ -226,9 +214,7 @@ func TestPadding(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	var p ulb.Plan
-	if err := p.Call(registry, compound(3, read(100), readlink(), read(100))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Call(registry, compound(3, read(100), readlink(), read(100))))
 	body := results(0, 3, didRead("hello"), didReadlink("there"), didRead("you"))
 	for i, want := range []int{24, 24 + 4 + 8 + 8, 24 + 4 + 8 + 8 + 4 + 8 + 12, -1} {
 		if got := p.Find(body, i, nil); got != want {
@@ -256,9 +242,7 @@ func TestFind(t *testing.T) {
 func TestProtectedBodies(t *testing.T) {
 	plain := compound(2, write("data"), read(1000))
 	var p ulb.Plan
-	if err := p.Call(registry, plain); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Call(registry, plain))
 	bare := p.MaxReply
 	reply := results(0, 2, 38, 0, 4, 2, 0, 0, didRead("hello"))
 

@@ -17,21 +17,13 @@ func TestClosedObjects(t *testing.T) {
 	dev := p.Device()
 	pair := verbstest.NewPair(t, p, p, verbstest.Options{})
 	id, err := p.Resolve(t.Context(), "127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pd, err := dev.AllocPD()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mw, err := pd.AllocMW()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cq, err := dev.CreateCQ(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pair.Close()
 	for _, c := range []interface{ Close() error }{id, mw, pd, cq, pair.A.ID, pair.A.QP, pair.A.MR, dev, p} {
 		if err := errors.Join(c.Close(), c.Close()); err != nil {
@@ -62,17 +54,11 @@ func TestClosedObjects(t *testing.T) {
 func TestCreateQPChecks(t *testing.T) {
 	p, other := New(Config{}), New(Config{})
 	mine, err := objects(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	foreign, err := objects(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	id, err := p.Resolve(t.Context(), "127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	good := verbs.QPAttr{SendCQ: mine.cq, RecvCQ: mine.cq, MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}
 	for what, f := range map[string]func(a *verbs.QPAttr, pd *verbs.PD){
 		"PD of another device":         func(_ *verbs.QPAttr, pd *verbs.PD) { *pd = foreign.pd },
@@ -104,9 +90,7 @@ func TestCreateQPChecks(t *testing.T) {
 		t.Errorf("close of a device in use: %v", err)
 	}
 	err = errors.Join(id.Close(), mine.close(), foreign.close(), p.Close(), other.Close())
-	if err != nil {
-		t.Error(err)
-	}
+	should(t, err)
 }
 
 type someObjects struct {
@@ -129,17 +113,11 @@ func TestCloseEndsConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Config{})
 		l, err := p.Listen(t.Context(), "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		id, err := p.Resolve(t.Context(), l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		done := make(chan error, 1)
 		go func() { done <- id.Connect(t.Context(), rdmacm.ConnParam{}) }()
 		synctest.Wait()
@@ -152,8 +130,6 @@ func TestCloseEndsConnect(t *testing.T) {
 		if _, err := l.GetRequest(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("get request: %v", err)
 		}
-		if err := errors.Join(l.Close(), p.Close()); err != nil {
-			t.Error(err)
-		}
+		should(t, errors.Join(l.Close(), p.Close()))
 	})
 }

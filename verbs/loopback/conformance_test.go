@@ -11,6 +11,8 @@ import (
 
 func TestMain(m *testing.M) { verbstest.Main(m) }
 
+var must, should = verbstest.Must, verbstest.Should
+
 // two makes providers of two hosts on one fabric.
 func two(c FabricConfig) func(testing.TB) (rdmacm.Provider, rdmacm.Provider) {
 	return func(t testing.TB) (rdmacm.Provider, rdmacm.Provider) {

@@ -115,9 +115,7 @@ func TestPostAfterDisconnect(t *testing.T) {
 		a, b := pair.A, pair.B
 		b.Receive(1, 0, 10)
 		a.Post(verbstest.Read(2, b.Remote(0), a.SGE(0, 8)))
-		if err := a.ID.Disconnect(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.ID.Disconnect())
 		a.Post(verbstest.Send(3, a.SGE(0, 3)))
 		took(t, "Read before the end", 2*second, func() { a.Done(2, verbs.WCRDMARead) })
 		if wc := a.Sent(); wc.ID != 3 || wc.Status != verbs.WCWRFlushErr {
@@ -201,9 +199,7 @@ func TestDrainTime(t *testing.T) {
 		pair := verbstest.NewPair(t, p, p, verbstest.Options{})
 		pair.A.Post(verbstest.Send(1, pair.A.SGE(0, 3)))
 		took(t, "end", drainTime, func() {
-			if err := pair.A.ID.Disconnect(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pair.A.ID.Disconnect())
 			if st := pair.A.QP.State(); st != verbs.QPSQD {
 				t.Errorf("draining in state %d", st)
 			}
@@ -260,9 +256,7 @@ func TestConnectTimeoutUnderWay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := New(Config{Network: FabricConfig{Delay: second}})
 			l, err := p.Listen(t.Context(), ":20049")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer l.Close()
 			done := make(chan error)
 			go func() {
@@ -282,9 +276,7 @@ func TestConnectTimeoutUnderWay(t *testing.T) {
 				t.Errorf("connect: %v", err)
 			}
 			if after < second { // the request never arrived
-				if err := l.Close(); err != nil {
-					t.Error(err)
-				}
+				should(t, l.Close())
 			}
 			if err := <-done; (err == nil) != (after > second) {
 				t.Errorf("accept: %v", err)

@@ -98,9 +98,7 @@ func TestRequestFault(t *testing.T) {
 func TestConnectFault(t *testing.T) {
 	p := New(Config{})
 	l, err := p.Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	refusal := &rdmacm.RejectedError{PrivateData: []byte("no")}
 	p.Fabric().SetFaults(Faults{Connect: func(from, to netip.AddrPort) error {
@@ -156,9 +154,7 @@ func TestCompletionDelayClose(t *testing.T) {
 		a, b := pair.A, pair.B
 		p.Fabric().SetFaults(Faults{CompletionDelay: second})
 		a.Post(verbstest.Write(1, b.Remote(0), a.SGE(0, 3)))
-		if err := a.QP.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.QP.Close())
 		ctx, cancel := context.WithTimeout(t.Context(), 10*second)
 		defer cancel()
 		if err := a.SendCQ.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {

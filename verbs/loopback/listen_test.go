@@ -24,15 +24,11 @@ func TestAddresses(t *testing.T) {
 		"[2001:db8::2]:99": "[2001:db8::2]:99",
 	} {
 		l, err := server.Listen(t.Context(), listen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		done := make(chan *verbstest.Side)
 		go func() {
 			s, err := verbstest.Accept(t.Context(), t, l, verbstest.Options{})
-			if err != nil {
-				t.Error(err)
-			}
+			should(t, err)
 			done <- s
 		}()
 		a, err := verbstest.Dial(t.Context(), t, client, dial, verbstest.Options{})
@@ -45,9 +41,7 @@ func TestAddresses(t *testing.T) {
 		}
 		a.Close()
 		b.Close()
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, l.Close())
 	}
 }
 
@@ -69,9 +63,7 @@ func TestBadAddresses(t *testing.T) {
 	if _, err := p.Resolve(ctx, ":1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("resolve: %v", err)
 	}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Close())
 	if _, err := p.Listen(t.Context(), ":0"); !errors.Is(err, verbs.ErrClosed) {
 		t.Errorf("listen on a closed provider: %v", err)
 	}
@@ -86,9 +78,7 @@ func TestBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Config{Backlog: 2})
 		l, err := p.Listen(t.Context(), "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var given [3]chan error
 		for i := range given {
@@ -114,9 +104,7 @@ func TestBacklog(t *testing.T) {
 		if id, err := l.GetRequest(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("get request: %v, %v", id, err)
 		}
-		if err := errors.Join(l.Close(), p.Close()); err != nil {
-			t.Error(err)
-		}
+		should(t, errors.Join(l.Close(), p.Close()))
 	})
 }
 
@@ -142,9 +130,7 @@ func TestLesserDevice(t *testing.T) {
 func TestNoReadsNegotiated(t *testing.T) {
 	p := New(Config{MaxReads: 1})
 	l, err := p.Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	go func() {
 		id, err := l.GetRequest(t.Context())
@@ -155,14 +141,10 @@ func TestNoReadsNegotiated(t *testing.T) {
 		if _, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil); err != nil {
 			t.Error(err)
 		}
-		if err := id.Accept(t.Context(), rdmacm.ConnParam{ResponderResources: -1}); err != nil {
-			t.Error(err)
-		}
+		should(t, id.Accept(t.Context(), rdmacm.ConnParam{ResponderResources: -1}))
 	}()
 	a, err := verbstest.Dial(t.Context(), t, p, l.Addr().String(), verbstest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer a.Close()
 	a.Post(verbstest.Read(1, a.Remote(0), a.SGE(0, 8)))
 	if wc := a.Sent(); wc.Status != verbs.WCLocQPOpErr {

@@ -50,9 +50,7 @@ func TestRegionClosedUnderRequest(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.post(e)
-				if err := e.mr.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.mr.Close())
 				if wc := c.next(e); wc.ID != 1 || wc.Status != verbs.WCLocProtErr {
 					t.Errorf("completed with %+v (%v)", wc, wc.Status)
 				}
@@ -71,13 +69,9 @@ func TestRegionCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Config{})
 		pd, err := p.Device().AllocPD()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		mr, err := pd.RegMR(make([]byte, 8), verbs.AccessLocalWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r := mr.(*region)
 		for range 2 {
 			if !r.acquire() {
@@ -98,18 +92,14 @@ func TestRegionCloseWaits(t *testing.T) {
 		default:
 		}
 		r.release()
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		should(t, <-closed)
 		if r.acquire() {
 			t.Error("a closed region was acquired")
 		}
 		if err := r.Close(); err != nil {
 			t.Errorf("second close: %v", err)
 		}
-		if err := pd.Close(); err != nil {
-			t.Error(err)
-		}
+		should(t, pd.Close())
 	})
 }
 

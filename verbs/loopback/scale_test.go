@@ -73,8 +73,6 @@ func completed(t *testing.T, cq verbs.CQ) bool {
 }
 
 func ok(t *testing.T, err error) bool {
-	if err != nil {
-		t.Error(err)
-	}
+	should(t, err)
 	return err == nil
 }

@@ -25,9 +25,7 @@ func newProvider(t testing.TB, c Config) *Provider {
 	c.Tuning.Device = *deviceFlag
 	c.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	p, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 

@@ -26,14 +26,10 @@ func TestAdvice(t *testing.T) {
 		}
 	}
 	expect("this machine has no RDMA device")
-	if err := os.Mkdir(filepath.Join(class, "siw0"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(class, "siw0"), 0o755))
 	expect("modprobe rdma_ucm")
 	for _, next := range []struct{ file, want string }{{"rdma_cm", "modprobe ib_uverbs"}, {"uverbs0", "ibverbs-providers"}} {
-		if err := os.WriteFile(filepath.Join(files, next.file), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(files, next.file), nil, 0o600))
 		expect(next.want)
 	}
 }

@@ -16,21 +16,15 @@ func TestFailedBeforeConnection(t *testing.T) {
 	p := newProvider(t, Config{})
 	defer verbstest.CloseProvider(t, p)
 	ln, err := p.Listen(t.Context(), *addressFlag+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ln.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), verbstest.Patience)
 	defer cancel()
 	failed := func(id rdmacm.ID, err error) (rdmacm.ID, *verbstest.Side) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		side, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		side.QP.Fail()
 		<-side.QP.(*queuePair).flushed
 		return id, side

@@ -42,9 +42,7 @@ func testNoAllocations(t *testing.T, busy time.Duration) {
 	var wc [4]verbs.WC
 	take := func(cq verbs.CQ, id uint64) {
 		for {
-			if err := cq.Wait(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cq.Wait(ctx))
 			for _, w := range wc[:cq.Poll(wc[:])] {
 				if w.Status != verbs.WCSuccess {
 					t.Fatalf("request %d: %v", w.ID, w.Status)

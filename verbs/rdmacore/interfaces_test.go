@@ -15,9 +15,7 @@ import (
 
 func TestInterfacesWith(t *testing.T) {
 	loopback, err := net.InterfaceByName("lo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		address string
 		want    []int
@@ -41,13 +39,9 @@ func TestInterfacesWith(t *testing.T) {
 // would take a missing address for gone and listen again.
 func TestInterruptedList(t *testing.T) {
 	dump, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_UNSPEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	messages, err := syscall.ParseNetlinkMessage(dump)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	loopback := netip.MustParseAddr("127.0.0.1")
 	if all, err := having(messages, loopback, 0); err != nil || len(all) != 1 {
 		t.Errorf("%v, %v", all, err)

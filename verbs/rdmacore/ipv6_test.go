@@ -18,9 +18,7 @@ func TestIPv6(t *testing.T) {
 	const global = "fd00:20:49::15"
 	system(t, "/sbin/ip -6 addr replace "+global+"/64 dev "+network+" nodad")
 	iface, err := net.InterfaceByName(network)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	byIndex := linkLocal(t, iface).WithZone(strconv.Itoa(iface.Index))
 	for _, c := range []struct{ name, listen, dial string }{
 		{"global", global, global},
@@ -58,9 +56,7 @@ func testAddress(t *testing.T, listen, dial string) {
 func linkLocal(t *testing.T, iface *net.Interface) netip.Addr {
 	t.Helper()
 	all, err := iface.Addrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, a := range all {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
 			return p.Addr()

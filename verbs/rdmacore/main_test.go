@@ -8,6 +8,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
+var must = verbstest.Must
+
 // child, if set, ends a child process that must not run the tests.
 var child = func() {}
 

@@ -34,18 +34,14 @@ func TestNudge(t *testing.T) {
 		return
 	}
 	l, err := net.Listen("tcp", *addressFlag+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	served := make(chan error, 1)
 	go func() { served <- serveDeaf(l) }()
 	ctx, cancel := context.WithTimeout(t.Context(), verbstest.Patience)
 	defer cancel()
 	s, err := verbstest.Dial(ctx, t, p, l.Addr().String(), verbstest.Options{SendWR: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	s.Receive(1, 0, 64)
 	s.Post(verbs.SendWR{ID: 2, Op: verbs.OpSend})
@@ -61,9 +57,7 @@ func TestNudge(t *testing.T) {
 	if n, err := s.QP.PostSend(last); n != 1 || !errors.Is(err, verbs.ErrQueueFull) {
 		t.Errorf("a queue of 2 took %d requests more than one: %v", n, err)
 	}
-	if err := s.SendCQ.Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SendCQ.Wait(ctx))
 	if n := s.SendCQ.Poll(wc[:]); n != 1 || wc[0].Status != verbs.WCSuccess || wc[0].ID != 3 {
 		t.Errorf("completed %+v", wc[:n])
 	}

@@ -48,9 +48,7 @@ func newOutageWith(t *testing.T, address string, config Config) *outage {
 
 func newOutageOf(t *testing.T, p *Provider, address string) *outage {
 	ln, err := p.Listen(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := ln.Close(); err != nil {
 			t.Error(err)
@@ -178,9 +176,7 @@ func TestDeviceRemoved(t *testing.T) {
 				dev := pairs[0].A.ID.Device()
 				system(t, "rdma link show | grep -q "+*deviceFlag)
 				removal := exec.CommandContext(t.Context(), "rdma", "link", "del", *deviceFlag)
-				if err := removal.Start(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, removal.Start())
 				for _, pair := range pairs {
 					o.waitEnd(pair)
 				}

@@ -60,9 +60,7 @@ func TestDeaf(t *testing.T) {
 	}
 	o := newOutageWith(t, *addressFlag+":0", Config{Tuning: tuning.Settings{AckTimeout: 67 * time.Millisecond}})
 	everywhere, err := o.p.Listen(t.Context(), "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer everywhere.Close()
 	pair := o.connect()
 	system(t, "ip link set "+network+" down")
@@ -90,9 +88,7 @@ func TestAddressMoved(t *testing.T) {
 for i in 0 1; do /sbin/ip link set v$i up; rdma link add moved$i type `+kind+` netdev v$i; done
 /sbin/ip addr add `+address+`/24 dev v0`)
 	p, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o := newOutageOf(t, p, address+":0")
 	o.to = address
 	// Before the provider is closed: the kernel waits until the device is closed everywhere,

@@ -12,19 +12,13 @@ import (
 func TestListensTCP(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		at := netip.MustParseAddrPort(ln.Addr().String())
 		c, err := net.Dial("tcp", at.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		passive, err := ln.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer passive.Close()
 		any := netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())
 		if at.Addr().Is6() {
@@ -53,9 +47,7 @@ func TestListensTCP(t *testing.T) {
 // freed memory, so the guest does not have it.
 func TestSocketClosed(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := netip.MustParseAddrPort(ln.Addr().String())
 	had, never := &listener{at: at, socket: true}, &listener{at: at}
 	if err := had.socketClosed(); err != nil {

@@ -47,9 +47,7 @@ func TestTuning(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), verbstest.Patience)
 	defer cancel()
-	if err := pair.A.SendCQ.Wait(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pair.A.SendCQ.Wait(ctx))
 	var wc [1]verbs.WC
 	if pair.A.SendCQ.Poll(wc[:]); wc[0].Status != verbs.WCRNRRetryExcErr {
 		t.Errorf("it ended with %v", wc[0].Status)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // TestPostWhileClosing: a Receive posted while the queue pair is being closed leaves nothing
@@ -26,17 +27,13 @@ func TestPostWhileClosing(t *testing.T) {
 			}
 		}()
 		<-begun
-		if err := id.Close(); err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, id.Close())
 		<-done
 		if n := cq.Poll(make([]verbs.WC, 64)); n > 0 {
 			t.Fatalf("%d completions of a closed queue pair", n)
 		}
 	}
 	for _, o := range []interface{ Close() error }{mr, cq, pd} {
-		if err := o.Close(); err != nil {
-			t.Error(err)
-		}
+		verbstest.Should(t, o.Close())
 	}
 }

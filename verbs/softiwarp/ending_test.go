@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // TestTerminateReceived: a peer's Terminate is decoded in both bit orders and not answered.
@@ -182,9 +183,7 @@ func TestStalledPeer(t *testing.T) {
 		if _, err := s.qp.PostSend([]verbs.SendWR{{}}); !errors.Is(err, verbs.ErrQueueFull) {
 			t.Errorf("post into a full queue: %v", err)
 		}
-		if err := end(s); err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, end(s))
 		s.ended()
 	}
 	a.calm()
@@ -215,9 +214,7 @@ func TestDisconnectSendsAll(t *testing.T) {
 	for range n {
 		s.send(verbs.SendWR{SGL: sge(mr, 0, size)})
 	}
-	if err := s.id.Disconnect(); err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, s.id.Disconnect())
 	total := 0
 	for total < n*size {
 		_, payload := peer.expect(rdmap.Send)

@@ -17,6 +17,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // TestReplies: the passive side's answer to each kind of request.
@@ -86,9 +87,7 @@ func TestReplies(t *testing.T) {
 				t.Errorf("request told as %+v", got)
 			}
 			c.own.PrivateData = []byte("answer")
-			if err := s.id.Accept(t.Context(), c.own); err != nil {
-				t.Fatal(err)
-			}
+			verbstest.Must(t, s.id.Accept(t.Context(), c.own))
 			r := must(readFrame(peer.conn, mpa.Reply))(t)
 			if r.Revision != c.request.Revision || r.Enhanced != c.request.Enhanced || r.EnhancedData != c.want ||
 				r.CRC != c.crc || r.Markers || r.Reject || string(r.PrivateData) != "answer" {
@@ -178,9 +177,7 @@ func TestReservedFlags(t *testing.T) {
 	peer := a.dial()
 	peer.write(b)
 	id := must(a.l.GetRequest(t.Context()))(t)
-	if err := id.Reject(t.Context(), []byte("bye")); err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, id.Reject(t.Context(), []byte("bye")))
 	if r := must(readFrame(peer.conn, mpa.Reply))(t); !r.Reject || !r.Enhanced || string(r.PrivateData) != "bye" {
 		t.Errorf("reply %+v", r)
 	}
@@ -306,15 +303,11 @@ func TestDepthIsNotNegotiated(t *testing.T) {
 		return append(b[:len(b)-mpa.EnhancedSize], 0x3f, 0xff, 0x3f, 0xff)
 	}, func(p *rawPeer) { _, _ = io.Copy(io.Discard, p.conn) })
 	s, err := dialRaw(t, Config{}, address, testParam)
-	if err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, err)
 	if ird, ord := s.id.Negotiated(); ird != testParam.ResponderResources || ord != testParam.InitiatorDepth {
 		t.Errorf("IRD %d, ORD %d, want %+v", ird, ord, testParam)
 	}
-	if err := s.id.Disconnect(); err != nil {
-		t.Error(err)
-	}
+	verbstest.Should(t, s.id.Disconnect())
 }
 
 func dialRaw(t *testing.T, config Config, address string, c rdmacm.ConnParam) (*side, error) {
@@ -474,9 +467,7 @@ func TestRequests(t *testing.T) {
 			param := testParam
 			param.PrivateData = []byte("mine")
 			s, err := dialRaw(t, c.config, address, param)
-			if err != nil {
-				t.Fatal(err)
-			}
+			verbstest.Must(t, err)
 			if got := s.id.Peer(); string(got.PrivateData) != "theirs" || got.ResponderResources != int(c.reply.EnhancedData.IRD) {
 				t.Errorf("reply told as %+v", got)
 			}

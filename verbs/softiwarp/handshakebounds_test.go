@@ -16,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // TestHandshakeTimeout: the wait for half a request ends.
@@ -120,9 +121,7 @@ func TestBacklog(t *testing.T) {
 		peers[i].frame(rawRequest())
 	}
 	<-dropped
-	if err := a.l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, a.l.Close())
 	rejected := 0
 	for _, p := range peers {
 		if f, err := readFrame(p.conn, mpa.Reply); err == nil && f.Reject && string(f.PrivateData) == errCrowded.Error() {
@@ -148,9 +147,7 @@ func TestLingersOfOnePeer(t *testing.T) {
 	defer l.Close()
 	reject := func() {
 		id := must(l.GetRequest(t.Context()))(t)
-		if err := id.Reject(t.Context(), []byte("no")); err != nil {
-			t.Error(err)
-		}
+		verbstest.Should(t, id.Reject(t.Context(), []byte("no")))
 		id.Close()
 	}
 	dial := func(from string) *rawPeer {
@@ -183,9 +180,7 @@ func TestFewDescriptors(t *testing.T) {
 		rejected := a.dial()
 		rejected.frame(rawRequest())
 		id := must(a.l.GetRequest(t.Context()))(t)
-		if err := id.Reject(t.Context(), []byte("no")); err != nil {
-			t.Error(err)
-		}
+		verbstest.Should(t, id.Reject(t.Context(), []byte("no")))
 		id.Close()
 		if f, err := readFrame(rejected.conn, mpa.Reply); err != nil || !f.Reject || string(f.PrivateData) != "no" {
 			t.Errorf("%d descriptors: %+v, %v", n, f, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // testTimeout ends a test that hangs. It measures nothing.
@@ -15,9 +16,7 @@ const testTimeout = 30 * time.Second
 func newProvider(tb testing.TB, c Config) *Provider {
 	tb.Helper()
 	p, err := New(c)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	verbstest.Must(tb, err)
 	tb.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			tb.Errorf("closing the provider: %v", err)
@@ -129,9 +128,7 @@ func (s *side) ended() error {
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(tb testing.TB) T {
 		tb.Helper()
-		if err != nil {
-			tb.Fatal(err)
-		}
+		verbstest.Must(tb, err)
 		return v
 	}
 }
@@ -162,12 +159,8 @@ func connectWith(tb testing.TB, pa, pb *Provider, ca, cb rdmacm.ConnParam) (a, b
 		accepted <- err
 	}()
 	a = newSide(tb, pa, must(pa.Resolve(ctx, l.Addr().String()))(tb), testAttr)
-	if err := a.id.Connect(ctx, ca); err != nil {
-		tb.Fatal(err)
-	}
-	if err := <-accepted; err != nil {
-		tb.Fatal(err)
-	}
+	verbstest.Must(tb, a.id.Connect(ctx, ca))
+	verbstest.Must(tb, <-accepted)
 	return a, b
 }
 

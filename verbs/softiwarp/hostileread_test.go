@@ -7,6 +7,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // wake sends the first FPDU, so that the passive side may send.
@@ -178,9 +179,7 @@ func TestRevokedWhileReading(t *testing.T) {
 		mr := must(s.pd.RegMR(buf, verbs.AccessRemoteRead))(t)
 		peer.message(rdmap.ReadRequest, 1, readRequest(mr.RKey(), mr.Addr(), size))
 		peer.expect(rdmap.ReadResponse)
-		if err := mr.Close(); err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, mr.Close())
 		copy(buf, bytes.Repeat([]byte{0xff}, size)) // must not be seen by the peer
 		for {
 			b := must(peer.next())(t)

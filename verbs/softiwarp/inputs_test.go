@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/notices"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // unattended reports whether nobody reads a side's connection.
@@ -43,9 +44,7 @@ func TestUnattended(t *testing.T) {
 			t.Errorf("%+v", wc)
 		}
 		p.a.succeed(1)
-		if err := p.a.id.Disconnect(); err != nil {
-			t.Error(err)
-		}
+		verbstest.Should(t, p.a.id.Disconnect())
 		<-p.b.id.Disconnected()
 	}
 }
@@ -62,9 +61,7 @@ func goroutinesMade() uint64 {
 func TestUnwatched(t *testing.T) {
 	p := newProvider(t, Config{})
 	refused, err := notices.New(func(uint64) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, err)
 	refused.Close()
 	in := &p.dev.inputs
 	in.mu.Lock()

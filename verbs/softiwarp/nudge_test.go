@@ -7,6 +7,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // TestNudge: a passive side that overlooks the first FPDU until another one comes, like siw,
@@ -27,9 +28,7 @@ func TestNudge(t *testing.T) {
 			}
 		})
 		s, err := dialRaw(t, Config{}, address, testParam)
-		if err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, err)
 		s.send(verbs.SendWR{ID: 2})
 		if wc := s.succeed(1)[0]; wc.Op != verbs.WCRecv {
 			t.Errorf("got %+v", wc)

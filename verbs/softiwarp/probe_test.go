@@ -11,6 +11,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // TestProbe: a probe sees what the listener's consumer answers, and needs no
@@ -72,9 +73,7 @@ func TestProbeAnnounces(t *testing.T) {
 				t.Errorf("an indication of %d bytes: %x", len(payload), payload)
 			}
 			peer.ended()
-			if err := <-probed; err != nil {
-				t.Error(err)
-			}
+			verbstest.Should(t, <-probed)
 		})
 	}
 }
@@ -94,7 +93,5 @@ func answerOne(t *testing.T, l rdmacm.Listener, reject bool) {
 		newSide(t, l.(*listener).p, id, verbs.QPAttr{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1})
 		err = id.Accept(context.Background(), param)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	verbstest.Should(t, err)
 }

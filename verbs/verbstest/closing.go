@@ -24,25 +24,25 @@ func testCloseOrder(e *env) {
 	p.Exchange(1)
 
 	pd, err := dev.AllocPD()
-	must(e, err)
+	Must(e, err)
 	mr, err := pd.RegMR(make([]byte, 10), AllAccess)
-	must(e, err)
+	Must(e, err)
 	busy("a PD with a region", pd.Close)
-	must(e, mr.Close())
+	Must(e, mr.Close())
 	if e.windows() {
 		mw, err := pd.AllocMW()
-		must(e, err)
+		Must(e, err)
 		busy("a PD with a window", pd.Close)
-		must(e, mw.Close())
+		Must(e, mw.Close())
 	}
-	must(e, pd.Close())
+	Must(e, pd.Close())
 }
 
 // Arguments of the objects are checked.
 func testBadObjects(e *env) {
 	pd, err := e.passive.Device().AllocPD()
-	must(e, err)
-	defer func() { must(e, pd.Close()) }()
+	Must(e, err)
+	defer func() { Must(e, pd.Close()) }()
 	if _, err := pd.RegMR(make([]byte, 10), verbs.AccessRemoteWrite); !errors.Is(err, verbs.ErrInvalid) {
 		e.Errorf("remote write without local write: %v", err)
 	}
@@ -61,7 +61,7 @@ func testBadObjects(e *env) {
 // Keys are not zero, differ, and don't follow one another.
 func testKeys(e *env) {
 	pd, err := e.passive.Device().AllocPD()
-	must(e, err)
+	Must(e, err)
 	buf := make([]byte, 64)
 	seen := map[uint32]bool{0: true}
 	var all []verbs.MR
@@ -69,7 +69,7 @@ func testKeys(e *env) {
 	last := uint32(0)
 	for range 200 {
 		mr, err := pd.RegMR(buf, AllAccess)
-		must(e, err)
+		Must(e, err)
 		all = append(all, mr)
 		if seen[mr.RKey()] {
 			e.Fatalf("key %#x is zero or was given twice", mr.RKey())
@@ -84,7 +84,7 @@ func testKeys(e *env) {
 		}
 	}
 	for _, mr := range all {
-		must(e, mr.Close())
+		Must(e, mr.Close())
 	}
-	must(e, pd.Close())
+	Must(e, pd.Close())
 }

@@ -31,7 +31,7 @@ func testConcurrentPosts(e *env) {
 	all.Wait()
 	close(errs)
 	for err := range errs {
-		must(e, err)
+		Must(e, err)
 	}
 }
 

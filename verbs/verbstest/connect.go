@@ -34,7 +34,7 @@ func testAddresses(e *env) {
 // Connect ends with its context when there is no answer. Its objects can be closed at once.
 func testConnectTimeout(e *env) {
 	id, err := e.active.Resolve(e.Context(), e.ln.Addr().String())
-	must(e, err)
+	Must(e, err)
 	s := e.side(id, Options{})
 	s.Receive(1, 0, 8)
 	ctx, cancel := context.WithTimeout(e.Context(), 50*time.Millisecond)
@@ -63,7 +63,7 @@ func testConnectCancel(e *env) {
 // A request that is closed without an answer is rejected or ended.
 func testRequestClosed(e *env) {
 	a, b := e.request(Options{})
-	must(e, b.Close())
+	Must(e, b.Close())
 	if err := a.wait(e); err == nil {
 		e.Fatal("connected to a request that was closed")
 	}
@@ -73,9 +73,9 @@ func testRequestClosed(e *env) {
 // Connect without a listener fails.
 func testUnreachable(e *env) {
 	ln, err := e.passive.Listen(e.Context(), e.target.Listen)
-	must(e, err)
+	Must(e, err)
 	address := ln.Addr().String()
-	must(e, ln.Close())
+	Must(e, ln.Close())
 	if err := e.start(address, Options{}).wait(e); !errors.Is(err, rdmacm.ErrUnreachable) {
 		e.Fatalf("connect: %v", err)
 	}
@@ -85,7 +85,7 @@ func testUnreachable(e *env) {
 // continue. Its address is free again.
 func testListenerClose(e *env) {
 	ln, err := e.passive.Listen(e.Context(), e.target.Listen)
-	must(e, err)
+	Must(e, err)
 	if _, err := e.passive.Listen(e.Context(), ln.Addr().String()); err == nil {
 		e.Fatal("two listeners at one address")
 	}
@@ -98,15 +98,15 @@ func testListenerClose(e *env) {
 		}
 		got <- err
 	}()
-	must(e, ln.Close())
+	Must(e, ln.Close())
 	if err := <-got; !errors.Is(err, verbs.ErrClosed) {
 		e.Fatalf("get request of a closed listener: %v", err)
 	}
 	p.Exchange(1)
 	again, err := e.passive.Listen(e.Context(), ln.Addr().String())
-	must(e, err)
+	Must(e, err)
 	a := e.start(again.Addr().String(), Options{})
-	must(e, again.Close())
+	Must(e, again.Close())
 	if err := a.wait(e); err == nil {
 		e.Fatal("connected to a listener that never accepted")
 	}
@@ -125,9 +125,9 @@ func testGetRequestContext(e *env) {
 	}
 	ctx := e.patience()
 	id, err := e.ln.GetRequest(ctx)
-	must(e, err)
-	must(e, id.Reject(ctx, nil))
-	must(e, id.Close())
+	Must(e, err)
+	Must(e, id.Reject(ctx, nil))
+	Must(e, id.Close())
 	if err := a.wait(e); err == nil {
 		e.Fatal("connected to a listener that rejected")
 	}

@@ -27,7 +27,7 @@ func testCQWait(e *env) {
 			woken <- p.B.RecvCQ.Wait(ctx)
 		}()
 		p.A.Post(Send(i, p.A.SGE(0, 8)))
-		must(e, <-woken)
+		Must(e, <-woken)
 		var wc [4]verbs.WC
 		if n := p.B.RecvCQ.Poll(wc[:]); n != 1 || wc[0].ID != i {
 			e.Fatalf("polled %d: %+v", n, wc[0])
@@ -70,12 +70,12 @@ func testCQNotify(e *env) {
 		}
 		for at := range uint64(2) {
 			wc, err := Next(ctx, p.B.RecvCQ)
-			must(e, err)
+			Must(e, err)
 			if wc.ID != 2*i+at {
 				e.Fatalf("completion %+v, want %d", wc, 2*i+at)
 			}
 			if at == 0 {
-				must(e, p.B.RecvCQ.Wait(ctx)) // the second is there
+				Must(e, p.B.RecvCQ.Wait(ctx)) // the second is there
 				if request() {
 					e.Fatal("a completion that is there is not reported")
 				}
@@ -94,13 +94,13 @@ func testCQClose(e *env) {
 	ctx := e.patience()
 	for i := range 100 {
 		cq, err := e.passive.Device().CreateCQ(4)
-		must(e, err)
+		Must(e, err)
 		got := make(chan error)
 		go func() { got <- cq.Wait(ctx) }()
 		for range i { // the waiting goroutine gets further each time
 			runtime.Gosched()
 		}
-		must(e, cq.Close())
+		Must(e, cq.Close())
 		if err := <-got; !errors.Is(err, verbs.ErrClosed) {
 			e.Fatalf("wait on a closed CQ: %v", err)
 		}
@@ -118,7 +118,7 @@ func testCQBatch(e *env) {
 	ctx := e.patience()
 	next := uint64(0)
 	for size := 1; next < count; size = size%7 + 1 {
-		must(e, p.A.SendCQ.Wait(ctx))
+		Must(e, p.A.SendCQ.Wait(ctx))
 		wc := make([]verbs.WC, size)
 		n := p.A.SendCQ.Poll(wc)
 		if n < 1 || n > size {
@@ -138,7 +138,7 @@ func testCQBatch(e *env) {
 // its completions vanish.
 func testSharedCQ(e *env) {
 	cq, err := e.passive.Device().CreateCQ(64)
-	must(e, err)
+	Must(e, err)
 	o := Options{PassiveCQ: cq}
 	pairs := []*Pair{e.pair(o), e.pair(o), e.pair(o)}
 	for round := range uint64(8) {
@@ -146,12 +146,12 @@ func testSharedCQ(e *env) {
 			p.B.Post(Write(round, p.A.Remote(0), p.B.SGE(0, 8)))
 		}
 	}
-	must(e, pairs[1].B.QP.Close())
+	Must(e, pairs[1].B.QP.Close())
 	ctx := e.patience()
 	next := map[uint32]uint64{}
 	for range 2 * 8 {
 		wc, err := Next(ctx, cq)
-		must(e, err)
+		Must(e, err)
 		if wc.Status != verbs.WCSuccess || wc.ID != next[wc.QPNum] {
 			e.Fatalf("completion %+v, not the success of %d", wc, next[wc.QPNum])
 		}
@@ -166,7 +166,7 @@ func testSharedCQ(e *env) {
 	for _, p := range pairs {
 		p.Close()
 	}
-	must(e, cq.Close())
+	Must(e, cq.Close())
 }
 
 // A CQ that overflows ends its connections and loses completions. Other connections are not

@@ -10,11 +10,11 @@ import (
 // orderly end.
 func testDisconnect(e *env) {
 	for i, who := range []func(p *Pair){
-		func(p *Pair) { must(e, p.A.ID.Disconnect()) },
-		func(p *Pair) { must(e, p.B.ID.Disconnect()) },
+		func(p *Pair) { Must(e, p.A.ID.Disconnect()) },
+		func(p *Pair) { Must(e, p.B.ID.Disconnect()) },
 		func(p *Pair) {
-			must(e, p.A.ID.Disconnect())
-			must(e, p.B.ID.Disconnect())
+			Must(e, p.A.ID.Disconnect())
+			Must(e, p.B.ID.Disconnect())
 		},
 	} {
 		p := e.pair(Options{})
@@ -33,7 +33,7 @@ func testDisconnect(e *env) {
 			if err := s.Ended(); !errors.Is(err, verbs.ErrDisconnected) {
 				e.Fatalf("case %d: ended with %v", i, err)
 			}
-			must(e, s.ID.Disconnect())
+			Must(e, s.ID.Disconnect())
 		}
 		exactlyOnce(e, p.A, nil, []uint64{1})
 		exactlyOnce(e, p.B, nil, []uint64{2})
@@ -54,7 +54,7 @@ func testDisconnectDrains(e *env) {
 		wrs = append(wrs, Send(i, p.A.SGE(0, n)))
 	}
 	p.A.Post(append(wrs, Read(count, p.B.Remote(60000), p.A.SGE(n, n)))...)
-	must(e, p.A.ID.Disconnect())
+	Must(e, p.A.ID.Disconnect())
 	for i := range uint64(count) {
 		p.B.Got(i, n)
 		sameBytes(e, "sent before the end", p.B.Bytes(int(i)*n, n), p.A.Bytes(0, n))
@@ -71,7 +71,7 @@ func testDisconnectDrains(e *env) {
 func testOtherEnds(e *env) {
 	for name, end := range map[string]func(s *Side){
 		"ID.Close": func(s *Side) { s.Close() },
-		"QP.Close": func(s *Side) { must(e, s.QP.Close()) },
+		"QP.Close": func(s *Side) { Must(e, s.QP.Close()) },
 		"QP.Fail":  func(s *Side) { s.QP.Fail() },
 	} {
 		for _, passive := range []bool{false, true} {

@@ -137,7 +137,7 @@ func testPostInError(e *env) {
 func testCloseDropsCompletions(e *env) {
 	p := e.pair(Options{})
 	loadBoth(p)
-	must(e, p.A.QP.Close())
+	Must(e, p.A.QP.Close())
 	var wc [64]verbs.WC
 	if n := p.A.SendCQ.Poll(wc[:]) + p.A.RecvCQ.Poll(wc[:]); n != 0 {
 		e.Fatalf("%d completions of a closed queue pair", n)

@@ -66,7 +66,7 @@ func NewPair(t TB, active, passive rdmacm.Provider, o Options) *Pair {
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
-	defer func() { must(t, ln.Close()) }()
+	defer func() { Must(t, ln.Close()) }()
 	return connect(t, active, ln, o)
 }
 

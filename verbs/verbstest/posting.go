@@ -63,18 +63,18 @@ func badSends(e *env, s *Side, to Remote) []badSend {
 // foreignMR is a region in another protection domain of the same device.
 func foreignMR(s *Side) verbs.MR {
 	pd, err := s.ID.Device().AllocPD()
-	must(s.t, err)
+	Must(s.t, err)
 	s.extra = append(s.extra, pd.Close)
 	mr, err := pd.RegMR(make([]byte, 64), AllAccess)
-	must(s.t, err)
+	Must(s.t, err)
 	s.extra = append(s.extra, mr.Close)
 	return mr
 }
 
 func closedMR(s *Side) verbs.MR {
 	mr, err := s.PD.RegMR(make([]byte, 64), AllAccess)
-	must(s.t, err)
-	must(s.t, mr.Close())
+	Must(s.t, err)
+	Must(s.t, mr.Close())
 	return mr
 }
 
@@ -142,7 +142,7 @@ func testPostCopies(e *env) {
 // Before a connection Receives may be posted and Sends may not; Fail flushes.
 func testBeforeConnection(e *env) {
 	id, err := e.active.Resolve(e.Context(), e.ln.Addr().String())
-	must(e, err)
+	Must(e, err)
 	s := e.side(id, Options{})
 	if st := s.QP.State(); st != verbs.QPInit {
 		e.Errorf("new queue pair in state %d", st)

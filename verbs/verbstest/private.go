@@ -36,7 +36,7 @@ func testPrivateDataTooLong(e *env) {
 	tooMuch := make([]byte, e.target.MaxPrivateData+1)
 	ctx := e.patience()
 	id, err := e.active.Resolve(ctx, e.ln.Addr().String())
-	must(e, err)
+	Must(e, err)
 	a := e.side(id, Options{})
 	if err := id.Connect(ctx, rdmacm.ConnParam{PrivateData: tooMuch}); !errors.Is(err, rdmacm.ErrPrivateData) {
 		e.Fatalf("connect with %d bytes: %v", len(tooMuch), err)
@@ -46,7 +46,7 @@ func testPrivateDataTooLong(e *env) {
 		connected <- id.Connect(ctx, rdmacm.ConnParam{PrivateData: tooMuch[1:], ResponderResources: 1, InitiatorDepth: 1})
 	}()
 	req, err := e.ln.GetRequest(ctx)
-	must(e, err)
+	Must(e, err)
 	b := e.side(req, Options{})
 	if err := req.Reject(ctx, make([]byte, e.target.MaxRejectData+1)); !errors.Is(err, rdmacm.ErrPrivateData) {
 		e.Errorf("reject with more than %d bytes: %v", e.target.MaxRejectData, err)
@@ -55,8 +55,8 @@ func testPrivateDataTooLong(e *env) {
 	if err := req.Accept(ctx, param); !errors.Is(err, rdmacm.ErrPrivateData) {
 		e.Errorf("accept with more than %d bytes: %v", e.target.MaxReplyData, err)
 	}
-	must(e, req.Accept(ctx, rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1}))
-	must(e, <-connected)
+	Must(e, req.Accept(ctx, rdmacm.ConnParam{ResponderResources: 1, InitiatorDepth: 1}))
+	Must(e, <-connected)
 	(&Pair{a, b}).Exchange(1)
 }
 
@@ -67,14 +67,14 @@ func testReject(e *env) {
 		asked := filled(min(n, e.target.MaxPrivateData), 99)
 		a, b := e.request(Options{ActiveData: asked})
 		e.samePrivate("private data of the request", b.Peer().PrivateData, asked)
-		must(e, b.Reject(e.Context(), want))
+		Must(e, b.Reject(e.Context(), want))
 		err := a.wait(e)
 		var rejected *rdmacm.RejectedError
 		if !errors.As(err, &rejected) {
 			e.Fatalf("connect: %v", err)
 		}
 		e.samePrivate("private data of the rejection", rejected.PrivateData, want)
-		must(e, b.Close())
+		Must(e, b.Close())
 	}
 }
 
@@ -91,7 +91,7 @@ func (e *env) start(address string, o Options) *attempt {
 	ctx, cancel := context.WithTimeout(e.Context(), Patience)
 	e.Cleanup(cancel)
 	id, err := e.active.Resolve(ctx, address)
-	must(e, err)
+	Must(e, err)
 	a := &attempt{Side: e.side(id, o), err: make(chan error, 1), cancel: cancel}
 	go func() { a.err <- id.Connect(ctx, o.withDefaults().param(o.ActiveData)) }()
 	return a
@@ -103,7 +103,7 @@ func (e *env) request(o Options) (*attempt, rdmacm.ID) {
 	a := e.start(e.ln.Addr().String(), o)
 	ctx := e.patience()
 	b, err := e.ln.GetRequest(ctx)
-	must(e, err)
+	Must(e, err)
 	return a, b
 }
 

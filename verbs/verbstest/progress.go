@@ -69,13 +69,13 @@ func testEndWithoutWait(e *env) {
 	} {
 		p := e.pair(Options{OneCQ: true})
 		p.message(1)
-		must(e, end(p.A))
+		Must(e, end(p.A))
 		p.B.Ended()
 		p.Close()
 
 		p = e.pair(Options{OneCQ: true})
 		p.message(1)
-		must(e, end(p.B)) // the consumer itself, between two waits
+		Must(e, end(p.B)) // the consumer itself, between two waits
 		p.A.Ended()
 		p.Close()
 	}
@@ -94,7 +94,7 @@ func testWaitLooks(e *env) {
 		p.B.Receive(id, 0, 8)
 		p.A.Post(Send(id, p.A.SGE(0, 8)))
 		for p.B.RecvCQ.Wait(ended) != nil {
-			must(e, ctx.Err())
+			Must(e, ctx.Err())
 		}
 		p.B.Got(id, 8)
 		p.A.Done(id, verbs.WCSend)
@@ -116,7 +116,7 @@ func testWaitWakesForSends(e *env) {
 			p.B.Got(id, 8)
 		} else {
 			for p.B.RecvCQ.Poll(make([]verbs.WC, 1)) == 0 {
-				must(e, e.Context().Err())
+				Must(e, e.Context().Err())
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func testWaitAtRandom(e *env) {
 		go func() { errs <- c.run(ctx, count, size) }()
 	}
 	for range 2 {
-		must(e, <-errs)
+		Must(e, <-errs)
 	}
 }
 

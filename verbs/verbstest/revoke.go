@@ -12,13 +12,13 @@ import (
 func testRevokeUnderFire(e *env) {
 	for name, prepare := range map[string]func(e *env, p *Pair, buf []byte) (Remote, func()){
 		"region closed":     exposeRegion,
-		"window closed":     exposeWindow(func(p *Pair, mw verbs.MW) { must(p.B.t, mw.Close()) }),
-		"queue pair closed": exposeWindow(func(p *Pair, _ verbs.MW) { must(p.B.t, p.B.QP.Close()) }),
+		"window closed":     exposeWindow(func(p *Pair, mw verbs.MW) { Must(p.B.t, mw.Close()) }),
+		"queue pair closed": exposeWindow(func(p *Pair, _ verbs.MW) { Must(p.B.t, p.B.QP.Close()) }),
 		"window invalidated": exposeWindow(func(p *Pair, mw verbs.MW) {
 			p.B.Post(LocalInvalidate(1, mw.RKey()))
 			switch wc := p.B.Sent(); {
 			case wc.ID == 1 && wc.Status == verbs.WCWRFlushErr:
-				must(p.B.t, p.B.QP.Close()) // the peer's next Write has already ended the connection
+				Must(p.B.t, p.B.QP.Close()) // the peer's next Write has already ended the connection
 			case wc.ID != 1 || wc.Status != verbs.WCSuccess:
 				p.B.t.Fatalf("invalidation completed with %+v (%v)", wc, wc.Status)
 			}
@@ -38,8 +38,8 @@ func testRevokeUnderFire(e *env) {
 // exposeRegion returns a region of buf and a function that closes it.
 func exposeRegion(e *env, p *Pair, buf []byte) (Remote, func()) {
 	mr, err := p.B.PD.RegMR(buf, AllAccess)
-	must(e, err)
-	return RemoteMR(mr), func() { must(e, mr.Close()) }
+	Must(e, err)
+	return RemoteMR(mr), func() { Must(e, mr.Close()) }
 }
 
 // exposeWindow returns a window over buf.
@@ -47,7 +47,7 @@ func exposeWindow(revoke func(*Pair, verbs.MW)) func(*env, *Pair, []byte) (Remot
 	return func(e *env, p *Pair, buf []byte) (Remote, func()) {
 		mr := p.B.Register(buf, AllAccess)
 		mw, err := p.B.PD.AllocMW()
-		must(e, err)
+		Must(e, err)
 		p.B.extra = append(p.B.extra, mw.Close)
 		w := p.B.bound(mw, mr, 0, len(buf), verbs.AccessRemoteWrite)
 		return w, func() { revoke(p, mw) }
@@ -68,7 +68,7 @@ func underFire(e *env, prepare func(*env, *Pair, []byte) (Remote, func())) {
 	for i := range buf {
 		buf[i] = canary
 	}
-	must(e, <-fired)
+	Must(e, <-fired)
 	p.A.Ended()
 	p.B.Ended()
 	if !bytes.Equal(buf, bytes.Repeat([]byte{canary}, n)) {

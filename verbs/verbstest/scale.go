@@ -15,8 +15,8 @@ func testManyConnections(e *env) {
 	ctx := e.patience()
 	m := &many{env: e, ctx: ctx, pairs: make([]Pair, e.target.Connections)}
 	e.Cleanup(m.close)
-	must(e, m.connect())
-	must(e, m.each(func(p *Pair, i int) error {
+	Must(e, m.connect())
+	Must(e, m.each(func(p *Pair, i int) error {
 		return errors.Join(trade(ctx, p.A, p.B, i), trade(ctx, p.B, p.A, i+1))
 	}))
 }
@@ -87,7 +87,7 @@ func (m *many) accept(ctx context.Context, o Options) error {
 }
 
 func (m *many) close() {
-	must(m, m.each(func(p *Pair, _ int) error { return errors.Join(p.A.shut(), p.B.shut()) }))
+	Must(m, m.each(func(p *Pair, _ int) error { return errors.Join(p.A.shut(), p.B.shut()) }))
 }
 
 // trade moves data from one side to the other with a Write and a Send.

@@ -112,7 +112,7 @@ func (s *Side) shut() error {
 func (s *Side) Register(buf []byte, access verbs.Access) verbs.MR {
 	s.t.Helper()
 	mr, err := s.PD.RegMR(buf, access)
-	must(s.t, err)
+	Must(s.t, err)
 	s.extra = append(s.extra, mr.Close)
 	return mr
 }
@@ -121,7 +121,7 @@ func (s *Side) Register(buf []byte, access verbs.Access) verbs.MR {
 func (s *Side) Window() verbs.MW {
 	s.t.Helper()
 	mw, err := s.PD.AllocMW()
-	must(s.t, err)
+	Must(s.t, err)
 	s.extra = append(s.extra, mw.Close)
 	return mw
 }
@@ -237,9 +237,18 @@ func (s *Side) Ended() error {
 	return err
 }
 
-func must(t TB, err error) {
-	t.Helper()
+// Must ends the test if there is an error.
+func Must(t TB, err error) {
 	if err != nil {
+		t.Helper()
 		t.Fatalf("%v", err)
+	}
+}
+
+// Should fails the test if there is an error. It may be called from any goroutine.
+func Should(t TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Errorf("%v", err)
 	}
 }

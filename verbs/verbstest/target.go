@@ -70,8 +70,8 @@ func newEnv(t *testing.T, target Target) *env {
 func (e *env) listen() rdmacm.Listener {
 	e.Helper()
 	ln, err := e.passive.Listen(e.Context(), e.target.Listen)
-	must(e, err)
-	e.Cleanup(func() { must(e, ln.Close()) })
+	Must(e, err)
+	e.Cleanup(func() { Must(e, ln.Close()) })
 	return ln
 }
 
@@ -85,7 +85,7 @@ func (e *env) pair(o Options) *Pair {
 func (e *env) side(id rdmacm.ID, o Options) *Side {
 	e.Helper()
 	s, err := NewSide(e, id, o, nil, nil)
-	must(e, err)
+	Must(e, err)
 	e.Cleanup(s.Close)
 	return s
 }

@@ -84,9 +84,9 @@ var regionAttacks = []attack{
 	}},
 	{"closed region", func(_ *env, v *victim, _ verbs.Opcode) (Remote, int) {
 		mr, err := v.p.B.PD.RegMR(v.buf, AllAccess)
-		must(v.p.B.t, err)
+		Must(v.p.B.t, err)
 		at := RemoteMR(mr)
-		must(v.p.B.t, mr.Close())
+		Must(v.p.B.t, mr.Close())
 		return at, 64
 	}},
 }

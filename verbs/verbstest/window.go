@@ -51,9 +51,9 @@ var windowAttacks = []attack{
 	{"window that was closed", func(_ *env, v *victim, op verbs.Opcode) (Remote, int) {
 		needed, _ := right(op)
 		mw, err := v.p.B.PD.AllocMW()
-		must(v.p.B.t, err)
+		Must(v.p.B.t, err)
 		r := v.p.B.bound(mw, v.mr, 0, 64, needed)
-		must(v.p.B.t, mw.Close())
+		Must(v.p.B.t, mw.Close())
 		return r, 64
 	}},
 	{"region of which a window is bound", func(_ *env, v *victim, op verbs.Opcode) (Remote, int) {
@@ -67,7 +67,7 @@ var windowAttacks = []attack{
 		other := e.pair(Options{PassivePD: v.p.B.PD})
 		// Closed before the first connection's region, to which it is bound.
 		mw, err := v.p.B.PD.AllocMW()
-		must(v.p.B.t, err)
+		Must(v.p.B.t, err)
 		v.p.B.extra = append(v.p.B.extra, mw.Close)
 		return other.B.bound(mw, v.mr, 0, 64, needed), 64
 	}},
@@ -204,7 +204,7 @@ func testBindElsewhere(e *env) {
 	p := e.pair(Options{})
 	v := newVictim(p, AllAccess)
 	mw, err := p.B.PD.AllocMW()
-	must(e, err)
+	Must(e, err)
 	p.B.extra = append(p.B.extra, mw.Close) // before the region
 	old := p.B.bound(mw, v.mr, 0, 64, verbs.AccessRemoteWrite)
 	bind := Bind(1, verbs.BindInfo{MW: mw, MR: v.mr, Offset: 64, Length: 64, Access: verbs.AccessRemoteWrite})
@@ -268,19 +268,19 @@ func testWindowKeepsRegion(e *env) {
 	} {
 		p := e.pair(Options{})
 		mr, err := p.B.PD.RegMR(make([]byte, 64), AllAccess)
-		must(e, err)
+		Must(e, err)
 		mw, err := p.B.PD.AllocMW()
-		must(e, err)
+		Must(e, err)
 		p.B.bound(mw, mr, 0, 64, verbs.AccessRemoteRead)
 		if err := mr.Close(); !errors.Is(err, verbs.ErrBusy) {
 			e.Fatalf("%s: close of a region with a window: %v", name, err)
 		}
-		must(e, free(p, mw))
+		Must(e, free(p, mw))
 		if err := mr.Close(); err != nil {
 			e.Fatalf("%s: close of the region: %v", name, err)
 		}
 		if name != "window closed" {
-			must(e, mw.Close())
+			Must(e, mw.Close())
 		}
 	}
 }
@@ -292,7 +292,7 @@ func testWindowOutlivesQP(e *env) {
 	mr := first.B.Register(filled(64, 9), AllAccess)
 	mw := first.B.Window()
 	first.B.bound(mw, mr, 0, 64, verbs.AccessRemoteRead)
-	must(e, first.B.QP.Close())
+	Must(e, first.B.QP.Close())
 	w := second.B.bound(mw, mr, 0, 64, verbs.AccessRemoteRead)
 	second.A.Post(Read(1, w, second.A.SGE(0, 64)))
 	second.A.Done(1, verbs.WCRDMARead)

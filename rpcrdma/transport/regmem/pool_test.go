@@ -19,14 +19,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, offheaptest.Gate()) }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
 // newPool makes a pool whose end is checked to leave nothing.
 func newPool(t testing.TB, limit int64) *Pool {
 	t.Helper()
 	p := loopback.New(loopback.Config{})
 	pd, err := p.Device().AllocPD()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := New(pd, verbs.AccessLocalWrite, limit)
 	t.Cleanup(func() {
 		if err := pool.Close(); err != nil {
@@ -252,9 +258,7 @@ func TestRegister(t *testing.T) {
 	pool := newPool(t, 0)
 	mem := make([]byte, 100)
 	b, err := pool.Register(mem)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if &b.Bytes()[0] != &mem[0] || &b.MR().Bytes()[0] != &mem[0] || !b.Of(pool) {
 		t.Error("another memory")
 	}
@@ -339,9 +343,7 @@ func TestAllocDoesNotAllocate(t *testing.T) {
 	one := func() {
 		b := pool.TryAlloc(8192, Service)
 		c, err := pool.Alloc(context.Background(), 1<<20, Fetch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b.Release()
 		c.Release()
 	}
@@ -369,9 +371,7 @@ func TestCloseWhileRegistering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := loopback.New(loopback.Config{})
 		pd, err := p.Device().AllocPD()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		slow := slowPD{pd, make(chan struct{}, 1), make(chan struct{})}
 		pool := New(slow, verbs.AccessLocalWrite, 64<<20)
 		failed, closed := make(chan error, 1), make(chan error, 1)
@@ -419,9 +419,7 @@ func (pd *meanPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
 // TestFailure: why the device has no memory is kept until it has.
 func TestFailure(t *testing.T) {
 	pd, err := loopback.New(loopback.Config{}).Device().AllocPD()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	mean := &meanPD{PD: pd}
 	pool := New(mean, verbs.AccessLocalWrite, 64<<20)
 	defer pool.Close()

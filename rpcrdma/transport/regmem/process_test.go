@@ -64,9 +64,7 @@ func TestSingle(t *testing.T) {
 	pool := newPool(t, 0)
 	before := offheap.Read()
 	b, err := pool.Single(5000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := offheap.Read(); len(b.Bytes()) != 5000 || b.Pooled() || s.Regions != before.Regions+1 {
 		t.Errorf("%d bytes, %+v", len(b.Bytes()), s)
 	}
@@ -107,9 +105,7 @@ func (mr orderMR) Close() error {
 // whichever way it is released.
 func TestUnregisteredFirst(t *testing.T) {
 	pd, err := loopback.New(loopback.Config{}).Device().AllocPD()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pool := New(orderPD{pd, t}, verbs.AccessLocalWrite, 2*MinLimit)
 	for range 2 {
 		for c := range classes {
@@ -119,9 +115,7 @@ func TestUnregisteredFirst(t *testing.T) {
 		pool.Trim()
 	}
 	b, err := pool.Single(100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.Release()
 	pool.TryAlloc(MaxBuffer, Service).Release()
 	pool.SetLimit(MinLimit)

@@ -63,9 +63,7 @@ func TestWaitsForRegistration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner, err := loopback.New(loopback.Config{}).Device().AllocPD()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				pd := &heldPD{PD: inner, gate: make(chan error)}
 				pool := New(pd, verbs.AccessLocalWrite, MinLimit)
 				held := takeAll(pool, MaxBuffer, Service)
