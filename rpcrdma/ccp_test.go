@@ -162,11 +162,9 @@ func TestConfiguredWhileReceivesGrow(t *testing.T) {
 		call := oncrpc.AppendCall(h.Append(nil), &oncrpc.Call{XID: 2, Program: ccp.Program, Version: 1, Procedure: 1})
 		r.post(append(call, args.Append(nil)...))
 		for h.Reset(rpcrdma1.Prefix{}); h.XID != 2 || h.Proc != rpcrdma2.Msg; { // not what the server asks
-			msg := r.receive()
-			n, err := h.Decode(msg)
-			r.ok(err)
-			if want := (&ccp.Reply{MaxCall: 4096, MaxReads: 128}).Append(nil); h.Proc == rpcrdma2.Msg && !bytes.HasSuffix(msg[n:], want) {
-				t.Errorf("%x, want %x", msg[n:], want)
+			body := r.take(&h)
+			if want := (&ccp.Reply{MaxCall: 4096, MaxReads: 128}).Append(nil); h.Proc == rpcrdma2.Msg && !bytes.HasSuffix(body, want) {
+				t.Errorf("%x, want %x", body, want)
 			}
 		}
 	})
@@ -220,10 +218,9 @@ func TestConfiguredReads(t *testing.T) {
 				r.post(write(uint32(10*i+k), 1+8*k))
 			}
 			for range 5 {
-				msg := r.receive()
 				var h rpcrdma1.Header
-				if _, err := h.Decode(msg); err != nil || (h.Proc == rpcrdma1.Error) != (reads == 0) {
-					t.Fatalf("%d reads: %+v, %v", reads, h, err)
+				if r.take(&h); (h.Proc == rpcrdma1.Error) != (reads == 0) {
+					t.Fatalf("%d reads: %+v", reads, h)
 				}
 			}
 		}
@@ -266,15 +263,13 @@ func TestServersAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newGreetingLiar(t, providers[0].make(t), tc.private, &s, func(l *liar) {
-				call := l.receive()
 				var h rpcrdma1.Header
-				n, err := h.Decode(call)
-				l.ok(err)
+				call := l.take(&h)
 				var c oncrpc.Call
-				k, err := oncrpc.DecodeCall(call[n:], &c)
+				k, err := oncrpc.DecodeCall(call, &c)
 				l.ok(err)
 				var args ccp.Args
-				l.ok(args.Decode(call[n+k:]))
+				l.ok(args.Decode(call[k:]))
 				if c.Program != ccp.Program || c.Version != 1 || c.Procedure != 1 || args.MaxCall != 16384 || args.MaxReply != 8192 || args.MaxReads == 0 {
 					t.Errorf("%+v, %+v", c, args)
 				}

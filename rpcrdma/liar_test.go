@@ -120,13 +120,7 @@ func (n *fabric) connect(l *liar, privateData []byte, cfg rpcrdma.DialConfig, gr
 // next gives the header of the next call.
 func (l *liar) next() (h rpcrdma1.Header) {
 	l.t.Helper()
-	msg := l.receive()
-	if msg == nil {
-		l.t.Fatalf("connection ended: %v", l.qp.Err())
-	}
-	if _, err := h.Decode(msg); err != nil {
-		l.t.Fatal(err)
-	}
+	l.take(&h)
 	return h
 }
 

@@ -170,17 +170,25 @@ func (r *raw) receiveWC() ([]byte, verbs.WC) {
 	return r.recv.Bytes()[at : at+wc.ByteLen], wc
 }
 
+// take decodes the next message's header and gives its body. The test ends if the connection
+// has ended.
+func (r *raw) take(h interface{ Decode([]byte) (int, error) }) (body []byte) {
+	r.t.Helper()
+	msg := r.receive()
+	if msg == nil {
+		r.t.Fatalf("connection ended: %v", r.qp.Err())
+	}
+	n, err := h.Decode(msg)
+	r.ok(err)
+	return msg[n:]
+}
+
 // exchange sends a message and gives the answer's header and body.
 func (r *raw) exchange(msg []byte) (h rpcrdma1.Header, body []byte) {
 	r.t.Helper()
 	r.post(msg)
-	answer := r.receive()
-	if answer == nil {
-		r.t.Fatalf("connection ended: %v", r.qp.Err())
-	}
-	n, err := h.Decode(answer)
-	r.ok(err)
-	return h, answer[n:]
+	body = r.take(&h)
+	return h, body
 }
 
 // ended waits for the end of the connection.

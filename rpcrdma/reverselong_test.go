@@ -317,9 +317,8 @@ func TestLongTakeTurns(t *testing.T) {
 		}
 		for range calls {
 			var h rpcrdma1.Header
-			msg := r.receive()
-			if _, err := h.Decode(msg); err != nil || h.Proc != rpcrdma1.Msg {
-				t.Fatalf("%v: %x", err, msg)
+			if body := r.take(&h); h.Proc != rpcrdma1.Msg {
+				t.Fatalf("%+v: %x", h, body)
 			}
 		}
 		if st := c.Stats(); st.RDMAReads != calls {
@@ -343,9 +342,8 @@ func TestRefusedTakeTurns(t *testing.T) {
 	}
 	for range calls {
 		var h rpcrdma1.Header
-		msg := r.receive()
-		if _, err := h.Decode(msg); err != nil || h.Proc != rpcrdma1.Error {
-			t.Fatalf("%v: %x", err, msg)
+		if body := r.take(&h); h.Proc != rpcrdma1.Error {
+			t.Fatalf("%+v: %x", h, body)
 		}
 	}
 }

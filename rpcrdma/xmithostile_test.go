@@ -55,16 +55,7 @@ func continuing(xid, number uint32, part []byte) []byte {
 func (r *raw) rejoin() (xid uint32, what string, body []byte) {
 	r.t.Helper()
 	var h rpcrdma2.Header
-	take := func() []byte {
-		msg := r.receive()
-		if msg == nil {
-			r.t.Fatalf("connection ended: %v", r.qp.Err())
-		}
-		n, err := h.Decode(msg)
-		r.ok(err)
-		return msg[n:]
-	}
-	body = take()
+	body = r.take(&h)
 	switch {
 	case h.Proc == rpcrdma2.Error:
 		return h.XID, fmt.Sprintf("error %d", h.Err), nil
@@ -79,7 +70,7 @@ func (r *raw) rejoin() (xid uint32, what string, body []byte) {
 	r.ok(first.Decode(h.Info))
 	whole := bytes.Clone(body[:first.PayloadLength])
 	for i := uint32(1); i < first.Count; i++ {
-		part := take()
+		part := r.take(&h)
 		var c rpcrdma2.XmtCont
 		r.ok(c.Decode(h.Info))
 		if c.Number != i || c.Initial != rpcrdma2.OptXmtResp {

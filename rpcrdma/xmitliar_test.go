@@ -48,23 +48,14 @@ func (l *teller) greet() {
 // transmission says of itself; all of the message is in body.
 func (l *teller) next() (h rpcrdma2.Header, req rpcrdma2.XmtReq, body []byte) {
 	l.t.Helper()
-	take := func() []byte {
-		msg := l.receive()
-		if msg == nil {
-			l.t.Fatalf("connection ended: %v", l.qp.Err())
-		}
-		n, err := h.Decode(msg)
-		l.ok(err)
-		return msg[n:]
-	}
-	body = take()
+	body = l.take(&h)
 	if h.Proc != rpcrdma2.Optional || h.Option != rpcrdma2.OptXmtReq {
 		return h, req, body
 	}
 	l.ok(req.Decode(h.Info))
 	body = bytes.Clone(body)
 	for range req.Count - 1 {
-		body = append(body, take()...)
+		body = append(body, l.take(&h)...)
 	}
 	return h, req, body
 }

@@ -38,8 +38,7 @@ func (e *exchangePlayer) play(t *testing.T, verb string, args []string) []string
 		s.CreditsMax = 8
 		s.DDPMinChunk = uint32(option(t, o, "min", int(s.DDPMinChunk)))
 		s.RemoteInvalidationUse = option(t, o, "use", 1) == 1
-		setMSGP(t, &s, o)
-		setReadReplies(t, &s, o)
+		setExtensions(t, &s, o)
 		client, server := s, s
 		setV2(t, &client, o)
 		if v, given := o["server"]; given {

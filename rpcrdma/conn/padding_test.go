@@ -14,18 +14,6 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// setMSGP takes msgp=0|1 of a transcript: extensions.msgp.
-func setMSGP(t *testing.T, s *settings.Settings, o map[string][]string) {
-	t.Helper()
-	if len(o["msgp"]) == 0 {
-		return
-	}
-	s.Extensions &^= settings.ExtMSGP
-	if option(t, o, "msgp", 0) == 1 {
-		s.Extensions |= settings.ExtMSGP
-	}
-}
-
 func paddingText(o *Outgoing) string {
 	if o.Padding.Align == 0 {
 		return ""

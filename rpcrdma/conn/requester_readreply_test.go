@@ -1,23 +1,6 @@
 package conn
 
-import (
-	"fmt"
-	"testing"
-
-	"github.com/rdmad/rdmad/rpcrdma/settings"
-)
-
-// setReadReplies takes reads=0|1 of a transcript: extensions.read_replies.
-func setReadReplies(t *testing.T, s *settings.Settings, o map[string][]string) {
-	t.Helper()
-	if len(o["reads"]) == 0 {
-		return
-	}
-	s.Extensions &^= settings.ExtReadReplies
-	if option(t, o, "reads", 0) == 1 {
-		s.Extensions |= settings.ExtReadReplies
-	}
-}
+import "fmt"
 
 // exposeText tells what is exposed for a call.
 func exposeText(c *Call) (lines []string) {

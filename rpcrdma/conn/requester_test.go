@@ -119,8 +119,7 @@ func (p *requesterPlayer) set(t *testing.T, o map[string][]string) {
 	s.CreditsMax = uint32(option(t, o, "credits", int(s.CreditsMax)))
 	setV2(t, s, o)
 	setCharacteristics(t, s, o)
-	setMSGP(t, s, o)
-	setReadReplies(t, s, o)
+	setExtensions(t, s, o)
 }
 
 func (p *requesterPlayer) call(t *testing.T, name string, opts map[string][]string) []string {

@@ -154,8 +154,7 @@ func (p *responderPlayer) set(t *testing.T, o map[string][]string) {
 	s.RemoteInvalidationUse = option(t, o, "inv", 1) == 1
 	setV2(t, s, o)
 	setCharacteristics(t, s, o)
-	setMSGP(t, s, o)
-	setReadReplies(t, s, o)
+	setExtensions(t, s, o)
 }
 
 // rpcCall makes the RPC message of: call= args= rpcvers=, answer= or body=.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -99,6 +100,20 @@ func option(t *testing.T, o map[string][]string, key string, otherwise int) int 
 		return number(t, v[0])
 	}
 	return otherwise
+}
+
+// setExtensions takes msgp=0|1 (extensions.msgp) and reads=0|1 (extensions.read_replies).
+func setExtensions(t *testing.T, s *settings.Settings, o map[string][]string) {
+	t.Helper()
+	for key, ext := range map[string]settings.Extensions{"msgp": settings.ExtMSGP, "reads": settings.ExtReadReplies} {
+		switch option(t, o, key, -1) {
+		case -1:
+		case 1:
+			s.Extensions |= ext
+		default:
+			s.Extensions &^= ext
+		}
+	}
 }
 
 func parseSegment(t *testing.T, s string) rpcrdma1.Segment {
