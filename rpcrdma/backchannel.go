@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/rdmad/rdmad/rpcrdma/transport"
 )
 
 // maxBackchannelWaiters limits the calls that wait for one client.
@@ -67,25 +69,20 @@ func (b *Backchannel[K]) Unbind(key K) {
 // ctx bounds the wait: if it ends while there is no connection, the error is
 // ErrNoBackchannel and ctx.Err().
 func (b *Backchannel[K]) Call(ctx context.Context, key K, call *Call) error {
-	again := false
+	do := (*transport.Responder).Call
 	for lost := losses(0); ; {
 		conn, err := b.await(ctx, key)
 		if err != nil {
 			return err
 		}
-		if again {
-			err = conn.resp.CallAgain(ctx, call)
-		} else {
-			err = conn.resp.Call(ctx, call)
-		}
-		if !connectionEnds(err) {
+		if err = do(conn.resp, ctx, call); !connectionEnds(err) {
 			return err
 		}
 		b.unbind(key, conn)
 		if err = lost.more(err); err != nil {
 			return err
 		}
-		again = true
+		do = (*transport.Responder).CallAgain
 	}
 }
 

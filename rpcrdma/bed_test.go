@@ -1,6 +1,7 @@
 package rpcrdma_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -93,10 +94,7 @@ type bedConfig struct {
 
 func newBed(t testing.TB, p rdmacm.Provider, cfg bedConfig) *bed {
 	t.Helper()
-	if cfg.timeout == 0 {
-		cfg.timeout = 60 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), cfg.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(cfg.timeout, 60*time.Second))
 	if cfg.handler == nil {
 		cfg.handler = service{}
 	}

@@ -3,6 +3,8 @@ package rpcrdma
 import (
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/verbs"
+	"maps"
+	"slices"
 )
 
 // deviceHost holds what a listener's connections on one device share. The listener's mu
@@ -71,9 +73,7 @@ func (l *Listener) leave(h *deviceHost) {
 // closed listener.
 func (l *Listener) unused(hosts ...*deviceHost) (free []*deviceHost) {
 	if l.closed {
-		for _, h := range l.hosts {
-			hosts = append(hosts, h)
-		}
+		hosts = slices.AppendSeq(hosts, maps.Values(l.hosts))
 	}
 	for _, h := range hosts {
 		select {

@@ -1,6 +1,7 @@
 package rpcrdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,9 +87,7 @@ func Dial(ctx context.Context, p rdmacm.Provider, address string, cfg DialConfig
 	if cfg.Settings != nil {
 		c.settings = *cfg.Settings
 	}
-	if c.cfg.Versions == nil {
-		c.cfg.Versions = new(VersionMemory)
-	}
+	c.cfg.Versions = cmp.Or(c.cfg.Versions, new(VersionMemory))
 	c.changed, c.connects = make(chan struct{}), 1
 	var err error
 	if c.cur, err = c.connect(ctx, c.settings, rand.Uint32()); err != nil {

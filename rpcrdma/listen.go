@@ -1,6 +1,7 @@
 package rpcrdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,9 +67,7 @@ func Listen(ctx context.Context, p rdmacm.Provider, hostPort string, cfg ListenC
 }
 
 func newListener(p rdmacm.Provider, cm *address, cfg ListenConfig) *Listener {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	cm.users.Add(1)
 	l := &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*deviceHost)}
 	l.ended, l.end = context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 package rpcrdma_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"testing"
@@ -77,9 +78,7 @@ func (r *raw) prepare() {
 	r.ok(err)
 	r.qp, err = r.id.CreateQP(r.pd, verbs.QPAttr{SendCQ: r.cq, RecvCQ: r.cq, MaxSendWR: 500, MaxRecvWR: rawBuffers, MaxSendSGE: 1, MaxRecvSGE: 1})
 	r.ok(err)
-	if r.places == 0 {
-		r.places = rawBuffers
-	}
+	r.places = cmp.Or(r.places, rawBuffers)
 	r.send, r.recv = r.memory(rawSize, 0), r.memory(r.places*rawSize, verbs.AccessLocalWrite)
 }
 
@@ -203,12 +202,7 @@ func (r *raw) ended() {
 
 // message is a call of the test service under a transport header.
 func message(h rpcrdma1.Header, proc uint32, args ...byte) []byte {
-	if h.Version == 0 {
-		h.Version = 1
-	}
-	if h.Credits == 0 {
-		h.Credits = 32
-	}
+	h.Version, h.Credits = cmp.Or(h.Version, 1), cmp.Or(h.Credits, 32)
 	c := oncrpc.Call{XID: h.XID, Program: 0x20000001, Version: 1, Procedure: proc}
 	return append(oncrpc.AppendCall(h.Append(nil), &c), args...)
 }

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"math"
@@ -128,9 +129,7 @@ type Requester struct {
 // NewRequester returns a requester without posted receives. Start returns what to post.
 func NewRequester(cfg RequesterConfig) *Requester {
 	cfg.MaxSegment = max(cfg.MaxSegment, MinSegment)
-	if cfg.MaxTransfer == 0 {
-		cfg.MaxTransfer = math.MaxUint32
-	}
+	cfg.MaxTransfer = cmp.Or(cfg.MaxTransfer, math.MaxUint32)
 	r := &Requester{cfg: cfg, xid: cfg.FirstXID, sent: make(map[uint32]*Outgoing)}
 	r.chars.Requester, r.chars.Revocable, r.chars.Serves = true, cfg.Revocable, cfg.Serves
 	r.start(cfg.Settings, cfg.Receive)

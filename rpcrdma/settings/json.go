@@ -49,14 +49,7 @@ func (a *ByKey[T]) UnmarshalJSON(b []byte) error {
 }
 
 // MarshalJSON writes an array of dotted names.
-func (s KeySet) MarshalJSON() ([]byte, error) {
-	keys := s.Keys()
-	names := make([]string, 0, len(keys))
-	for _, k := range keys {
-		names = append(names, k.String())
-	}
-	return json.Marshal(names)
-}
+func (s KeySet) MarshalJSON() ([]byte, error) { return json.Marshal(s.names()) }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (s *KeySet) UnmarshalJSON(b []byte) error {

@@ -62,11 +62,13 @@ func (s KeySet) Keys() []Key {
 }
 
 // String returns the names of the keys, separated by commas.
-func (s KeySet) String() string {
+func (s KeySet) String() string { return strings.Join(s.names(), ", ") }
+
+func (s KeySet) names() []string {
 	all := s.Keys()
-	names := make([]string, len(all))
+	names := make([]string, len(all)) // [] in JSON, not null
 	for i, k := range all {
 		names[i] = k.String()
 	}
-	return strings.Join(names, ", ")
+	return names
 }

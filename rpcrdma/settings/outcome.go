@@ -1,6 +1,9 @@
 package settings
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Outcome is the effect of a change on a connection.
 type Outcome uint8
@@ -20,10 +23,7 @@ const targetDecides = "the target of a connector decides on that"
 func Fold(keys KeySet, now, atConnect *Settings, peer *Peer) (Outcome, string) {
 	worst := Applied
 	var said reasons
-	for k := range NumKeys {
-		if !keys.Has(k) {
-			continue
-		}
+	for _, k := range keys.Keys() {
 		o, why := rows[k].outcome(now, atConnect, peer)
 		worst = max(worst, o)
 		if why != "" {
@@ -45,12 +45,7 @@ func (r *Row) outcome(now, atConnect *Settings, peer *Peer) (Outcome, string) {
 
 // AskPeers reports whether the effect of changing these keys may depend on the peer.
 func (s KeySet) AskPeers() bool {
-	for k := range NumKeys {
-		if s.Has(k) && rows[k].Outcome != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Keys(), func(k Key) bool { return rows[k].Outcome != nil })
 }
 
 // reasons are the reasons of some keys. Keys with the same reason share it.

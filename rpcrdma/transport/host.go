@@ -1,9 +1,12 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,15 +82,9 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	if cfg.Role == RoleRequester {
 		access |= verbs.AccessMWBind
 	}
-	if cfg.MemoryLimit == 0 {
-		cfg.MemoryLimit = DefaultMemoryLimit
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
-	if cfg.DoneTimeout == 0 {
-		cfg.DoneTimeout = DefaultDoneTimeout
-	}
+	cfg.MemoryLimit = cmp.Or(cfg.MemoryLimit, DefaultMemoryLimit)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	cfg.DoneTimeout = cmp.Or(cfg.DoneTimeout, DefaultDoneTimeout)
 	h := &Host{
 		dev: cfg.Device, attr: cfg.Device.Attr(), pd: pd,
 		pool:      regmem.New(pd, access, cfg.MemoryLimit),
@@ -229,10 +226,7 @@ func (h *Host) Close() error {
 	}
 	h.closed = true
 	defer close(h.freed)
-	links := make([]*link, 0, len(h.links))
-	for l := range h.links {
-		links = append(links, l)
-	}
+	links := slices.Collect(maps.Keys(h.links))
 	h.mu.Unlock()
 	for _, l := range links {
 		l.fail(nil)

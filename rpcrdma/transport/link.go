@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -439,10 +440,7 @@ func (l *link) teardown() {
 		leaks = append(leaks, l.id.Disconnect())
 	}
 	leaks = append(leaks, l.id.Close())
-	lost := l.reason
-	if lost == nil {
-		lost = &Error{Local: l.id.LocalAddr(), Peer: l.id.RemoteAddr(), Reason: verbs.ErrDisconnected}
-	}
+	lost := cmp.Or(l.reason, error(&Error{Local: l.id.LocalAddr(), Peer: l.id.RemoteAddr(), Reason: verbs.ErrDisconnected}))
 	l.mu.Lock()
 	leaks = append(leaks, l.sinks.closeAll())
 	// Once calls are over, their callers may free the memory under the windows.

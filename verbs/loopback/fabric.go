@@ -70,10 +70,7 @@ const firstPort = 49152
 
 // nextPort selects a port number. f.mu is held.
 func (f *Fabric) nextPort() uint16 {
-	f.lastPort++
-	if f.lastPort < firstPort {
-		f.lastPort = firstPort
-	}
+	f.lastPort = max(f.lastPort+1, firstPort) // after the highest it is 0
 	return f.lastPort
 }
 

@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -53,10 +54,7 @@ func New(c Config) *Provider {
 	if !c.Host.IsValid() {
 		c.Host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	if c.Backlog == 0 {
-		c.Backlog = 4096
-	}
-	return &Provider{fabric: c.Fabric, host: c.Host, backlog: c.Backlog, dev: newDevice(c)}
+	return &Provider{fabric: c.Fabric, host: c.Host, backlog: cmp.Or(c.Backlog, 4096), dev: newDevice(c)}
 }
 
 // Name returns "loopback".

@@ -6,8 +6,10 @@ package rdmacore
 import "C"
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -227,10 +229,7 @@ func (o *openContext) event(kind C.int, handle uint64, port int) {
 // tell calls f for each provider that uses the device.
 func (o *openContext) tell(f func(*Provider)) {
 	o.mu.Lock()
-	all := make([]*Provider, 0, len(o.watchers))
-	for p := range o.watchers {
-		all = append(all, p)
-	}
+	all := slices.Collect(maps.Keys(o.watchers))
 	o.mu.Unlock()
 	for _, p := range all {
 		f(p)
