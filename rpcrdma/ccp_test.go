@@ -334,10 +334,7 @@ func TestConfiguredIsNoUse(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 		defer cancel()
 		failed := make(chan error, 1)
-		go func() {
-			call := newCall(procNull)
-			failed <- c.Call(ctx, &call)
-		}()
+		go func() { failed <- plain(ctx, c, procNull) }()
 		for n := 1; ; n++ {
 			select {
 			case <-called:

@@ -179,10 +179,7 @@ func TestChargesOfCalls(t *testing.T) {
 			defer time.Sleep(time.Minute)
 			return longEcho(b.ctx, c, 60000, 1)
 		}, true},
-		"no procedure": {service{}, func(b *bed, c *rpcrdma.Client) error {
-			call := newCall(99)
-			return c.Call(b.ctx, &call)
-		}, true},
+		"no procedure":                   {service{}, func(b *bed, c *rpcrdma.Client) error { return plain(b.ctx, c, 99) }, true},
 		"the service fails":              {taking(func(context.Context, *reply) error { return failing }), write, true},
 		"the service panics":             {taking(func(context.Context, *reply) error { panic("as asked") }), write, true},
 		"the reply is longer than asked": {taking(func(context.Context, *reply) error { return nil }), write, true},

@@ -17,10 +17,10 @@ func TestCallAfterTheEnd(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		b := newBed(t, p, bedConfig{})
 		c, conn := b.dial(nil)
-		must(t, nullCall(b.ctx, c))
+		must(t, plain(b.ctx, c, procNull))
 		must(t, conn.Drain(b.ctx))
 		<-c.Done()
-		if err := nullCall(b.ctx, c); !errors.Is(err, rpcrdma.ErrClosed) || c.Err() != nil {
+		if err := plain(b.ctx, c, procNull); !errors.Is(err, rpcrdma.ErrClosed) || c.Err() != nil {
 			t.Errorf("%v, ended because of %v", err, c.Err())
 		}
 	})
@@ -45,7 +45,7 @@ func TestCallsWithoutMemory(t *testing.T) {
 			t.Errorf("%s: no error of Go", name)
 		}
 	}
-	should(t, nullCall(b.ctx, c))
+	should(t, plain(b.ctx, c, procNull))
 }
 
 // itemless makes replies with an item that has no memory.
@@ -79,6 +79,6 @@ func TestReplyWithoutMemory(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	should(t, nullCall(ctx, c))
+	should(t, plain(ctx, c, procNull))
 	should(t, errors.Join(c.Drain(ctx), c.Close(), l.Close(), p.Close()))
 }

@@ -42,11 +42,6 @@ const (
 	procHoldLong              // until the connection ends
 )
 
-func plain(ctx context.Context, c *rpcrdma.Client, proc uint32) error {
-	call := newCall(proc)
-	return c.Call(ctx, &call)
-}
-
 // TestLeaderServes: a call that comes alone is served where it is found, until
 // one takes long; then workers have their turn, for longer each time.
 func TestLeaderServes(t *testing.T) {

@@ -301,10 +301,7 @@ func TestGivenUpInvalidatesAnother(t *testing.T) {
 	l.ok(l.honestly())
 	ctx, cancel := context.WithCancel(l.ctx)
 	failed := make(chan error, 1)
-	go func() {
-		call := newCall(procNull)
-		failed <- l.c.Call(ctx, &call)
-	}()
+	go func() { failed <- plain(ctx, l.c, procNull) }()
 	given := l.next()
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {

@@ -27,8 +27,7 @@ func anyCall(ctx context.Context, c *rpcrdma.Client, rng *rand.Rand) error {
 	}
 	switch rng.IntN(5) {
 	case 0:
-		call := newCall(procNull)
-		return c.Call(ctx, &call)
+		return plain(ctx, c, procNull)
 	case 1:
 		return echo(ctx, c, n, seed)
 	case 2:
@@ -99,10 +98,7 @@ func TestInFlightTogether(t *testing.T) {
 	must(t, c.Call(b.ctx, &first))
 	var wg sync.WaitGroup
 	for range together {
-		wg.Go(func() {
-			call := newCall(procEcho)
-			should(t, c.Call(b.ctx, &call))
-		})
+		wg.Go(func() { should(t, plain(b.ctx, c, procEcho)) })
 	}
 	wg.Wait()
 }

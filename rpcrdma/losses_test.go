@@ -39,8 +39,7 @@ func TestLossesAreBounded(t *testing.T) {
 		if end := (*rpcrdma.Error)(nil); !errors.Is(err, rpcrdma.ErrTooManyLosses) || !errors.As(err, &end) || lost != 128 {
 			t.Errorf("%v after %d connections", err, lost)
 		}
-		null := newCall(procNull)
-		should(t, c.Call(b.ctx, &null))
+		should(t, plain(b.ctx, c, procNull))
 	})
 }
 

@@ -57,8 +57,7 @@ func TestCallsAreSentAgain(t *testing.T) {
 		})
 		b := newBed(t, p, bedConfig{handler: h})
 		c := b.dialAgain(p, soon)
-		null := newCall(procNull)
-		must(t, c.Call(b.ctx, &null))
+		must(t, plain(b.ctx, c, procNull))
 		var wg sync.WaitGroup
 		for i := range calls {
 			wg.Go(func() {
@@ -176,8 +175,7 @@ func TestBackoff(t *testing.T) {
 		null := func(within time.Duration) error {
 			ctx, cancel := context.WithTimeout(b.ctx, within)
 			defer cancel()
-			call := newCall(procNull)
-			return c.Call(ctx, &call)
+			return plain(ctx, c, procNull)
 		}
 		must(t, null(time.Hour))
 		b.l.Close()
@@ -255,8 +253,7 @@ func TestDrainFinishesCalls(t *testing.T) {
 	drained := make(chan error, 1)
 	go func() { drained <- c.Drain(b.ctx) }()
 	for { // until the drain has begun
-		call := newCall(procNull)
-		if err := c.Call(b.ctx, &call); errors.Is(err, rpcrdma.ErrDraining) {
+		if err := plain(b.ctx, c, procNull); errors.Is(err, rpcrdma.ErrDraining) {
 			break
 		} else if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package rpcrdma_test
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"sync"
@@ -64,16 +63,16 @@ func TestRemovedDevice(t *testing.T) {
 	c, err := rpcrdma.Dial(b.ctx, refereetest.Around(b.t, p), b.l.Addr().String(), rpcrdma.DialConfig{Reconnect: &rpcrdma.Reconnect{}})
 	must(t, err)
 	conn := <-b.conns
-	must(t, nullCall(b.ctx, c))
+	must(t, plain(b.ctx, c, procNull))
 	p.remove()
 	<-c.Done()
 	<-conn.Done()
 	b.waitFree(live)
-	if err := nullCall(b.ctx, c); !errors.Is(err, rpcrdma.ErrClosed) {
+	if err := plain(b.ctx, c, procNull); !errors.Is(err, rpcrdma.ErrClosed) {
 		t.Errorf("a call without the device: %v", err)
 	}
 	c2, conn2 := b.dial(nil) // on the next device
-	should(t, nullCall(b.ctx, c2))
+	should(t, plain(b.ctx, c2, procNull))
 	c2.Close()
 	<-conn2.Done()
 }
@@ -94,10 +93,6 @@ func TestRemovedDeviceUnused(t *testing.T) {
 			b.waitFree(p.Device().(verbs.LiveCounter))
 		})
 	}
-}
-
-func nullCall(ctx context.Context, c *rpcrdma.Client) error {
-	return c.Call(ctx, &rpcrdma.Call{Procedure: procNull})
 }
 
 // waitFree waits until nothing is left on a device.

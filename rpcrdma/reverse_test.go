@@ -82,8 +82,7 @@ func TestBothDirections(t *testing.T) {
 		many := func(to caller, n int) {
 			for i := range n {
 				wg.Go(func() {
-					null := newCall(procNull)
-					if err := to.Call(b.ctx, &null); err != nil {
+					if err := plain(b.ctx, to, procNull); err != nil {
 						t.Errorf("call %d: %v", i, err)
 					}
 					for k := range 4 {
@@ -143,10 +142,7 @@ func TestCallsWithinCalls(t *testing.T) {
 		must(t, echo(b.ctx, c, 10, 1)) // brings more than one credit
 		var wg sync.WaitGroup
 		for range 8 {
-			wg.Go(func() {
-				null := newCall(procNull)
-				should(t, c.Call(b.ctx, &null))
-			})
+			wg.Go(func() { should(t, plain(b.ctx, c, procNull)) })
 		}
 		wg.Wait()
 	})
@@ -196,10 +192,7 @@ func TestReverseCanceled(t *testing.T) {
 		conn.OpenBackchannel()
 		ctx, cancel := context.WithCancel(b.ctx)
 		done := make(chan error)
-		go func() {
-			null := newCall(procNull)
-			done <- conn.Call(ctx, &null)
-		}()
+		go func() { done <- plain(ctx, conn, procNull) }()
 		<-entered
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -235,10 +228,7 @@ func TestReverseLost(t *testing.T) {
 				conn.OpenBackchannel()
 				done := make(chan error, 10)
 				for _, to := range []caller{c, c, c, conn, conn, conn} { // some wait for credits
-					go func() {
-						null := newCall(procNull)
-						done <- to.Call(b.ctx, &null)
-					}()
+					go func() { done <- plain(b.ctx, to, procNull) }()
 				}
 				<-entered
 				<-entered
@@ -252,9 +242,8 @@ func TestReverseLost(t *testing.T) {
 					}
 				}
 				<-conn.Done()
-				null := newCall(procNull)
 				var ended *rpcrdma.Error
-				if err := conn.Call(b.ctx, &null); !errors.Is(err, rpcrdma.ErrClosed) && !errors.As(err, &ended) {
+				if err := plain(b.ctx, conn, procNull); !errors.Is(err, rpcrdma.ErrClosed) && !errors.As(err, &ended) {
 					t.Errorf("after the end: %v", err)
 				}
 			})
@@ -284,10 +273,7 @@ func reverseDrain(t *testing.T, p rdmacm.Provider, server bool) {
 	must(t, echo(b.ctx, c, 10, 1))
 	conn.OpenBackchannel()
 	called, drained := make(chan error, 1), make(chan error, 1)
-	go func() {
-		null := newCall(procNull)
-		called <- conn.Call(b.ctx, &null)
-	}()
+	go func() { called <- plain(b.ctx, conn, procNull) }()
 	<-entered
 	drain, fresh := c.Drain, caller(c)
 	if server {
@@ -296,7 +282,7 @@ func reverseDrain(t *testing.T, p rdmacm.Provider, server bool) {
 	go func() { drained <- drain(b.ctx) }()
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()
-	for null := newCall(procNull); !errors.Is(fresh.Call(ctx, &null), rpcrdma.ErrDraining); {
+	for !errors.Is(plain(ctx, fresh, procNull), rpcrdma.ErrDraining) {
 		runtime.Gosched()
 	}
 	select {
@@ -476,8 +462,7 @@ func TestHandlerHeedsItsContext(t *testing.T) {
 		h := handlerFunc(func(ctx context.Context, _ *call, _ *reply) error {
 			close(entered)
 			<-lost
-			null := newCall(procNull)
-			failed <- c.Call(ctx, &null)
+			failed <- plain(ctx, c, procNull)
 			<-release
 			return nil
 		})
@@ -485,10 +470,7 @@ func TestHandlerHeedsItsContext(t *testing.T) {
 		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: h, Reconnect: &soon}, backward(4))
 		must(t, echo(b.ctx, c, 10, 1))
 		conn.OpenBackchannel()
-		go func() {
-			null := newCall(procNull)
-			_ = conn.Call(b.ctx, &null)
-		}()
+		go func() { _ = plain(b.ctx, conn, procNull) }()
 		<-entered
 		conn.Close()
 		close(lost)

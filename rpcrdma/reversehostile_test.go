@@ -87,10 +87,7 @@ func TestSameXIDBothWays(t *testing.T) {
 		backward(4)(&s)
 		l := reverseLiar(t, p, service{}, s)
 		done := make(chan error, 1)
-		go func() {
-			null := newCall(procNull)
-			done <- l.c.Call(l.ctx, &null)
-		}()
+		go func() { done <- plain(l.ctx, l.c, procNull) }()
 		call := l.next()
 		if h, _ := l.answer(message(rpcrdma1.Header{XID: call.XID}, procNull)); h.XID != call.XID || h.Proc != rpcrdma1.Msg {
 			t.Errorf("%+v", h)
@@ -127,10 +124,7 @@ func TestReverseMalformed(t *testing.T) {
 			"unknown type, same XID":          {true, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
 		} {
 			done := make(chan error, 1)
-			go func() {
-				null := newCall(procNull)
-				done <- l.c.Call(l.ctx, &null)
-			}()
+			go func() { done <- plain(l.ctx, l.c, procNull) }()
 			forward := l.next()
 			m.h.XID, m.h.Credits = forward.XID+1000, 9000
 			if m.same {
@@ -202,10 +196,7 @@ func TestReverseOff(t *testing.T) {
 			t.Errorf("%+v", b)
 		}
 		done := make(chan error, 1)
-		go func() {
-			null := newCall(procNull)
-			done <- l.c.Call(l.ctx, &null)
-		}()
+		go func() { done <- plain(l.ctx, l.c, procNull) }()
 		forward := l.next()
 		for range 40 {
 			h, body := l.answer(message(rpcrdma1.Header{XID: forward.XID}, procNull))
@@ -299,10 +290,7 @@ func TestReverseLies(t *testing.T) {
 		}
 		for _, lie := range lies {
 			done := make(chan error, 1)
-			go func() {
-				null := newCall(procNull)
-				done <- conn.Call(b.ctx, &null)
-			}()
+			go func() { done <- plain(b.ctx, conn, procNull) }()
 			var h rpcrdma1.Header
 			call := r.take(&h)
 			if x, mtype, _ := oncrpc.MessageType(call); x != h.XID || mtype != oncrpc.MsgCall || h.Credits != 8 {

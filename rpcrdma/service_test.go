@@ -107,6 +107,12 @@ type caller interface {
 	Call(ctx context.Context, call *rpcrdma.Call) error
 }
 
+// plain makes a call without arguments and without results.
+func plain(ctx context.Context, c caller, proc uint32) error {
+	call := newCall(proc)
+	return c.Call(ctx, &call)
+}
+
 // echo calls procEcho with n bytes and checks the answer.
 func echo(ctx context.Context, c caller, n int, seed uint32) error {
 	b := make([]byte, n)

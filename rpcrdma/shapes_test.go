@@ -81,8 +81,7 @@ func TestServiceErrors(t *testing.T) {
 		for proc, want := range map[uint32]oncrpc.AcceptStat{
 			99: oncrpc.ProcUnavail, procEcho: oncrpc.GarbageArgs, procPanic: oncrpc.SystemErr,
 		} {
-			call := newCall(proc)
-			err := c.Call(b.ctx, &call)
+			err := plain(b.ctx, c, proc)
 			if e, ok := errors.AsType[*oncrpc.AcceptError](err); !ok || e.Stat != want {
 				t.Errorf("procedure %d: %v, want %v", proc, err, want)
 			}

@@ -55,10 +55,7 @@ func TestUnsignaledMemory(t *testing.T) {
 			synctest.Wait()
 			return b.l.Memory().Taken
 		}
-		exhaust := func() {
-			call := newCall(procNull)
-			must(t, c.Call(b.ctx, &call))
-		}
+		exhaust := func() { must(t, plain(b.ctx, c, procNull)) }
 		exhaust()
 		least, most := taken(), int64(0)
 		for _, n := range []int{100, 4096, 8000, 30000, 60000, 1 << 20} {

@@ -80,8 +80,7 @@ func TestVersionThreshold(t *testing.T) {
 			}
 			b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: small})
 			c, conn := b.dial(small)
-			null := newCall(procNull)
-			must(t, c.Call(b.ctx, &null))
+			must(t, plain(b.ctx, c, procNull))
 			before := c.Stats()
 			must(t, echo(b.ctx, c, 3900, 1))
 			after := c.Stats()
