@@ -81,9 +81,6 @@ var rooms = []struct {
 	{"interop", 14},
 	{"interop/child", 0},
 	{"interop/guest/image", 0},
-	{"controlplane", 10},
-	{"cmd", 11},
-	{"interop", 12},
 	{"docs", 12},
 }
 

@@ -105,8 +105,8 @@ type link struct {
 
 // newLink creates the queues of a connection that is being made. Without an error, the link
 // owns id.
-func newLink(h *Host, id rdmacm.ID, receiveSize uint32) (*link, error) {
-	l := &link{host: h, id: id, tap: new(Tap), done: make(chan struct{}), active: time.Now()}
+func newLink(h *Host, id rdmacm.ID, receiveSize uint32, tap *Tap) (*link, error) {
+	l := &link{host: h, id: id, tap: cmp.Or(tap, new(Tap)), done: make(chan struct{}), active: time.Now()}
 	sends := min(sendDepth, h.attr.MaxQPWR)
 	recvs := l.maxReceives() + l.maxReverse()
 	cq, err := h.dev.CreateCQ(min(sends+recvs, h.attr.MaxCQE))

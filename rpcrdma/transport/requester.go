@@ -66,15 +66,12 @@ type RequesterConfig struct {
 // receives. Call Start once the connection is up, or Abandon if it fails.
 func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error) {
 	s := cfg.Settings
-	l, err := newLink(h, id, s.InlineReceiveSize)
+	l, err := newLink(h, id, s.InlineReceiveSize, cfg.Tap)
 	if err != nil {
 		return nil, err
 	}
 	r := &Requester{side: side{link: l}, memory: serviceMemory{l}}
 	r.own, l.role, l.log = r, r, cfg.Logger
-	if cfg.Tap != nil {
-		l.tap = cfg.Tap
-	}
 	r.callee.handler = cfg.Handler
 	if cfg.Lost != nil {
 		l.down = func(err error) {

@@ -89,16 +89,13 @@ var _ role = (*Responder)(nil)
 // NewResponder makes the queues of a connection that is being accepted and posts its first
 // receives. Call Start once the connection is up, or Abandon if it fails.
 func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error) {
-	l, err := newLink(h, id, cfg.Settings.InlineReceiveSize)
+	l, err := newLink(h, id, cfg.Settings.InlineReceiveSize, cfg.Tap)
 	if err != nil {
 		return nil, err
 	}
 	r := &Responder{side: side{link: l}, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued, ahead: cfg.Early}
 	l.later = cfg.Later
 	r.own, l.role, l.log, l.slow, l.down, l.gone = r, r, cfg.Logger, cfg.Slow, cfg.Down, cfg.Gone
-	if cfg.Tap != nil {
-		l.tap = cfg.Tap
-	}
 	r.caller.init(&cfg)
 	r.core = conn.NewResponder(conn.ResponderConfig{
 		PeerReceive:     cfg.PeerReceive,

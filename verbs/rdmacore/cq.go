@@ -332,16 +332,15 @@ func (c *completionQueue) flush(f func()) {
 // in the error state.
 const flushedSlack = 1024
 
-// pushFlushed queues n completions that the device does not make.
-func (c *completionQueue) pushFlushed(n int, wc func(i int) verbs.WC) (int, error) {
+// pushFlushed queues completions that the device does not make, of n requests to a queue pair.
+func (c *completionQueue) pushFlushed(qp uint32, n int, id func(i int) uint64) (int, error) {
 	c.Lock()
 	defer c.Unlock()
 	for i := range n {
 		if c.Queue.Len() >= c.Depth+flushedSlack {
 			return i, fmt.Errorf("rdmacore: post in the error state: %w", verbs.ErrQueueFull)
 		}
-		w := wc(i)
-		c.Queue.Push(&w)
+		c.Queue.Push(&verbs.WC{ID: id(i), Status: verbs.WCWRFlushErr, QPNum: qp})
 	}
 	c.wakeLocked()
 	return n, nil

@@ -127,18 +127,9 @@ func (q *queuePair) drained() bool {
 	return int32(q.sq.head-q.sq.last) >= 0
 }
 
-// postFlushedSends completes requests posted in the error state as flushed, after all
-// requests that were posted before them.
-func (q *queuePair) postFlushedSends(wrs []verbs.SendWR) (int, error) {
+// postFlushed completes n requests posted in the error state as flushed, after all requests
+// that were posted before them. id returns the ID of each.
+func (q *queuePair) postFlushed(c *completionQueue, n int, id func(i int) uint64) (int, error) {
 	<-q.flushed
-	return q.sendCQ.pushFlushed(len(wrs), func(i int) verbs.WC {
-		return verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr, QPNum: q.Num()}
-	})
-}
-
-func (q *queuePair) postFlushedRecvs(wrs []verbs.RecvWR) (int, error) {
-	<-q.flushed
-	return q.recvCQ.pushFlushed(len(wrs), func(i int) verbs.WC {
-		return verbs.WC{ID: wrs[i].ID, Status: verbs.WCWRFlushErr, QPNum: q.Num()}
-	})
+	return c.pushFlushed(q.Num(), n, id)
 }

@@ -34,7 +34,8 @@ func (q *queuePair) PostSend(wrs []verbs.SendWR) (n int, err error) {
 	case phase == sendIdle:
 		return n, fmt.Errorf("rdmacore: post send: %w", verbs.ErrQPState)
 	}
-	more, err := q.postFlushedSends(wrs[n:])
+	rest := wrs[n:]
+	more, err := q.postFlushed(q.sendCQ, len(rest), func(i int) uint64 { return rest[i].ID })
 	return n + more, err
 }
 
@@ -255,7 +256,8 @@ func (q *queuePair) PostRecv(wrs []verbs.RecvWR) (n int, err error) {
 	if err != nil || n == len(wrs) {
 		return n, err
 	}
-	more, err := q.postFlushedRecvs(wrs[n:])
+	rest := wrs[n:]
+	more, err := q.postFlushed(q.recvCQ, len(rest), func(i int) uint64 { return rest[i].ID })
 	return n + more, err
 }
 

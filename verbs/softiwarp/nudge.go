@@ -20,7 +20,7 @@ func (q *queuePair) awaitPeerLocked() {
 // nudgeLocked sends an empty RDMA Write if something was sent before and nothing is
 // being sent now. A full socket needs no nudge.
 func (q *queuePair) nudgeLocked() {
-	if q.sq.tx == 0 || q.txBusy || q.txErr != nil || q.tx.inSend || q.tx.inResponse || len(q.tx.pending()) > 0 {
+	if q.sq.tx == 0 || q.txBusy || q.txErr != nil || q.tx.inSend || q.tx.inResponse || len(q.tx.sock.pending()) > 0 {
 		return
 	}
 	h := ddp.Header{Tagged: true, Last: true, ULP: rdmap.Control(rdmap.Write)}

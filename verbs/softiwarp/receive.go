@@ -293,7 +293,7 @@ func wasReset(raw syscall.RawConn) (reset bool) {
 // which counts as an orderly end.
 func (q *queuePair) leftLocked(cause error) bool {
 	return errors.Is(cause, syscall.ECONNRESET) && q.rx.from == q.rx.to &&
-		q.sq.head == q.sq.tail && !q.txBusy && len(q.tx.pending()) == 0 && q.inbound.empty()
+		q.sq.head == q.sq.tail && !q.txBusy && len(q.tx.sock.pending()) == 0 && q.inbound.empty()
 }
 
 func isTimeout(err error) bool {

@@ -30,8 +30,8 @@ func (s *socketWriter) init(buffers *buffers) {
 	s.remainder = s.tryRest
 }
 
-// rest returns the bytes left over.
-func (s *socketWriter) rest() []byte {
+// pending returns the bytes that a write left over. They are valid until the next write.
+func (s *socketWriter) pending() []byte {
 	if s.left == nil {
 		return nil
 	}

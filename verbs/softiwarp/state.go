@@ -106,7 +106,7 @@ func (q *queuePair) finishLocked() {
 	if q.drainTimer != nil {
 		q.drainTimer.Stop()
 	}
-	q.tx.discard()
+	q.tx.sock.discard()
 	close(q.done)
 }
 
@@ -116,7 +116,7 @@ func (q *queuePair) lastWords() []byte {
 	if q.txErr != nil {
 		return nil
 	}
-	b := append([]byte(nil), q.tx.pending()...)
+	b := append([]byte(nil), q.tx.sock.pending()...)
 	// A passive side sends nothing before the peer's first FPDU.
 	if q.goodbye != nil && (!q.hold || q.rx.heard) {
 		b = appendTerminate(b, q.goodbye, q.crc)

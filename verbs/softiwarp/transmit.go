@@ -57,11 +57,6 @@ func (t *transmitter) init(q *queuePair) {
 	t.run = q.writeAll
 }
 
-// pending returns the bytes that a write left over. They are valid until the next write.
-func (t *transmitter) pending() []byte { return t.sock.rest() }
-
-func (t *transmitter) discard() { t.sock.discard() }
-
 // kickLocked sends what is ready, unless another goroutine is sending already. After
 // quanta batches a writer goroutine takes over.
 func (q *queuePair) kickLocked(quanta int) {
@@ -70,7 +65,7 @@ func (q *queuePair) kickLocked(quanta int) {
 	}
 	q.txBusy = true
 	for q.workLocked() {
-		if quanta == 0 || len(q.tx.pending()) > 0 {
+		if quanta == 0 || len(q.tx.sock.pending()) > 0 {
 			go q.tx.run()
 			return
 		}
@@ -102,7 +97,7 @@ func (q *queuePair) workLocked() bool {
 	if (q.StateLocked() != verbs.QPRTS && q.StateLocked() != verbs.QPSQD) || q.txErr != nil || q.hold {
 		return false
 	}
-	return len(q.tx.pending()) > 0 || q.tx.inResponse || !q.inbound.empty() || q.tx.sendReady(q.sendEndLocked())
+	return len(q.tx.sock.pending()) > 0 || q.tx.inResponse || !q.inbound.empty() || q.tx.sendReady(q.sendEndLocked())
 }
 
 func (q *queuePair) sendEndLocked() uint32 {
@@ -118,7 +113,7 @@ func (q *queuePair) quantumLocked(wait bool) {
 	t := &q.tx
 	sendEnd, responseEnd := q.sendEndLocked(), q.inbound.tail
 	q.Unlock()
-	if len(t.pending()) == 0 {
+	if len(t.sock.pending()) == 0 {
 		t.gather(sendEnd, responseEnd)
 		t.sock.send(q.raw, &t.batch)
 	}
