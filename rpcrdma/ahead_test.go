@@ -94,8 +94,7 @@ func TestWritesAhead(t *testing.T) {
 				}}})
 				c, server := b.dial(nil)
 				tap.Set(look)
-				done := make(chan error, 1)
-				go func() { done <- readBack(b.ctx, c, procRead, size, size, 1) }()
+				done := begin(func() error { return readBack(b.ctx, c, procRead, size, size, 1) })
 				if first := look.until("write out"); len(first) != 2 || !bytes.Equal(first[1].data, half) {
 					t.Errorf("first came %v", first)
 				}
@@ -152,8 +151,7 @@ func TestWritesAheadEnd(t *testing.T) {
 					return nil
 				}}})
 				c, server := b.dial(nil)
-				done := make(chan error, 1)
-				go func() { done <- readBack(b.ctx, c, procRead, 100_000, 100_000, 1) }()
+				done := begin(func() error { return readBack(b.ctx, c, procRead, 100_000, 100_000, 1) })
 				look.until("write out")
 				should(t, end(c, server))
 				if err := <-done; err == nil {
@@ -178,8 +176,7 @@ func TestWritesAheadKeepMemory(t *testing.T) {
 		}}})
 		c, server := b.dial(nil)
 		must(t, echo(b.ctx, c, 100, 1))
-		done := make(chan error, 1)
-		go func() { done <- readBack(b.ctx, c, procRead, 1<<20, 1<<20, 1) }()
+		done := begin(func() error { return readBack(b.ctx, c, procRead, 1<<20, 1<<20, 1) })
 		p.Fabric().SetDelay(10 * time.Second) // the call takes that long, and its answer
 		time.Sleep(15 * time.Second)
 		synctest.Wait()

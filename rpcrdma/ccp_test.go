@@ -286,8 +286,7 @@ func TestServersAnswers(t *testing.T) {
 				t.Errorf("%+v", i)
 			}
 			call := newCall(procNull)
-			done := make(chan error, 1)
-			go func() { done <- l.c.Call(l.ctx, &call) }()
+			done := begin(func() error { return l.c.Call(l.ctx, &call) })
 			h, body := truth(l.next())
 			l.send(h, body)
 			should(t, <-done)
@@ -333,8 +332,7 @@ func TestConfiguredIsNoUse(t *testing.T) {
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 		defer cancel()
-		failed := make(chan error, 1)
-		go func() { failed <- plain(ctx, c, procNull) }()
+		failed := begin(func() error { return plain(ctx, c, procNull) })
 		for n := 1; ; n++ {
 			select {
 			case <-called:

@@ -129,8 +129,7 @@ func TestEarlyFails(t *testing.T) {
 		}}})
 		c, server := b.dial(nil)
 		must(t, echo(b.ctx, c, 100, 1))
-		done := make(chan error, 1)
-		go func() { done <- writeOut(b.ctx, c, 1<<20, 1) }()
+		done := begin(func() error { return writeOut(b.ctx, c, 1<<20, 1) })
 		at := <-failed
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -160,8 +159,7 @@ func TestEarlyEnds(t *testing.T) {
 			return nil
 		}}})
 		c, server := b.dial(nil)
-		done := make(chan error, 1)
-		go func() { done <- writeOut(b.ctx, c, 1<<20, 1) }()
+		done := begin(func() error { return writeOut(b.ctx, c, 1<<20, 1) })
 		<-started
 		should(t, server.Close())
 		if err := <-done; err == nil {

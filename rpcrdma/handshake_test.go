@@ -130,8 +130,7 @@ func TestPeersPrivateData(t *testing.T) {
 					if call.MaxReply = int(pd.send) - 28 - 24; !inline {
 						call.MaxReply++
 					}
-					returned := make(chan error, 1)
-					go func() { returned <- l.c.Call(l.ctx, &call) }()
+					returned := begin(func() error { return l.c.Call(l.ctx, &call) })
 					h := l.next()
 					if h.HasReply == inline {
 						t.Errorf("%s: replies of %d bytes: %+v", pd.name, call.MaxReply, h)

@@ -180,8 +180,7 @@ func TestDrainWaitsForLater(t *testing.T) {
 		}
 		(<-p.calls).Answer(nil) // the second may come now
 		synctest.Wait()
-		drained := make(chan error, 1)
-		go func() { drained <- conn.Drain(b.ctx) }()
+		drained := begin(func() error { return conn.Drain(b.ctx) })
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(drained) > 0 {

@@ -161,8 +161,7 @@ func (l *liar) send(h rpcrdma1.Header, body []byte) {
 func (l *liar) honestly() error {
 	l.t.Helper()
 	call := newCall(procNull)
-	answered := make(chan error, 1)
-	go func() { answered <- l.c.Call(l.ctx, &call) }()
+	answered := begin(func() error { return l.c.Call(l.ctx, &call) })
 	h, body := truth(l.next())
 	l.send(h, body)
 	return <-answered
@@ -220,8 +219,7 @@ func TestLies(t *testing.T) {
 			call := newCall(procRead)
 			call.MaxReply = 8000
 			call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, 9004), Max: 9001}}
-			failed := make(chan error, 1)
-			go func() { failed <- l.c.Call(l.ctx, &call) }()
+			failed := begin(func() error { return l.c.Call(l.ctx, &call) })
 			h := l.next()
 			answer, body := truth(h)
 			lie(l, h, answer, body)
@@ -245,8 +243,7 @@ func TestStrayReplies(t *testing.T) {
 		for i := range 40 {
 			call := newCall(procNull)
 			ctx, cancel := context.WithCancel(l.ctx)
-			failed := make(chan error, 1)
-			go func() { failed <- l.c.Call(ctx, &call) }()
+			failed := begin(func() error { return l.c.Call(ctx, &call) })
 			h, body := truth(l.next())
 			if i%2 == 0 {
 				cancel()
@@ -300,8 +297,7 @@ func TestGivenUpInvalidatesAnother(t *testing.T) {
 	l := newLiar(t, providers[0].make(t), kernelPrivateData, nil)
 	l.ok(l.honestly())
 	ctx, cancel := context.WithCancel(l.ctx)
-	failed := make(chan error, 1)
-	go func() { failed <- plain(ctx, l.c, procNull) }()
+	failed := begin(func() error { return plain(ctx, l.c, procNull) })
 	given := l.next()
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
@@ -355,8 +351,7 @@ func FuzzReplies(f *testing.F) {
 		call.MaxReply = 8000
 		memory := make(heapBuffer, 9104)
 		call.Results = []rpcrdma.Result{{Buf: memory[:9004], Max: 9001}}
-		returned := make(chan error, 1)
-		go func() { returned <- l.c.Call(l.ctx, &call) }()
+		returned := begin(func() error { return l.c.Call(l.ctx, &call) })
 		offered := l.next()
 		parts := [][]byte{nil}
 		for i, b := range script { // 0xff 0xff splits messages

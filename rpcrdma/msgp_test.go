@@ -218,8 +218,7 @@ func TestLiesAboutPadding(t *testing.T) {
 			call := newCall(procRead)
 			call.MaxReply = 12
 			call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, 9004), Max: 9001, Find: tc.find}}
-			failed := make(chan error, 1)
-			go func() { failed <- l.c.Call(l.ctx, &call) }()
+			failed := begin(func() error { return l.c.Call(l.ctx, &call) })
 			h, body := truth(l.next())
 			h.Proc, h.Align, h.Thresh = rpcrdma1.MsgP, tc.align, tc.thresh
 			l.send(h, append(body, tc.results...))

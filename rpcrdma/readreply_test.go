@@ -345,8 +345,7 @@ func TestLyingReadLists(t *testing.T) {
 		}
 		for name, lie := range lies {
 			call := newCall(procNull)
-			failed := make(chan error, 1)
-			go func() { failed <- l.c.Call(l.ctx, &call) }()
+			failed := begin(func() error { return l.c.Call(l.ctx, &call) })
 			h, body := truth(l.next())
 			copy(reply.Bytes(), body)
 			h.Proc, h.Reads = rpcrdma1.NoMsg, []rpcrdma1.ReadSegment{{Segment: segment(reply, 0, len(body))}}
@@ -362,8 +361,7 @@ func TestLyingReadLists(t *testing.T) {
 		// The truth; then an STag that is none.
 		for _, handle := range []uint32{reply.RKey(), ^reply.RKey()} {
 			call := newCall(procNull)
-			failed := make(chan error, 1)
-			go func() { failed <- l.c.Call(l.ctx, &call) }()
+			failed := begin(func() error { return l.c.Call(l.ctx, &call) })
 			h, body := truth(l.next())
 			copy(reply.Bytes(), body)
 			h.Proc, h.Reads = rpcrdma1.NoMsg, []rpcrdma1.ReadSegment{{Segment: segment(reply, 0, len(body))}}
@@ -521,8 +519,7 @@ func TestReadReplyDrain(t *testing.T) {
 		r := b.dialRaw(kernelPrivateData)
 		s := <-b.conns
 		h, _ := r.exchange(message(rpcrdma1.Header{XID: 1}, procRead, xdr.AppendUint32(xdr.AppendUint32(nil, 5000), 7)...))
-		drained := make(chan error, 1)
-		go func() { drained <- s.Drain(b.ctx) }()
+		drained := begin(func() error { return s.Drain(b.ctx) })
 		synctest.Wait()
 		select {
 		case err := <-drained:

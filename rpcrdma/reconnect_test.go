@@ -224,8 +224,7 @@ func TestCloseWhileReconnecting(t *testing.T) {
 				c := b.dialAgain(p, rpcrdma.Reconnect{})
 				b.l.Close()
 				(<-b.conns).Close()
-				failed := make(chan error, 1)
-				go func() { failed <- echo(b.ctx, c, 10, 1) }()
+				failed := begin(func() error { return echo(b.ctx, c, 10, 1) })
 				synctest.Wait()
 				should(t, end(b.ctx, c))
 				if err := <-failed; !errors.Is(err, rpcrdma.ErrClosed) {
@@ -247,11 +246,9 @@ func TestDrainFinishesCalls(t *testing.T) {
 	c := b.dialAgain(b.p, soon)
 	first := newCall(procNull) // brings the grant
 	must(t, c.Call(b.ctx, &first))
-	answered := make(chan error, 1)
-	go func() { answered <- echo(b.ctx, c, 5000, 1) }()
+	answered := begin(func() error { return echo(b.ctx, c, 5000, 1) })
 	<-h.entered
-	drained := make(chan error, 1)
-	go func() { drained <- c.Drain(b.ctx) }()
+	drained := begin(func() error { return c.Drain(b.ctx) })
 	for { // until the drain has begun
 		if err := plain(b.ctx, c, procNull); errors.Is(err, rpcrdma.ErrDraining) {
 			break

@@ -18,8 +18,7 @@ import (
 // of the client.
 func reverseLiar(t *testing.T, p rdmacm.Provider, h oncrpc.Handler, s rpcrdma.Settings) *liar {
 	l := newLiarTo(t, p, kernelPrivateData, rpcrdma.DialConfig{Settings: &s, Handler: h}, func(*liar) {})
-	done := make(chan error, 1)
-	go func() { done <- echo(l.ctx, l.c, 8, 1) }()
+	done := begin(func() error { return echo(l.ctx, l.c, 8, 1) })
 	call := l.next()
 	reply, body := truth(call)
 	echoed := make([]byte, 8)
@@ -86,8 +85,7 @@ func TestSameXIDBothWays(t *testing.T) {
 		s := rpcrdma.DefaultSettings()
 		backward(4)(&s)
 		l := reverseLiar(t, p, service{}, s)
-		done := make(chan error, 1)
-		go func() { done <- plain(l.ctx, l.c, procNull) }()
+		done := begin(func() error { return plain(l.ctx, l.c, procNull) })
 		call := l.next()
 		if h, _ := l.answer(message(rpcrdma1.Header{XID: call.XID}, procNull)); h.XID != call.XID || h.Proc != rpcrdma1.Msg {
 			t.Errorf("%+v", h)
@@ -123,8 +121,7 @@ func TestReverseMalformed(t *testing.T) {
 			"unknown type":                    {false, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
 			"unknown type, same XID":          {true, rpcrdma1.Header{}, 9, rpcrdma1.ErrChunk},
 		} {
-			done := make(chan error, 1)
-			go func() { done <- plain(l.ctx, l.c, procNull) }()
+			done := begin(func() error { return plain(l.ctx, l.c, procNull) })
 			forward := l.next()
 			m.h.XID, m.h.Credits = forward.XID+1000, 9000
 			if m.same {
@@ -195,8 +192,7 @@ func TestReverseOff(t *testing.T) {
 		if b := l.c.Info().Backchannel; b.Open {
 			t.Errorf("%+v", b)
 		}
-		done := make(chan error, 1)
-		go func() { done <- plain(l.ctx, l.c, procNull) }()
+		done := begin(func() error { return plain(l.ctx, l.c, procNull) })
 		forward := l.next()
 		for range 40 {
 			h, body := l.answer(message(rpcrdma1.Header{XID: forward.XID}, procNull))
@@ -224,8 +220,7 @@ func TestReverseInvalidates(t *testing.T) {
 		s := rpcrdma.DefaultSettings()
 		backward(2)(&s)
 		l := reverseLiar(t, p, service{}, s)
-		read := make(chan error, 1)
-		go func() { read <- readBack(l.ctx, l.c, procRead, 9000, 9000, 1) }()
+		read := begin(func() error { return readBack(l.ctx, l.c, procRead, 9000, 9000, 1) })
 		call := l.next()
 		msg := message(rpcrdma1.Header{XID: 1}, procNull)
 		copy(l.raw.send.Bytes(), msg)
@@ -289,8 +284,7 @@ func TestReverseLies(t *testing.T) {
 			{"grants far too much", func(xid uint32) []byte { return reverseReply(xid, 10000) }, nil},
 		}
 		for _, lie := range lies {
-			done := make(chan error, 1)
-			go func() { done <- plain(b.ctx, conn, procNull) }()
+			done := begin(func() error { return plain(b.ctx, conn, procNull) })
 			var h rpcrdma1.Header
 			call := r.take(&h)
 			if x, mtype, _ := oncrpc.MessageType(call); x != h.XID || mtype != oncrpc.MsgCall || h.Credits != 8 {

@@ -46,8 +46,7 @@ func (r *raw) readable(n int) verbs.MR {
 
 // begin starts a call of procNull and does not wait for it.
 func (l *liar) begin() (forward rpcrdma1.Header, done <-chan error) {
-	over := make(chan error, 1)
-	go func() { over <- plain(l.ctx, l.c, procNull) }()
+	over := begin(func() error { return plain(l.ctx, l.c, procNull) })
 	return l.next(), over
 }
 
@@ -117,8 +116,7 @@ func TestLongToClientCanceled(t *testing.T) {
 		p := loopback.New(loopback.Config{})
 		l := longLiar(t, p)
 		ctx, cancel := context.WithCancel(l.ctx)
-		done := make(chan error, 1)
-		go func() { done <- plain(ctx, l.c, procNull) }()
+		done := begin(func() error { return plain(ctx, l.c, procNull) })
 		forward := l.next()
 		holdReads(p, func() {
 			l.post(l.longMessage(rpcrdma1.Header{XID: forward.XID, Credits: 8}, oncrpc.AppendAcceptedReply(nil, forward.XID)))
@@ -156,8 +154,7 @@ func calling(t *testing.T, p rdmacm.Provider) (b *bed, r *raw, c *rpcrdma.Conn) 
 
 // begin starts a call of the server and does not wait for it.
 func (r *raw) begin(c *rpcrdma.Conn) (xid uint32, done <-chan error) {
-	over := make(chan error, 1)
-	go func() { over <- plain(r.ctx, c, procNull) }()
+	over := begin(func() error { return plain(r.ctx, c, procNull) })
 	var h rpcrdma1.Header
 	_, err := h.Decode(r.receive())
 	r.ok(err)

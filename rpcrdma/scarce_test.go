@@ -215,8 +215,7 @@ func TestDrainGivesUp(t *testing.T) {
 	h := newBlocking()
 	b := newBed(t, providers[0].make(t), bedConfig{handler: h})
 	c, conn := b.dial(nil)
-	failed := make(chan error, 1)
-	go func() { failed <- echo(b.ctx, c, 10, 1) }()
+	failed := begin(func() error { return echo(b.ctx, c, 10, 1) })
 	<-h.entered
 	ctx, cancel := context.WithCancel(b.ctx)
 	cancel()

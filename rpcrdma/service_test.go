@@ -107,6 +107,13 @@ type caller interface {
 	Call(ctx context.Context, call *rpcrdma.Call) error
 }
 
+// begin runs f, usually a call, in a goroutine. The channel gets its outcome.
+func begin(f func() error) chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
 // plain makes a call without arguments and without results.
 func plain(ctx context.Context, c caller, proc uint32) error {
 	call := newCall(proc)

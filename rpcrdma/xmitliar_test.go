@@ -166,8 +166,7 @@ func TestGroupLies(t *testing.T) {
 			call := newCall(procRead)
 			call.MaxReply = 8000 // so that the reply goes in transmissions
 			call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, 9004), Max: 9001}}
-			failed := make(chan error, 1)
-			go func() { failed <- l.c.Call(l.ctx, &call) }()
+			failed := begin(func() error { return l.c.Call(l.ctx, &call) })
 			h, req, _ := l.next()
 			if h.Option != rpcrdma2.OptXmtReq || req.ReceiveBuffers == 0 || len(req.Results) != 1 {
 				t.Fatalf("%s: the call is %+v, %+v", lie.name, h, req)
@@ -199,8 +198,7 @@ func TestGroupLies(t *testing.T) {
 func (l *teller) honestly() error {
 	l.t.Helper()
 	call := newCall(procNull)
-	answered := make(chan error, 1)
-	go func() { answered <- l.c.Call(l.ctx, &call) }()
+	answered := begin(func() error { return l.c.Call(l.ctx, &call) })
 	h, _, _ := l.next()
 	h.Direction, h.Credits = rpcrdma2.Reply, 32
 	l.post(oncrpc.AppendAcceptedReply(h.Append(nil), h.XID))
@@ -215,8 +213,7 @@ func TestRefusedGroup(t *testing.T) {
 		call := newCall(procEcho)
 		call.Args = xdr.AppendOpaque(nil, make([]byte, 6000))
 		call.MaxReply = 100
-		answered := make(chan error, 1)
-		go func() { answered <- l.c.Call(l.ctx, &call) }()
+		answered := begin(func() error { return l.c.Call(l.ctx, &call) })
 		h, req, body := l.next()
 		if req.Count != 2 || len(body) != 40+6004 {
 			t.Fatalf("%d transmissions of %d bytes", req.Count, len(body))
@@ -288,8 +285,7 @@ func FuzzGroupReplies(f *testing.F) {
 		call := newCall(procRead)
 		call.MaxReply = 8000
 		call.Results = []rpcrdma.Result{{Buf: memory[:9004], Max: 9001}}
-		returned := make(chan error, 1)
-		go func() { returned <- l.c.Call(l.ctx, &call) }()
+		returned := begin(func() error { return l.c.Call(l.ctx, &call) })
 		h, offered, _ := l.next()
 		segment := offered.Results[0].Items[0].Segments[0]
 		for part := range bytes.SplitSeq(bytes.Clone(script), []byte{0xff, 0xff}) {
