@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // Sizes of a peer's memory: what it sends, each receive, what others reach.
@@ -59,12 +60,7 @@ func connect(t *testing.T, p rdmacm.Provider, client, server []byte) (c, s *peer
 	return c, s
 }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = verbstest.Must
 
 func (p *peer) setUp() {
 	p.t.Helper()

@@ -16,6 +16,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 const (
@@ -55,12 +56,7 @@ func TestIdleConnection(t *testing.T) {
 	s.close()
 }
 
-func ok(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var ok = verbstest.Must
 
 // idleServer accepts connections over softiwarp.
 type idleServer struct {

@@ -26,9 +26,7 @@ func (q *nullQP) PostRecv(wrs []verbs.RecvWR) (int, error) {
 // and their memory is what it was without them.
 func TestTargetsArePages(t *testing.T) {
 	pd, err := loopback.New(loopback.Config{}).Device().AllocPD()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	pool := regmem.New(pd, verbs.AccessLocalWrite, 64<<20)
 	for size := 1024; size <= 256<<10; size += 1024 {
 		qp := &nullQP{}

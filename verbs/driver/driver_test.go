@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // testQP is a queue pair that can only fail.
@@ -31,18 +32,12 @@ func (q *testQP) Close() error                           { q.Free(); return nil 
 func testObjects(t *testing.T, depth, queuePairs int) (d *Device, cq *CQ, qps []*testQP) {
 	d = &Device{Attrs: verbs.DeviceAttr{Name: "test0", MaxCQE: 64, MaxQPWR: 8, MaxSGE: 2}}
 	pd := &PD{}
-	if err := d.CreatePD(pd); err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, d.CreatePD(pd))
 	c, err := d.CreateCQ(depth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, err)
 	for range queuePairs {
 		q := &testQP{}
-		if err := pd.CreateQP(&q.QP, q, verbs.QPAttr{SendCQ: c, RecvCQ: c}); err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, pd.CreateQP(&q.QP, q, verbs.QPAttr{SendCQ: c, RecvCQ: c}))
 		qps = append(qps, q)
 	}
 	return d, c.(*CQ), qps
@@ -96,9 +91,7 @@ func TestOverflowFailsLater(t *testing.T) {
 					_ = qps[0].Close()
 				}
 				later := &testQP{}
-				if err := qps[0].pd.CreateQP(&later.QP, later, verbs.QPAttr{SendCQ: cq, RecvCQ: cq}); err != nil {
-					t.Fatal(err)
-				}
+				verbstest.Must(t, qps[0].pd.CreateQP(&later.QP, later, verbs.QPAttr{SendCQ: cq, RecvCQ: cq}))
 				overflow(later)
 			})
 		})
@@ -130,9 +123,7 @@ func TestRingOrder(t *testing.T) {
 	for i := range uint64(40) {
 		cq.Push(&verbs.WC{ID: i, QPNum: qps[i%2].Num()})
 	}
-	if err := qps[0].Close(); err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, qps[0].Close())
 	left := make([]verbs.WC, 50)
 	left = left[:cq.Poll(left)]
 	if len(left) != 20 {
@@ -185,9 +176,7 @@ func TestIDCall(t *testing.T) {
 			_, err := id.AddQP(func() (*testQP, error) { return q, nil })
 			return err
 		}
-		if err := add(qps[0]); err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, add(qps[0]))
 		if err := add(qps[1]); !errors.Is(err, verbs.ErrInvalid) {
 			t.Errorf("a second queue pair: %v", err)
 		}

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 func TestListen(t *testing.T) {
@@ -18,9 +20,7 @@ func TestListen(t *testing.T) {
 		{"[::1]:0", false, true},
 	} {
 		l, err := Listen(t.Context(), c.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, err)
 		port := l.Addr().(*net.TCPAddr).AddrPort().Port()
 		for _, to := range []struct {
 			host string
@@ -56,9 +56,7 @@ func TestYield(t *testing.T) {
 		{"[::]", "[::]"},
 	} {
 		old, err := Listen(t.Context(), c.old+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, err)
 		_, port, _ := net.SplitHostPort(old.Addr().String())
 		next := c.next + ":" + port
 		if l, err := Listen(t.Context(), next); err == nil {
@@ -66,9 +64,7 @@ func TestYield(t *testing.T) {
 			t.Errorf("%s was bound beside %s", next, c.old)
 		}
 		other, err := Listen(t.Context(), "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, err)
 		if l, err := Listen(Yield(t.Context(), []net.Listener{other}), next); err == nil {
 			l.Close()
 			t.Errorf("%s was bound, because another socket yields", next)
@@ -89,9 +85,7 @@ func TestYield(t *testing.T) {
 			t.Fatalf("%s after %s: %v", next, c.old, err)
 		}
 		served, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		verbstest.Must(t, err)
 		served.Close()
 		conn.Close()
 		l.Close()
@@ -101,24 +95,16 @@ func TestYield(t *testing.T) {
 // TestYieldKeepsTheQueue: connections that the old socket has not accepted are the new one's.
 func TestYieldKeepsTheQueue(t *testing.T) {
 	old, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, err)
 	conn, err := net.Dial("tcp", old.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, err)
 	defer conn.Close()
 	l, err := Listen(Yield(t.Context(), []net.Listener{old}), old.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, err)
 	defer l.Close()
 	old.Close()
 	served, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	verbstest.Must(t, err)
 	defer served.Close()
 	if served.RemoteAddr().String() != conn.LocalAddr().String() {
 		t.Errorf("accepted %v, want %v", served.RemoteAddr(), conn.LocalAddr())

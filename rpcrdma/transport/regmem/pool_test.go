@@ -15,17 +15,12 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/offheap/offheaptest"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, offheaptest.Gate()) }
 
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	if err != nil {
-		t.Helper()
-		t.Fatal(err)
-	}
-}
+var must = verbstest.Must
 
 // newPool makes a pool whose end is checked to leave nothing.
 func newPool(t testing.TB, limit int64) *Pool {
