@@ -104,7 +104,7 @@ func (in *Inbound) direct(a *Arrival) {
 	a.Interrupts = in.interrupts(a)
 	if a.Call && in.requester != nil {
 		if a.err == nil && a.known {
-			in.requester.negotiation.called(&a.header)
+			in.requester.negotiation.hears(a.header.Version)
 		}
 		in.speak()
 	}

@@ -74,9 +74,6 @@ func (n *negotiation) transmitted() {
 	n.hears(rpcrdma2.Version)
 }
 
-// called uses a call of the peer to decide about the version.
-func (n *negotiation) called(h *Header) { n.hears(h.Version) }
-
 // hears records a message of the peer in a version. It decides, if that is ours.
 func (n *negotiation) hears(version uint32) {
 	if version == n.way.number() {

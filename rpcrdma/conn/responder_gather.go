@@ -11,11 +11,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// Errors in an XMTREQ.
-var (
-	// ErrGroupCount means that a call announces no transmissions, or more than we accept.
-	ErrGroupCount = errors.New("conn: call of no or too many transmissions")
-)
+// ErrGroupCount means that an XMTREQ announces no transmissions, or more than we accept.
+var ErrGroupCount = errors.New("conn: call of no or too many transmissions")
 
 // callGroup is a call in transmissions, and its reply. Its storage is reused.
 type callGroup struct {

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"math/bits"
+
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -141,19 +143,8 @@ func only(n uint32) versions { return 1 << n }
 func (v versions) has(n uint32) bool { return n <= rpcrdma2.Version && v&(1<<n) != 0 }
 
 // low and high are the range that ERR_VERS reports.
-func (v versions) low() uint32 {
-	if v.has(rpcrdma1.Version) {
-		return rpcrdma1.Version
-	}
-	return rpcrdma2.Version
-}
-
-func (v versions) high() uint32 {
-	if v.has(rpcrdma2.Version) {
-		return rpcrdma2.Version
-	}
-	return rpcrdma1.Version
-}
+func (v versions) low() uint32  { return uint32(bits.TrailingZeros8(uint8(v))) }
+func (v versions) high() uint32 { return uint32(bits.Len8(uint8(v)) - 1) }
 
 // any returns one version of the set.
 func (v versions) any() version { return versionOf(v.low()) }
