@@ -1,6 +1,8 @@
 package nfs
 
 import (
+	"slices"
+
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 )
@@ -73,7 +75,7 @@ var (
 		at(6, u32, opaque(noLimit), opaque(noLimit)))
 
 	// open_delegation4; 4 and 5 are of RFC 9754.
-	delegation = union(nil, concat(
+	delegation = union(nil, slices.Concat(
 		on(void, 0),
 		on(seq(stateid, boolean, ace), 1, 4),
 		on(seq(stateid, boolean, spaceLimit, ace), 2, 5),
@@ -85,14 +87,6 @@ var (
 	secinfo = status(guess(expectFlavor, array(noLimit,
 		union(void, at(6, opaque(noLimit), u32, u32)))))
 )
-
-func concat(lists ...[]arm) []arm {
-	var all []arm
-	for _, l := range lists {
-		all = append(all, l...)
-	}
-	return all
-}
 
 // attrSizes is the encoded size of each attribute, by its number; the last is
 // for those without one here (RFC 7531, RFC 5662, RFC 7862, RFC 8275, RFC 8276).

@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,13 +19,7 @@ func words(n ...uint32) []byte {
 	return b
 }
 
-func join(parts ...[]byte) []byte {
-	var b []byte
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return b
-}
+var join = slices.Concat[[]byte]
 
 func str(s string) []byte { return xdr.AppendString(nil, s) }
 
