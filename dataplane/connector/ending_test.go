@@ -171,6 +171,78 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// endingListener accepts connections that report when their sending side is closed. Their sockets
+// take long replies that the client does not read yet.
+type endingListener struct {
+	net.Listener
+	ended chan struct{}
+}
+
+type endingConn struct {
+	*net.TCPConn
+	ended chan struct{}
+}
+
+func (l endingListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	tcp := nc.(*net.TCPConn)
+	return endingConn{tcp, l.ended}, tcp.SetWriteBuffer(1 << 20)
+}
+
+func (c endingConn) CloseWrite() error {
+	defer func() { c.ended <- struct{}{} }()
+	return c.TCPConn.CloseWrite()
+}
+
+func (c endingConn) Close() error {
+	defer func() { c.ended <- struct{}{} }()
+	return c.TCPConn.Close()
+}
+
+// TestRepliesBeforeDrain: a client gets its replies before a drain disconnects it, also if it reads
+// late and has made more calls meanwhile.
+func TestRepliesBeforeDrain(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		called, answer, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
+		var cfg Config
+		r := newTargetless(t, p)
+		r.listen(handlerFunc(func(ctx context.Context, c *oncrpc.Call, reply *oncrpc.Reply) error {
+			close(called)
+			<-answer
+			return echo.New().ServeRPC(ctx, c, reply)
+		}), &cfg)
+		r.around = func(l net.Listener) net.Listener { return endingListener{l, ended} }
+		r.connect(cfg)
+		nc, records := r.raw()
+		const size = 192 << 10
+		if _, err := nc.Write(echoRecord(1, echo.ProcRead, xdr.AppendUint32(nil, size))); err != nil {
+			t.Fatal(err)
+		}
+		<-called
+		drained := make(chan error, 1)
+		go func() { drained <- r.d.DrainConnection(t.Context(), r.outgoing()[0].ID) }()
+		r.until(func() bool { return running("connector.(*session).readCalls") == 0 })
+		if _, err := nc.Write(echoRecord(2, echo.ProcNull, nil)); err != nil {
+			t.Fatal(err)
+		}
+		close(answer)
+		<-ended
+		if _, err := records.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := records.Read(nil); err != nil || !bytes.HasSuffix(got, opaque(size)) {
+			t.Errorf("a reply of %d bytes, or another one: %v", len(got), err)
+		}
+		nc.Close()
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // awaitState waits until the connector's connection is in a state.
 func (r *rig) awaitState(state string) {
 	r.t.Helper()

@@ -31,6 +31,12 @@ type watched struct {
 	buffer          int          // bytes that the kernel buffers for the client; 0 means its default
 }
 
+// around makes w the listener of a rig's connector.
+func (w *watched) around(l net.Listener) net.Listener {
+	w.Listener = l
+	return w
+}
+
 func (w *watched) Accept() (net.Conn, error) {
 	nc, err := w.Listener.Accept()
 	if err == nil && w.buffer > 0 {
@@ -73,7 +79,7 @@ const crewWorks = "rpctcp.(*Crew["
 func TestNoHandOver(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		r, w := newTargetless(t, p), new(watched)
-		r.watch = w
+		r.around = w.around
 		e := newExportOn(r, Config{})
 		file := e.create("file")
 		const size = 1 << 20
@@ -148,7 +154,7 @@ func TestClientDoesNotRead(t *testing.T) {
 			return nil
 		}), make(chan perconn.Conn, 1)}
 		r := newTargetless(t, p)
-		r.watch = &watched{buffer: 64 << 10}
+		r.around = (&watched{buffer: 64 << 10}).around
 		r.d.ApplySettings(dataplane.Update{Resolve: settings(func(s *rpcrdma.Settings) {
 			s.Extensions |= rpcrdma.ExtBackchannel
 			s.CreditsBackchannel = 8

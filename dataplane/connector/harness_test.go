@@ -67,8 +67,8 @@ type rig struct {
 	c    *Connector
 	log  logtest.Log
 	once sync.Once
-	// watch, if not nil, replaces the listener of the connector.
-	watch *watched
+	// around, if not nil, returns what replaces the listener of the connector.
+	around func(net.Listener) net.Listener
 }
 
 // newRig has handler answer what comes through the connector. cfg may leave
@@ -115,8 +115,8 @@ func (r *rig) connect(cfg Config) {
 	if r.c, err = Prepare(r.t.Context(), cfg); err != nil {
 		r.t.Fatal(err)
 	}
-	if r.watch != nil {
-		r.watch.Listener, r.c.listen = r.c.listen, r.watch
+	if r.around != nil {
+		r.c.listen = r.around(r.c.listen)
 	}
 	r.c.Enter()
 	r.c.Start()

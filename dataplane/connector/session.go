@@ -129,6 +129,7 @@ func (s *session) run() {
 	s.crew.Dismiss()
 	close(stop)
 	watching.Wait()
+	s.intake.Linger(s.c.cfg.WriteTimeout)
 	s.end(nil)
 	if s.reset.Load() && s.unanswered.Load() {
 		s.c.stats.disconnects.Add(1)

@@ -3,9 +3,12 @@ package rpctcp
 import (
 	"bufio"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
@@ -80,8 +83,33 @@ var longAgo = time.Unix(1, 0)
 // Stop ends the reading, at once if it is waiting. The connection then ends as soon as its
 // calls are answered.
 func (i *Intake) Stop() {
-	i.from.stopped.Store(true)
-	_ = i.from.nc.SetReadDeadline(longAgo) // fails when the connection has ended already
+	if !i.from.stopped.Swap(true) {
+		_ = i.from.nc.SetReadDeadline(longAgo) // fails when the connection has ended already
+	}
+}
+
+// lingerStep is how long a peer may take none of its last replies.
+const lingerStep = 5 * time.Second
+
+// Linger lets the peer of a connection that was stopped read its last replies, for at most
+// patience. A socket that is closed with unread calls resets the connection, and its peer loses
+// the replies that have not arrived.
+func (i *Intake) Linger(patience time.Duration) {
+	nc, until := i.from.nc, time.Now().Add(patience)
+	half, ok := nc.(interface{ CloseWrite() error })
+	left := queued(nc, unix.SIOCOUTQ)
+	if !i.Stopped() || !ok || left+queued(nc, unix.SIOCINQ) == 0 || half.CloseWrite() != nil {
+		return
+	}
+	for time.Now().Before(until) {
+		_ = nc.SetReadDeadline(time.Now().Add(min(lingerStep, time.Until(until))))
+		_, err := io.Copy(io.Discard, nc)
+		n := queued(nc, unix.SIOCOUTQ)
+		if !isDeadline(err) || n == 0 || n >= left {
+			return
+		}
+		left = n
+	}
 }
 
 // Stopped reports whether Stop was called.

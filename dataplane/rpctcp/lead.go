@@ -59,14 +59,15 @@ func (c *serverConn) lend(cl *call) bool {
 func (d *lead) judge(took time.Duration, waited bool) { d.Judge(took <= lease.Brisk && !waited) }
 
 // arrived reports whether a connection has bytes that were not read.
-func arrived(nc net.Conn) bool {
-	raw := rawConn(nc)
-	if raw == nil {
-		return false
+func arrived(nc net.Conn) bool { return queued(nc, unix.SIOCINQ) > 0 }
+
+// queued returns how many bytes a socket has that were not read (SIOCINQ), or that have not
+// arrived at the peer (SIOCOUTQ). It returns 0 if nc has no descriptor.
+func queued(nc net.Conn, queue uint) (n int) {
+	if raw := rawConn(nc); raw != nil {
+		_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), queue) })
 	}
-	n := 0
-	err := raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ) })
-	return err == nil && n > 0
+	return n
 }
 
 // leader is a connection in its role as lease.Holder.

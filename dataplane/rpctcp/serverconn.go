@@ -94,6 +94,7 @@ func (c *serverConn) serve() {
 		<-c.slots
 	}
 	c.crew.Dismiss()
+	c.intake.Linger(s.cfg.WriteTimeout)
 	c.cancel(io.EOF)
 	c.nc.Close()
 	c.leave()
