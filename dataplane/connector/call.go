@@ -185,7 +185,7 @@ func (cl *call) ended(err error, more bool) {
 		cl.end()
 	default:
 		s.c.stats.failed.Add(1)
-		s.complain(cl, err)
+		s.about(cl, err).Warn("call answered with SYSTEM_ERR")
 		cl.answer(err)
 		s.out.Queue(cl)
 	}

@@ -237,8 +237,8 @@ func (c *Connector) Close() {
 	c.Shutdown(ctx)
 }
 
-// complain logs a call that failed because the target's answer could not be passed on.
-func (s *session) complain(cl *call, err error) {
-	s.c.log.Warn("call answered with SYSTEM_ERR", "conn", s.seat.ID(), "peer", s.client.String(),
+// about returns the log for a line about a call that the connector answers itself.
+func (s *session) about(cl *call, err error) *slog.Logger {
+	return s.c.log.With("conn", s.seat.ID(), "peer", s.client.String(),
 		"program", cl.hdr.Program, "version", cl.hdr.Version, "procedure", cl.hdr.Procedure, "error", err.Error())
 }

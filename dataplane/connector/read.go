@@ -204,7 +204,7 @@ func (s *session) refuse(cl *call, r *reading) (handed bool, err error) {
 		return false, err
 	}
 	s.c.stats.failed.Add(1)
-	s.complain(cl, errTooLarge)
+	s.about(cl, errTooLarge).Warn("call refused")
 	if results == nil {
 		cl.answer(&oncrpc.AcceptError{Stat: oncrpc.GarbageArgs})
 	} else {

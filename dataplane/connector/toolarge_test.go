@@ -77,6 +77,9 @@ func TestTooLarge(t *testing.T) {
 				if s := r.c.Stats(); s.Failed != 3 {
 					t.Errorf("%+v", s)
 				}
+				if n := len(r.log.Lines("call refused", errTooLarge.Error())); n != 3 || len(r.log.Lines("SYSTEM_ERR")) > 0 {
+					t.Errorf("%d lines about the answers", n)
+				}
 			})
 		})
 	}
