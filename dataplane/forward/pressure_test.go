@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -206,6 +208,41 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 		if out, n := f.cfg.Unpooled.Used(); out != 0 || n != 0 {
 			t.Errorf("%d bytes out, %d wait", out, n)
+		}
+	})
+}
+
+// TestGoneWithoutMemory: a client that goes while its reply waits for memory is neither a lost
+// upstream nor a lack of memory.
+func TestGoneWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logtest.Log
+		f := New(Config{Unpooled: budget.New(1), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err := f.cfg.Unpooled.Acquire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		nc := newScriptConn()
+		nc.wrote = func([]byte) {}
+		s := newSession(f, netip.AddrPort{}, nc)
+		defer s.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		s.Up(endedConn{cancel})
+		done := make(chan error, 1)
+		go func() {
+			done <- serve(ctx, s, &oncrpc.Call{XID: 1, Program: 7, Version: 1}, new(oncrpc.Reply))
+		}()
+		synctest.Wait()
+		s.stop() // the session learns the end of its client after the reader
+		nc.next <- record(success(1, "results"), 0)
+		synctest.Wait()
+		cancel()
+		<-s.done
+		s.clientGone()
+		if err := <-done; !errors.Is(err, errClosed) {
+			t.Errorf("answered: %v", err)
+		}
+		if n := f.Stats().Lost; n != 0 || log.String() != "" {
+			t.Errorf("%d upstreams lost, logged %s", n, log.String())
 		}
 	})
 }

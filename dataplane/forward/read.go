@@ -308,11 +308,15 @@ func (s *Session) alloc(c *call, n int) (oncrpc.Buffer, error) {
 	return b, nil
 }
 
-// lend gives memory that is not the transport's.
+// lend gives memory that is not the transport's. A client that goes meanwhile is no lack of
+// memory.
 func (s *Session) lend(c *call, n int) (*lent, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, unpooledWait)
 	defer cancel()
-	if s.f.cfg.Unpooled.Acquire(ctx, int64(n)) != nil {
+	switch err := s.f.cfg.Unpooled.Acquire(ctx, int64(n)); {
+	case err != nil && c.ctx.Err() != nil:
+		return nil, errClosed
+	case err != nil:
 		return nil, errNoMemory
 	}
 	return &lent{make(plain, n), s.f.cfg.Unpooled}, nil
