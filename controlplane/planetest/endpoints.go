@@ -135,6 +135,8 @@ func (e *endpoint) Update(l dataplane.Limits, a dataplane.Access) error {
 	return nil
 }
 
+func (*endpoint) SetMemory(int64) {}
+
 // EndDenied ends the connections that may no longer connect.
 func (e *endpoint) EndDenied() int {
 	return e.end("the listener's allow and deny keep this address out now", func(c *conn) bool { return !e.Access.Permits(c.ConnKey.Peer) })

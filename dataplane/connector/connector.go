@@ -93,6 +93,9 @@ func (c *Connector) Sockets() []net.Listener { return []net.Listener{c.listen} }
 // Update changes limits and access for new clients. See dataplane.Connector.
 func (c *Connector) Update(l dataplane.Limits, a dataplane.Access) error { return c.place.Update(l, a) }
 
+// SetMemory changes the limit of the memory of all calls, in bytes. Calls keep what they have.
+func (c *Connector) SetMemory(limit int64) { c.memory.SetLimit(limit) }
+
 // Addr returns the bound address.
 func (c *Connector) Addr() netip.AddrPort { return tcpaddr.Of(c.listen.Addr()) }
 

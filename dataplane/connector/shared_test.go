@@ -71,6 +71,33 @@ func TestSharedMemory(t *testing.T) {
 	r.until(r.comesIn)
 }
 
+// TestMemoryLimitChanges: calls that wait for the connector's memory go on when its limit is
+// raised. The client stays.
+func TestMemoryLimitChanges(t *testing.T) {
+	const calls = 16
+	h := &held{Service: echo.New(), release: make(chan struct{})}
+	h.calls.Add(calls)
+	r := newRig(t, newLoopback(t), h, Config{})
+	c := r.dial(rpctcp.ClientConfig{MaxCalls: calls})
+	if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil { // before it there is one credit
+		t.Fatal(err)
+	}
+	r.c.SetMemory(MinMemory)
+	var answered sync.WaitGroup
+	for range calls {
+		answered.Go(func() {
+			if _, err := echoCall(t.Context(), c, echo.ProcEcho, opaque(1<<20-4)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	r.until(func() bool { return r.c.memory.Usage().Waiting > 0 })
+	r.c.SetMemory(1 << 30)
+	h.calls.Wait()
+	close(h.release)
+	answered.Wait()
+}
+
 // newTarget is a server with a budget of its own.
 func newTarget(t *testing.T, p rdmacm.Provider, h oncrpc.Handler) (address string) {
 	t.Helper()

@@ -33,7 +33,7 @@ func (m connectors) make(ctx context.Context, s *spec.Connector, c *Change) (run
 // sameBinding compares the fields that can't change while a connector has clients.
 func (connectors) sameBinding(a, b *spec.Connector) bool {
 	c := *a
-	c.Limits.Limits, c.Access = b.Limits.Limits, b.Access
+	c.Limits, c.Access = b.Limits, b.Access
 	return reflect.DeepEqual(&c, b)
 }
 
@@ -65,7 +65,10 @@ type connecting struct{ Connector }
 
 func (connecting) Open() error { return nil }
 
-func (r connecting) update(c *spec.Connector) error { return r.Update(c.Limits.Limits, c.Access) }
+func (r connecting) update(c *spec.Connector) error {
+	r.SetMemory(int64(spec.Filled(*c).Limits.Memory))
+	return r.Update(c.Limits.Limits, c.Access)
+}
 
 func (connecting) EndDenied() int { return 0 }
 

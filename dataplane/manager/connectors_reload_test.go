@@ -30,7 +30,7 @@ func TestReloadConnectors(t *testing.T) {
 	}
 
 	limited, other := o.named("a"), o.named("c")
-	limited.Limits.Connections = 1
+	limited.Limits.Connections, limited.Limits.Memory = 1, 16<<20
 	limited.Deny = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 	if err := o.reload(limited, other); err != nil {
 		t.Fatal(err)

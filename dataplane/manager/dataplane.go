@@ -32,6 +32,7 @@ type Listener interface {
 type Connector interface {
 	endpoint
 	Addr() netip.AddrPort
+	SetMemory(limit int64)
 	Start()
 	Probe(ctx context.Context) (connected bool, err error)
 	Shutdown(ctx context.Context) dataplane.Removed
