@@ -42,19 +42,21 @@ func (f *Forwarder) dial(ctx context.Context) (net.Conn, error) {
 
 // reason returns why a dial failed, without the wrapping of package net.
 func reason(err error, timeout time.Duration) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		if op.Timeout() {
-			return fmt.Errorf("no connection within %v", timeout)
-		}
-		err = op.Err
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok {
+		return err
 	}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if op.Timeout() {
+		return fmt.Errorf("no connection within %v", timeout)
+	}
+	if errno, ok := errors.AsType[syscall.Errno](op.Err); ok {
 		return errno
 	}
-	return err
+	return op.Err
 }
+
+// errNoRight means that reserved ports are forbidden.
+var errNoRight = fmt.Errorf("no reserved port without CAP_NET_BIND_SERVICE (%w): give it to rdmad, or turn reserved_port off", syscall.EACCES)
 
 // reuse allows a socket the port of a connection that has ended. Otherwise the port stays in
 // use for a minute (TIME_WAIT), and there are few reserved ports.
@@ -79,7 +81,7 @@ func dialReserved(ctx context.Context, d net.Dialer, address string) (net.Conn, 
 			return nc, nil
 		case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL):
 		case errors.Is(err, syscall.EACCES):
-			return nil, fmt.Errorf("no reserved port without CAP_NET_BIND_SERVICE (%w): give it to rdmad, or turn reserved_port off", syscall.EACCES)
+			return nil, errNoRight
 		default:
 			return nil, err
 		}

@@ -118,6 +118,9 @@ func TestDialReasons(t *testing.T) {
 			t.Errorf("again: %v", err)
 		}
 	}
+	if err := reason(errNoRight, 0); !errors.Is(err, errNoRight) {
+		t.Errorf("without the right to reserved ports: %v", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	f := New(Config{Forward: spec.Forward{Address: gone.address}})
