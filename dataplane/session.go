@@ -51,6 +51,19 @@ func (s served) Inline() (send, receive uint32) {
 // Waited implements perconn.Conn. The call itself was counted when the service got it.
 func (s served) Waited(d time.Duration) { s.c.handler.waited.Add(uint64(max(d, 0))) }
 
-// End implements perconn.Conn. It uses a goroutine, because closing waits for the calls, and
-// one of them may be the caller.
-func (s served) End(reason string) { go s.c.end(reason) }
+// lastReplies bounds the time that a peer may take for the replies before End.
+const lastReplies = 5 * time.Second
+
+// End implements perconn.Conn. It closes in a goroutine, because that waits for the calls, and one
+// of them may be the caller.
+func (s served) End(reason string) {
+	s.c.why.CompareAndSwap(nil, &reason)
+	s.c.rc.Finish()
+	go func() {
+		select {
+		case <-s.c.rc.Done():
+		case <-time.After(lastReplies):
+			s.c.link.Close()
+		}
+	}()
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -39,6 +41,47 @@ func TestClientGone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLastReplies: a client gets the replies after which its upstream closed the connection.
+func TestLastReplies(t *testing.T) {
+	const calls, size = 8, 256 << 10
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		u := newUpstream(t)
+		r := newRig(t, p, u.address)
+		data := string(make([]byte, size))
+		var lost atomic.Int32
+		for range 20 {
+			c := r.dial()
+			up := u.accept()
+			go func() { up.send(success(up.call().XID), 0) }()
+			if err := c.Call(t.Context(), &rpcrdma.Call{Program: nfsProgram, Version: 3}); err != nil { // before it there is one credit
+				t.Fatal(err)
+			}
+			go func() {
+				var all []byte
+				for range calls {
+					all = append(all, record(success(up.call().XID, didRead(data)), 0)...)
+				}
+				up.write(all)
+				up.Close()
+			}()
+			var all sync.WaitGroup
+			for range calls {
+				call := readSome(t, c, size)
+				all.Go(func() {
+					if c.Call(t.Context(), call) != nil {
+						lost.Add(1)
+					}
+				})
+			}
+			all.Wait()
+			c.Close()
+		}
+		if n := lost.Load(); n > 0 {
+			t.Errorf("%d of %d replies are lost", n, 20*calls)
+		}
+	})
 }
 
 // TestNotSent: what a call can't be sent for.

@@ -74,7 +74,7 @@ type Conn interface {
 	// it, for example for room at its upstream. This counts as time before the service started,
 	// which adaptive credits follow.
 	Waited(d time.Duration)
-	// End ends the connection at once, for a reason that operators see.
-	// It does not wait.
+	// End ends the connection once the replies so far are sent, for a reason that operators
+	// see. It does not wait.
 	End(reason string)
 }

@@ -160,6 +160,15 @@ func (r *Responder) Drain(ctx context.Context) error {
 	return r.drainedBy(ctx)
 }
 
+// Finish disconnects once the replies so far are sent. It does not wait. Calls in progress get no
+// reply.
+func (r *Responder) Finish() {
+	r.mu.Lock()
+	defer r.mu.releaseAndPost()
+	r.ending = true
+	r.pump()
+}
+
 // State is the current state of a connection. Sizes are in bytes.
 type State struct {
 	// RPCVersion is the version of RPC-over-RDMA. With extensions.v2 the first answered
