@@ -243,6 +243,68 @@ func TestRepliesBeforeDrain(t *testing.T) {
 	})
 }
 
+// TestRepliesBeforeTargetGoes: a client gets the replies that came before its target disconnected,
+// also if it reads late and has made more calls than the connector reads.
+func TestRepliesBeforeTargetGoes(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		answer, ended := make(chan struct{}), make(chan struct{}, 2)
+		var cfg Config
+		r := newTargetless(t, p)
+		r.listen(handlerFunc(func(ctx context.Context, c *oncrpc.Call, reply *oncrpc.Reply) error {
+			switch c.Procedure {
+			case echo.ProcNull: // it brings the credits for the others
+				return nil
+			case echo.ProcRead:
+				<-answer
+				return echo.New().ServeRPC(ctx, c, reply)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}), &cfg)
+		r.around = func(l net.Listener) net.Listener { return endingListener{l, ended} }
+		r.connect(cfg)
+		nc, records := r.raw()
+		const size = 192 << 10
+		if _, err := nc.Write(echoRecord(0, echo.ProcNull, nil)); err != nil {
+			t.Fatal(err)
+		}
+		next := func() []byte {
+			t.Helper()
+			if _, err := records.Next(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := records.Read(nil)
+			if err != nil {
+				t.Error(err)
+			}
+			return got
+		}
+		next()
+		calls := echoRecord(1, echo.ProcRead, xdr.AppendUint32(nil, size))
+		for xid := range uint32(5000) {
+			calls = append(calls, echoRecord(2+xid, echo.ProcEcho, opaque(1000))...)
+		}
+		go func() { _, _ = nc.Write(calls) }() // until the connection ends
+		credits := int(rpcrdma.DefaultSettings().CreditsMax)
+		r.until(func() bool { return r.outgoing()[0].InFlight == credits })
+		close(answer)
+		r.until(func() bool { return r.c.Stats().Replies == 2 })
+		for _, c := range r.d.Connections() {
+			if c.Listener == "in" {
+				if err := r.d.CloseConnection(c.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		<-ended
+		if got := next(); !bytes.HasSuffix(got, opaque(size)) {
+			t.Errorf("a reply of %d bytes, or another one", len(got))
+		}
+		nc.Close()
+		r.log.Await(t, "connection down", "listener=out")
+	})
+}
+
 // awaitState waits until the connector's connection is in a state.
 func (r *rig) awaitState(state string) {
 	r.t.Helper()

@@ -105,10 +105,13 @@ func (s *session) run() {
 	defer s.c.relief.Leave(s)
 	stop := make(chan struct{})
 	var watching sync.WaitGroup
+	var why error // of the target
 	watching.Go(func() {
 		select {
-		case <-s.rdma.Done():
-			s.end(targetGone(s.rdma.Err()))
+		case <-s.rdma.Done(): // the client still gets the replies that have come
+			why = targetGone(s.rdma.Err())
+			s.intake.Stop()
+			s.cancel(errEnded)
 		case <-s.ctx.Done():
 			_ = s.rdma.Drain(s.ctx) // the calls in flight fail
 		case <-stop:
@@ -120,7 +123,7 @@ func (s *session) run() {
 	// The last replies are written. A client that has gone looks like a client that only
 	// sends no more calls.
 	patience := time.AfterFunc(s.c.cfg.RecordTimeout, func() {
-		if !s.intake.Stopped() { // otherwise the context of the drain limits the time
+		if !s.intake.Stopped() { // otherwise the context of the drain, or WriteTimeout, limits the time
 			s.end(nil)
 		}
 	})
@@ -130,7 +133,7 @@ func (s *session) run() {
 	close(stop)
 	watching.Wait()
 	s.intake.Linger(s.c.cfg.WriteTimeout)
-	s.end(nil)
+	s.end(why)
 	if s.reset.Load() && s.unanswered.Load() {
 		s.c.stats.disconnects.Add(1)
 	}
