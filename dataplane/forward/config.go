@@ -13,7 +13,7 @@ const DefaultUnpooled = 64 << 20
 // Config is what a Forwarder is made with. Zero values give the defaults.
 type Config struct {
 	// Forward needs an address. A client that waits longer than DialTimeout is rejected.
-	// CallTimeout also limits how long the upstream may take to read a MiB of calls. After
+	// CallTimeout also limits how far the upstream may fall behind rpctcp.Floor with calls. After
 	// that the client's connection ends, so that the client repeats its calls on another.
 	// CallbackTimeout limits how long a call of the upstream waits for the back channel,
 	// its credits and the client's reply together. NFS servers with the option "secure"
