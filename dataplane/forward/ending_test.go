@@ -3,9 +3,12 @@ package forward
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -82,6 +85,50 @@ func TestLastReplies(t *testing.T) {
 			t.Errorf("%d of %d replies are lost", n, 20*calls)
 		}
 	})
+}
+
+// brokenConn is an upstream that takes some writes, and has then ended its connection.
+type brokenConn struct {
+	*scriptConn
+	takes int
+}
+
+func (c *brokenConn) Write(b []byte) (int, error) {
+	if c.takes--; c.takes < 0 {
+		return 0, &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.EPIPE)}
+	}
+	return c.scriptConn.Write(b)
+}
+
+// TestRepliesBeforeBrokenPipe: an upstream answers a call and ends its connection. The next call
+// finds that out before the reply is read. The first call gets its reply nevertheless.
+func TestRepliesBeforeBrokenPipe(t *testing.T) {
+	nc := &brokenConn{scriptConn: newScriptConn(), takes: 1}
+	s := newSession(New(Config{}), netip.AddrPort{}, nc)
+	defer s.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Up(endedConn{cancel})
+	wrote := make(chan struct{}, 1)
+	nc.wrote = func([]byte) { wrote <- struct{}{} }
+	var errs [2]chan error
+	for i := range errs {
+		errs[i] = make(chan error, 1)
+		w := newWaiter(s)
+		call := &oncrpc.Call{XID: uint32(i), Program: 7, Version: 1, Later: w}
+		if err := s.ServeRPC(ctx, call, new(oncrpc.Reply)); !errors.Is(err, oncrpc.ErrLater) {
+			t.Fatal(err)
+		}
+		go func() { errs[i] <- <-w.over }()
+	}
+	<-wrote
+	nc.next <- record(success(0, "results"), 0)
+	if err := <-errs[0]; err != nil {
+		t.Errorf("the call that was answered: %v", err)
+	}
+	close(nc.next)
+	if err := <-errs[1]; err == nil {
+		t.Error("the other one has a reply")
+	}
 }
 
 // TestNotSent: what a call can't be sent for.

@@ -76,7 +76,7 @@ func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	}
 	s.in = bufio.NewReaderSize((*source)(s), readBuffer)
 	s.records = oncrpc.NewRecordReader(s.in, int(f.cfg.MaxRecord))
-	s.out = rpctcp.NewSender(nc, f.cfg.CallTimeout, func(err error) { s.fail(fmt.Errorf("calls can't be sent: %w", err)) })
+	s.out = rpctcp.NewSender(nc, f.cfg.CallTimeout, s.unsent)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.open = s.openBackchannel
 	s.limits = nfs.LimitsOf(min(rpcrdma.MaxMessage, int(f.cfg.MaxRecord)), s.backLimits)
@@ -169,6 +169,14 @@ func (s *Session) fail(err error) {
 	s.tell(err, lost)
 	if c != nil {
 		s.end(c, err)
+	}
+}
+
+// unsent is called when no more calls can be sent. If the upstream has ended the connection, its
+// last replies may still be there. The reader fails after them.
+func (s *Session) unsent(err error) {
+	if !rpctcp.IsReset(err) {
+		s.fail(fmt.Errorf("calls can't be sent: %w", err))
 	}
 }
 
