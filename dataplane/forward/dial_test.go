@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -186,6 +187,37 @@ func TestCallsWithoutConnection(t *testing.T) {
 	var r oncrpc.Reply
 	if err := oncrpc.Serve(t.Context(), New(Config{}), &oncrpc.Call{}, &r); !errors.Is(err, errNoConn) {
 		t.Error(err)
+	}
+}
+
+// TestEndsSoon: an upstream accepts a connection and closes it. The client's connection lasts a
+// second nevertheless, or until the client ends it.
+func TestEndsSoon(t *testing.T) {
+	for name, stays := range map[string]bool{"the client stays": true, "the client goes": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				nc, ended := newScriptConn(), make(chan string, 1)
+				s := newSession(New(Config{}), netip.AddrPort{}, nc)
+				s.Up(fakeConn{ended: ended})
+				close(nc.next)
+				time.Sleep(leastLife - 1)
+				synctest.Wait()
+				if len(ended) > 0 {
+					t.Errorf("ended at once: %s", <-ended)
+				}
+				if !stays {
+					s.Close()
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if (len(ended) > 0) != stays {
+					t.Errorf("%d ends", len(ended))
+				}
+				if stays {
+					s.Close()
+				}
+			})
+		})
 	}
 }
 

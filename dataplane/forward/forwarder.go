@@ -28,6 +28,8 @@ type Forwarder struct {
 	// before the upstream has sent all of it: at once if a part is enough, else when the
 	// upstream pauses.
 	least, enough int
+	// life is how long a client's connection lasts at least.
+	life time.Duration
 }
 
 var _ perconn.Opener = (*Forwarder)(nil)
@@ -35,7 +37,7 @@ var _ perconn.Opener = (*Forwarder)(nil)
 // New makes a forwarder. It connects only in OpenConn.
 func New(cfg Config) *Forwarder {
 	cfg = cfg.withDefaults()
-	return &Forwarder{cfg: cfg, log: cfg.Logger.With("upstream", cfg.Address), least: leastPart, enough: enoughPart}
+	return &Forwarder{cfg: cfg, log: cfg.Logger.With("upstream", cfg.Address), least: leastPart, enough: enoughPart, life: leastLife}
 }
 
 // errNoConn answers calls without a connection of their own.

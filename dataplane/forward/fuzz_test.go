@@ -91,7 +91,7 @@ func FuzzUpstream(f *testing.F) {
 			}
 		}
 		f := New(Config{Forward: spec.Forward{MaxRecord: 1 << 16}})
-		f.least, f.enough = 2, 5
+		f.least, f.enough, f.life = 2, 5, 0
 		s := newSession(f, netip.AddrPort{}, nc)
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Up(endedConn{cancel})

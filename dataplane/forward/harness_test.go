@@ -66,6 +66,7 @@ func newRigWith(t testing.TB, p rdmacm.Provider, ext rpcrdma.Extensions, upstrea
 		f(&cfg)
 	}
 	r.Forwarder = New(cfg)
+	r.life = 0 // TestEndsSoon has it
 	r.d = dataplane.New(dataplane.Config{Logger: log, Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &r.settings }})
 	r.events = r.d.Subscribe(1 << 10)
 	listener, err := r.d.PrepareListener(t.Context(), dataplane.ListenerConfig{

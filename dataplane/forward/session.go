@@ -24,6 +24,11 @@ import (
 // memory.
 const readBuffer = 16 << 10
 
+// leastLife is the Forwarder.life. A Linux client whose connection ends makes another one at once.
+// An upstream that accepts connections and closes them would keep all clients, and rdmad, busy with
+// that.
+const leastLife = time.Second
+
 // errClosed ends a session whose client is gone.
 var errClosed = errors.New("the client's connection has ended")
 
@@ -43,6 +48,7 @@ type Session struct {
 	up      chan struct{}  // closed when conn is set
 	open    func()         // opens the back channel
 	limits  *ulb.Limits    // for the values that the client and the upstream announce to each other
+	began   time.Time
 
 	// Only for the reader.
 	head    [8]byte // XID and message type
@@ -61,6 +67,8 @@ type Session struct {
 	stop      func() bool // removes the registration of that end
 	timer     *time.Timer // of the call that was sent first, or of an earlier one
 	armed     bool
+	ending    *time.Timer // ends the client's connection
+	closed    bool
 	idle      []*call
 	callbacks int // calls of the upstream in progress
 }
@@ -69,7 +77,7 @@ var _ perconn.Traited = (*Session)(nil)
 
 func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 	s := &Session{
-		f: f, peer: peer, nc: nc,
+		f: f, peer: peer, nc: nc, began: time.Now(),
 		done:    make(chan struct{}),
 		up:      make(chan struct{}),
 		pending: make(map[uint32]*call),
@@ -110,8 +118,13 @@ func (s *Session) Close() {
 	if s.stop != nil {
 		s.stop()
 	}
-	if s.timer != nil {
-		s.timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, t := range []*time.Timer{s.timer, s.ending} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	s.f.stats.connections.Add(-1)
 }
@@ -190,11 +203,17 @@ func (s *Session) tell(err error, lost int) {
 		"peer", s.peer.String(), "from", s.nc.LocalAddr().String(), "reason", err, "unanswered", lost)
 }
 
+// end ends the client's connection, but not before Forwarder.life.
 func (s *Session) end(c perconn.Conn, err error) {
 	if errors.Is(err, io.EOF) {
 		err = errors.New("closed its connection")
 	}
-	c.End("upstream " + s.f.cfg.Address + ": " + err.Error())
+	reason := "upstream " + s.f.cfg.Address + ": " + err.Error()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.ending = time.AfterFunc(s.f.life-time.Since(s.began), func() { c.End(reason) })
+	}
 }
 
 // take returns a call that is not in use.
