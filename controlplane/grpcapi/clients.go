@@ -46,11 +46,7 @@ func (d *doorman) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, e
 	if err != nil {
 		return nil, nil, err
 	}
-	p, ok := c.(*port.Conn)
-	if !ok {
-		return conn, info, nil // of this process itself
-	}
-	a := info.(auth.Info)
+	p, a := c.(*port.Conn), info.(auth.Info) // all others are identified
 	key, class := connlimit.Name(a.Identity.Client), connlimit.Ordinary
 	if a.Identity.Kept {
 		class = connlimit.Reserved

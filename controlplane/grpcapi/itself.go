@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -18,18 +16,21 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
+// checker is the client of Check: no other client's limits have an effect on it.
+var checker = auth.Identity{Name: auth.Daemon, Origin: "itself", Role: auth.Viewer, Client: "itself"}
+
 // Check reports whether the API serves, by a request on a connection within the process:
-// through handshake, gate and handler, whatever identity and number outside clients have. The
-// error means that the server did not answer before ctx ended, is ending, or does not serve
-// yet. Conditions have no effect: a restart repairs none of them.
+// through gate and handler, whatever identity and number outside clients have. The error means
+// that the server did not answer before ctx ended, is ending, or does not serve yet. Conditions
+// have no effect: a restart repairs none of them.
 func (s *Server) Check(ctx context.Context) error {
-	c, err := inProcess(s.itself.dial)
+	c, err := s.As(checker)
 	if err != nil {
 		return fmt.Errorf("control plane: %w", err)
 	}
 	defer c.Close()
 	r, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{Service: rdmadv1.StatusService_ServiceDesc.ServiceName})
-	if status.Code(err) == codes.ResourceExhausted { // an answer: others of this user have used up its rate
+	if status.Code(err) == codes.ResourceExhausted { // an answer
 		return nil
 	}
 	if err != nil {
@@ -41,25 +42,12 @@ func (s *Server) Check(ctx context.Context) error {
 	return nil
 }
 
-// inProcess makes a client in this process.
-func inProcess(dial func(context.Context) (net.Conn, error)) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///itself", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
-}
-
 // As makes a connection within this process for a client that another server of this process
 // has identified. It has only the rights of that client.
 func (s *Server) As(client auth.Identity) (*grpc.ClientConn, error) {
-	return inProcess(func(ctx context.Context) (net.Conn, error) {
-		here, there := net.Pipe()
-		if err := s.itself.hand(ctx, &identified{there, client}); err != nil {
-			here.Close()
-			there.Close()
-			return nil, err
-		}
-		return here, nil
-	})
+	return grpc.NewClient("passthrough:///itself", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.itself.dial(ctx, client) }))
 }
 
 // identified is a connection within this process whose client is known.
@@ -68,8 +56,7 @@ type identified struct {
 	client auth.Identity
 }
 
-// itself is a listener that only this process can reach. Its connections are
-// pairs of Unix sockets, so that the kernel says whose they are, or identified.
+// itself is a listener that only this process can reach. Its connections are identified.
 type itself struct {
 	dialed chan net.Conn
 	done   chan struct{}
@@ -79,56 +66,19 @@ type itself struct {
 func newItself() *itself { return &itself{dialed: make(chan net.Conn), done: make(chan struct{})} }
 
 // dial makes a connection, once Accept takes its other end.
-func (l *itself) dial(ctx context.Context) (net.Conn, error) {
-	here, there, err := socketpair()
-	if err != nil {
-		return nil, err
-	}
-	if err := l.hand(ctx, there); err != nil {
-		here.Close()
-		there.Close()
-		return nil, err
-	}
-	return here, nil
-}
-
-// hand gives a connection to Accept.
-func (l *itself) hand(ctx context.Context, c net.Conn) error {
+func (l *itself) dial(ctx context.Context, client auth.Identity) (_ net.Conn, err error) {
+	here, there := net.Pipe()
 	select {
-	case l.dialed <- c:
-		return nil
+	case l.dialed <- &identified{there, client}:
+		return here, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
 	case <-l.done:
-		return net.ErrClosed
+		err = net.ErrClosed
 	}
-}
-
-func socketpair() (a, b net.Conn, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	var ends [2]net.Conn
-	for i, fd := range fds {
-		f := os.NewFile(uintptr(fd), "itself")
-		c, copyErr := net.FileConn(f) // a copy
-		f.Close()
-		if copyErr != nil {
-			err = copyErr
-			continue
-		}
-		ends[i] = c
-	}
-	if err != nil {
-		for _, c := range ends {
-			if c != nil {
-				c.Close()
-			}
-		}
-		return nil, nil, err
-	}
-	return ends[0], ends[1], nil
+	here.Close()
+	there.Close()
+	return nil, err
 }
 
 // Accept implements net.Listener.

@@ -79,7 +79,7 @@ func TestItselfEnds(t *testing.T) {
 	if c, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("accepted %v, %v", c, err)
 	}
-	if c, err := l.dial(t.Context()); !errors.Is(err, net.ErrClosed) {
+	if c, err := l.dial(t.Context(), checker); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("dialed %v, %v", c, err)
 	}
 }
