@@ -13,11 +13,7 @@ import (
 // ListClients implements rdmadv1.ConnectionServiceServer.
 func (s *connectionService) ListClients(_ context.Context, req *rdmadv1.ListClientsRequest) (*rdmadv1.ListClientsResponse, error) {
 	list, others, n := s.plane.Clients().List(int(req.GetLimit()))
-	res := &rdmadv1.ListClientsResponse{Others: client(&others), OthersCount: uint32(n)}
-	for i := range list {
-		res.Clients = append(res.Clients, client(&list[i]))
-	}
-	return res, nil
+	return &rdmadv1.ListClientsResponse{Clients: messages(list, client), Others: client(&others), OthersCount: uint32(n)}, nil
 }
 
 func client(c *clients.Client) *rdmadv1.Client {

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
-	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -27,11 +26,7 @@ func condition(c *conditions.Condition) *rdmadv1.Condition {
 // ListConditions implements rdmadv1.StatusServiceServer.
 func (s *statusService) ListConditions(context.Context, *rdmadv1.ListConditionsRequest) (*rdmadv1.ListConditionsResponse, error) {
 	all := s.cfg.Conditions.List()
-	res := &rdmadv1.ListConditionsResponse{Healthy: len(all.NotOK()) == 0}
-	for i := range all {
-		res.Conditions = append(res.Conditions, condition(&all[i]))
-	}
-	return res, nil
+	return &rdmadv1.ListConditionsResponse{Healthy: len(all.NotOK()) == 0, Conditions: messages(all, condition)}, nil
 }
 
 // addHealth adds the summary of the conditions.
@@ -47,7 +42,7 @@ type conditionStream = grpc.ServerStreamingServer[rdmadv1.WatchConditionsRespons
 
 // WatchConditions implements rdmadv1.StatusServiceServer.
 func (s *statusService) WatchConditions(_ *rdmadv1.WatchConditionsRequest, stream conditionStream) error {
-	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
+	return sending(s.stopping, shutdown, func() error {
 		w := s.cfg.Conditions.Watch()
 		defer w.Close()
 		var told conditions.List

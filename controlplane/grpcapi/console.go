@@ -46,17 +46,17 @@ func (s *consoleService) OpenConsole(ctx context.Context, _ *rdmadv1.OpenConsole
 
 // ListConsoleSessions implements rdmadv1.ConsoleServiceServer.
 func (s *consoleService) ListConsoleSessions(context.Context, *rdmadv1.ListConsoleSessionsRequest) (*rdmadv1.ListConsoleSessionsResponse, error) {
-	res := &rdmadv1.ListConsoleSessionsResponse{}
 	if s.console == nil {
-		return res, nil
+		return &rdmadv1.ListConsoleSessionsResponse{}, nil
 	}
-	for _, c := range s.console.Sessions.List() {
-		res.Sessions = append(res.Sessions, &rdmadv1.ConsoleSession{
-			Id: c.ID, Actor: c.Client.Name, Role: rdmadv1.Role(c.Client.Role), Browser: c.Browser,
-			Began: timestamppb.New(c.Began), Used: timestamppb.New(c.Used), Expires: timestamppb.New(c.Expires),
-		})
+	return &rdmadv1.ListConsoleSessionsResponse{Sessions: messages(s.console.Sessions.List(), consoleSession)}, nil
+}
+
+func consoleSession(c *session.Info) *rdmadv1.ConsoleSession {
+	return &rdmadv1.ConsoleSession{
+		Id: c.ID, Actor: c.Client.Name, Role: rdmadv1.Role(c.Client.Role), Browser: c.Browser,
+		Began: timestamppb.New(c.Began), Used: timestamppb.New(c.Used), Expires: timestamppb.New(c.Expires),
 	}
-	return res, nil
 }
 
 // EndConsoleSession implements rdmadv1.ConsoleServiceServer.

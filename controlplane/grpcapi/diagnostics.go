@@ -99,7 +99,7 @@ func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, begin beginning, send
 		return err
 	}
 	defer w.Close()
-	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error { return send(w, judge) })
+	return sending(s.stopping, shutdown, func() error { return send(w, judge) })
 }
 
 // filter checks what is asked for: what can't match anything is an error.

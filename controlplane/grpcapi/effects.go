@@ -33,9 +33,8 @@ func ifTrue(yes bool) *bool {
 }
 
 // changes is what a step changed, value by value.
-func changes(step *settings.Step) (out []*rdmadv1.SettingChange) {
-	for _, d := range step.Differences() {
-		out = append(out, &rdmadv1.SettingChange{Scope: d.Place, Key: d.Key.String(), Before: d.Before, After: d.After})
-	}
-	return out
+func changes(step *settings.Step) []*rdmadv1.SettingChange {
+	return messages(step.Differences(), func(d *settings.Difference) *rdmadv1.SettingChange {
+		return &rdmadv1.SettingChange{Scope: d.Place, Key: d.Key.String(), Before: d.Before, After: d.After}
+	})
 }

@@ -41,7 +41,7 @@ func toStatus(err error) error {
 	case errors.As(err, new(configfile.Errors)):
 		return mistakesOf(err)
 	case errors.As(err, &invalid):
-		return badRequest(violations(invalid))
+		return badRequest(messages(invalid.Violations, violation))
 	case errors.As(err, &stale):
 		return withInfo(codes.Aborted, err, rdmadv1.ErrorReason_ERROR_REASON_STALE_REVISION,
 			"current_revision", strconv.FormatUint(uint64(stale.Current), 10))
@@ -83,7 +83,7 @@ func managerStatus(err error) error {
 	)
 	switch mistakes := mistakesIn(err); {
 	case mistakes != nil:
-		return badRequest(violationsOf(mistakes))
+		return badRequest(messages(mistakes, mistake))
 	case errors.As(err, &inUse):
 		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_IN_USE,
 			"by", strings.Join(inUse.Listeners, ","))
@@ -116,11 +116,8 @@ func mistakesIn(err error) spec.Errors {
 	return nil
 }
 
-func violationsOf(all spec.Errors) (out []*errdetails.BadRequest_FieldViolation) {
-	for _, one := range all {
-		out = append(out, &errdetails.BadRequest_FieldViolation{Field: one.Field, Description: one.Text})
-	}
-	return out
+func mistake(e **spec.Error) *errdetails.BadRequest_FieldViolation {
+	return &errdetails.BadRequest_FieldViolation{Field: (*e).Field, Description: (*e).Text}
 }
 
 // joined is all reasons in one line.
@@ -137,12 +134,8 @@ func invalidField(field, text string) error {
 	return toStatus(&settings.InvalidError{Violations: []settings.Violation{{Field: field, Text: text}}})
 }
 
-func violations(e *settings.InvalidError) []*errdetails.BadRequest_FieldViolation {
-	fields := make([]*errdetails.BadRequest_FieldViolation, len(e.Violations))
-	for i, v := range e.Violations {
-		fields[i] = &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Text}
-	}
-	return fields
+func violation(v *settings.Violation) *errdetails.BadRequest_FieldViolation {
+	return &errdetails.BadRequest_FieldViolation{Field: v.Field, Description: v.Text}
 }
 
 // badRequest is INVALID_ARGUMENT whose message says it all in one line and

@@ -73,19 +73,13 @@ func (s *extensionService) used(scope settings.Scope) map[string]uint32 {
 // EnableExtensions implements rdmadv1.ExtensionServiceServer.
 func (s *extensionService) EnableExtensions(ctx context.Context, req *rdmadv1.EnableExtensionsRequest) (*rdmadv1.EnableExtensionsResponse, error) {
 	r, err := s.turn(ctx, true, req, req.ExpectedRevision)
-	if err != nil {
-		return nil, err
-	}
-	return &rdmadv1.EnableExtensionsResponse{Revision: r.Revision, Effects: effects(r.Effects), ConfirmDeadline: timestamp(r.ConfirmDeadline)}, nil
+	return &rdmadv1.EnableExtensionsResponse{Revision: r.Revision, Effects: effects(r.Effects), ConfirmDeadline: timestamp(r.ConfirmDeadline)}, err
 }
 
 // DisableExtensions implements rdmadv1.ExtensionServiceServer.
 func (s *extensionService) DisableExtensions(ctx context.Context, req *rdmadv1.DisableExtensionsRequest) (*rdmadv1.DisableExtensionsResponse, error) {
 	r, err := s.turn(ctx, false, req, req.ExpectedRevision)
-	if err != nil {
-		return nil, err
-	}
-	return &rdmadv1.DisableExtensionsResponse{Revision: r.Revision, Effects: effects(r.Effects), ConfirmDeadline: timestamp(r.ConfirmDeadline)}, nil
+	return &rdmadv1.DisableExtensionsResponse{Revision: r.Revision, Effects: effects(r.Effects), ConfirmDeadline: timestamp(r.ConfirmDeadline)}, err
 }
 
 // turning is what requests to turn extensions on and off have in common.
@@ -113,11 +107,10 @@ func (s *extensionService) turn(ctx context.Context, on bool, req turning, expec
 	result, err := s.store.Set(c, desired.Options{
 		DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin().AsDuration(), Actor: actor(ctx),
 	})
-	if err != nil {
-		return desired.Result{}, err
+	if err == nil {
+		noteChanges(ctx, &result, req.GetDryRun())
 	}
-	noteChanges(ctx, &result, req.GetDryRun())
-	return result, nil
+	return result, err
 }
 
 // extensions lists those in force on a connection, by name.

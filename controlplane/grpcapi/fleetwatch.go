@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
 	"github.com/rdmad/rdmad/controlplane/fleet/store"
-	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -24,7 +23,7 @@ func (s *fleetService) WatchNodes(req *rdmadv1.WatchNodesRequest, stream grpc.Se
 	if req.GetChangesOnly() {
 		v.sent = make(map[string]*rdmadv1.FleetNode)
 	}
-	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
+	return sending(s.stopping, shutdown, func() error {
 		err := s.fleet.WatchNodes(stream.Context(), from, v.changed)
 		if stream.Context().Err() != nil || v.failed != nil {
 			return statusOf(err).Err()

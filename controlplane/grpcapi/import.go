@@ -73,15 +73,10 @@ func (s *configurationService) ImportConfiguration(ctx context.Context, req *rdm
 	}
 	res := &rdmadv1.ImportConfigurationResponse{
 		Revision: done.Settings.Revision, Settings: changes(&done.Settings.Step), Effects: effects(done.Settings.Effects), Kept: done.Kept,
-	}
-	for _, one := range done.Elements {
-		res.Elements = append(res.Elements, &rdmadv1.ElementChange{
-			Kind: one.What, Name: one.Name, Fields: fieldsOf(one.Fields),
-			Action: rdmadv1.ElementChange_Action(rdmadv1.ElementChange_Action_value[strings.ToUpper(string(one.Action))]),
-		})
+		Elements: messages(done.Elements, elementChange),
 	}
 	if len(done.Limits) > 0 {
-		res.Elements = append(res.Elements, &rdmadv1.ElementChange{Kind: "limits", Action: rdmadv1.ElementChange_CHANGED, Fields: fieldsOf(done.Limits)})
+		res.Elements = append(res.Elements, &rdmadv1.ElementChange{Kind: "limits", Action: rdmadv1.ElementChange_CHANGED, Fields: messages(done.Limits, fieldChange)})
 	}
 	res.Unchanged = ifTrue(len(res.GetElements())+len(res.GetSettings()) == 0)
 	if !req.GetDryRun() {
@@ -91,11 +86,15 @@ func (s *configurationService) ImportConfiguration(ctx context.Context, req *rdm
 	return res, nil
 }
 
-func fieldsOf(all []manager.FieldChange) (out []*rdmadv1.FieldChange) {
-	for _, f := range all {
-		out = append(out, &rdmadv1.FieldChange{Field: f.Field, Before: f.Before, After: f.After})
+func fieldChange(f *manager.FieldChange) *rdmadv1.FieldChange {
+	return &rdmadv1.FieldChange{Field: f.Field, Before: f.Before, After: f.After}
+}
+
+func elementChange(e *manager.ElementChange) *rdmadv1.ElementChange {
+	return &rdmadv1.ElementChange{
+		Kind: e.What, Name: e.Name, Fields: messages(e.Fields, fieldChange),
+		Action: rdmadv1.ElementChange_Action(rdmadv1.ElementChange_Action_value[strings.ToUpper(string(e.Action))]),
 	}
-	return out
 }
 
 // texts are for the audit log.

@@ -5,18 +5,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
 
-// inventoried makes protobuf of the providers and, asked for now, the devices.
-func inventoried(providers []inventory.Provider, devices func() []inventory.Device) (ps []*rdmadv1.Provider, ds []*rdmadv1.Device) {
-	for _, p := range providers {
-		ps = append(ps, &rdmadv1.Provider{Name: p.Name, BuiltIn: p.BuiltIn, Note: p.Note})
-	}
-	if devices == nil {
-		return ps, nil
-	}
-	for _, d := range devices() {
-		ds = append(ds, device(&d))
-	}
-	return ps, ds
+func provider(p *inventory.Provider) *rdmadv1.Provider {
+	return &rdmadv1.Provider{Name: p.Name, BuiltIn: p.BuiltIn, Note: p.Note}
 }
 
 func device(d *inventory.Device) *rdmadv1.Device {

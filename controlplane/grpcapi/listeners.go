@@ -66,12 +66,7 @@ func (s *listenerService) RemoveListener(ctx context.Context, req *rdmadv1.Remov
 
 // ListServices implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) ListServices(context.Context, *rdmadv1.ListServicesRequest) (*rdmadv1.ListServicesResponse, error) {
-	res := &rdmadv1.ListServicesResponse{}
-	all := s.manager.Services.List()
-	for i := range all {
-		res.Services = append(res.Services, service(&all[i]))
-	}
-	return res, nil
+	return &rdmadv1.ListServicesResponse{Services: messages(s.manager.Services.List(), service)}, nil
 }
 
 // service is the one place where a service becomes protobuf.

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/controlplane/profile"
-	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -27,7 +26,7 @@ func (s *processService) Profile(req *rdmadv1.ProfileRequest, stream grpc.Server
 			return invalidField("duration", "the profile "+name+" shows a moment; leave it out")
 		}
 	}
-	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
+	return sending(s.stopping, shutdown, func() error {
 		w := bufio.NewWriterSize(profileWriter{stream}, flushAt)
 		err := profile.Write(stream.Context(), w, name, d)
 		if errors.Is(err, profile.ErrBusy) {

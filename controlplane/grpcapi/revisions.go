@@ -60,7 +60,7 @@ func (s *settingsService) WatchSettings(_ *rdmadv1.WatchSettingsRequest, stream 
 	if err := stream.SendHeader(nil); err != nil {
 		return err
 	}
-	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error {
+	return sending(w.Done(), w.Err, func() error {
 		for {
 			select {
 			case e := <-w.Events():

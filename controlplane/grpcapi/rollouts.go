@@ -12,7 +12,6 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
-	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -82,7 +81,7 @@ func (s *fleetService) WatchRollout(req *rdmadv1.WatchRolloutRequest, stream grp
 	if err != nil {
 		return err
 	}
-	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
+	return sending(s.stopping, shutdown, func() error {
 		err := s.fleet.WatchRollout(stream.Context(), ref, func(r *fleet.Rollout) (more bool, err error) {
 			return !r.Settled(), stream.Send(&rdmadv1.WatchRolloutResponse{Rollout: fleetproto.RolloutMessage(r)})
 		})

@@ -3,7 +3,12 @@ package grpcapi
 import (
 	"fmt"
 	"runtime/debug"
+
+	"github.com/rdmad/rdmad/dataplane"
 )
+
+// shutdown is why streams end that rdmad ends.
+func shutdown() error { return toStatus(dataplane.ErrShutdown) }
 
 // sending runs send, which writes to a stream. Sending blocks while the
 // client doesn't read, so it has a goroutine of its own: when done is closed

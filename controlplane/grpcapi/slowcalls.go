@@ -12,13 +12,9 @@ import (
 // ListSlowCalls implements rdmadv1.DiagnosticsServiceServer.
 func (s *diagnosticsService) ListSlowCalls(context.Context, *rdmadv1.ListSlowCallsRequest) (*rdmadv1.ListSlowCallsResponse, error) {
 	slow := s.plane.SlowCalls()
-	res := &rdmadv1.ListSlowCallsResponse{
-		SlowCall: durationpb.New(slow.Limit), Total: float64(slow.Total), Calls: make([]*rdmadv1.SlowCall, len(slow.Calls)),
-	}
-	for i := range slow.Calls {
-		res.Calls[i] = slowCall(&slow.Calls[i])
-	}
-	return res, nil
+	return &rdmadv1.ListSlowCallsResponse{
+		SlowCall: durationpb.New(slow.Limit), Total: float64(slow.Total), Calls: messages(slow.Calls, slowCall),
+	}, nil
 }
 
 func slowCall(c *dataplane.SlowCall) *rdmadv1.SlowCall {

@@ -37,7 +37,10 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 	if p := s.cfg.Store.Pending(); p != nil {
 		res.UnconfirmedRevision, res.ConfirmDeadline = p.Revision, timestamp(p.Deadline)
 	}
-	res.Providers, res.Devices = inventoried(s.cfg.Providers, s.cfg.Devices)
+	res.Providers = messages(s.cfg.Providers, provider)
+	if s.cfg.Devices != nil {
+		res.Devices = messages(s.cfg.Devices(), device)
+	}
 	if s.cfg.Memory != nil {
 		res.Memory = memory(s.cfg.Memory())
 	}

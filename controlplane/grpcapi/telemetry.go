@@ -57,7 +57,7 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 		fields.prune(m)
 		return proto.Marshal(m)
 	}
-	return sending(s.stopping, func() error { return toStatus(dataplane.ErrShutdown) }, func() error {
+	return sending(s.stopping, shutdown, func() error {
 		sampler := telemetry.New(s.source(req, fields), time.Now(), min(interval/2, maxCell))
 		ticker := time.NewTicker(s.spread.first(interval))
 		defer ticker.Stop()
@@ -140,10 +140,10 @@ func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 func (s *telemetryService) AdviseSettings(_ context.Context, req *rdmadv1.AdviseSettingsRequest) (*rdmadv1.AdviseSettingsResponse, error) {
 	scope, err := settings.ParseScope(req.GetScope())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	if _, err := s.store.Get(scope); err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	var in []dataplane.ConnInfo
 	for _, c := range s.plane.Connections() {
@@ -155,9 +155,7 @@ func (s *telemetryService) AdviseSettings(_ context.Context, req *rdmadv1.Advise
 	for i := range in {
 		res.Calls += float64(in[i].Stats.Calls)
 	}
-	for _, a := range advise.For(in) {
-		res.Advice = append(res.Advice, adviceMessage(&a))
-	}
+	res.Advice = messages(advise.For(in), adviceMessage)
 	return res, nil
 }
 

@@ -65,27 +65,22 @@ func transportHeader(m *trace.Message) *rdmadv1.TransportHeader {
 	out := &rdmadv1.TransportHeader{
 		Xid: h.XID, Version: h.Version, Credits: h.Credits, Procedure: m.Procedure(), Error: m.HeaderError(),
 		Direction: m.Direction(), Operation: m.Operation(),
-	}
-	for _, r := range h.Reads {
-		out.Reads = append(out.Reads, &rdmadv1.ReadSegment{Position: r.Position, Segment: segment(r.Segment)})
-	}
-	for _, w := range h.Writes {
-		out.Writes = append(out.Writes, writeChunk(w))
+		Reads: messages(h.Reads, readSegment), Writes: messages(h.Writes, writeChunk),
 	}
 	if h.HasReply {
-		out.Reply = writeChunk(h.Reply)
+		out.Reply = writeChunk(&h.Reply)
 	}
 	return out
 }
 
-func writeChunk(c rpcrdma1.WriteChunk) *rdmadv1.WriteChunk {
-	out := &rdmadv1.WriteChunk{}
-	for _, s := range c {
-		out.Segments = append(out.Segments, segment(s))
-	}
-	return out
+func readSegment(s *rpcrdma1.ReadSegment) *rdmadv1.ReadSegment {
+	return &rdmadv1.ReadSegment{Position: s.Position, Segment: segment(&s.Segment)}
 }
 
-func segment(s rpcrdma1.Segment) *rdmadv1.Segment {
+func writeChunk(c *rpcrdma1.WriteChunk) *rdmadv1.WriteChunk {
+	return &rdmadv1.WriteChunk{Segments: messages(*c, segment)}
+}
+
+func segment(s *rpcrdma1.Segment) *rdmadv1.Segment {
 	return &rdmadv1.Segment{Handle: s.Handle, Length: s.Length, Offset: s.Offset}
 }

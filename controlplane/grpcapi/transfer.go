@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/settingsproto"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -11,11 +12,10 @@ import (
 // ExportSettings implements rdmadv1.SettingsServiceServer.
 func (s *settingsService) ExportSettings(context.Context, *rdmadv1.ExportSettingsRequest) (*rdmadv1.ExportSettingsResponse, error) {
 	d := s.store.Dump()
-	res := &rdmadv1.ExportSettingsResponse{Revision: d.Revision, Base: settingsproto.Message(&d.Base)}
-	for _, one := range d.Scopes {
-		res.Scopes = append(res.Scopes, &rdmadv1.ScopeSettings{Scope: one.Scope.String(), Settings: settingsproto.Message(&one.Values)})
-	}
-	return res, nil
+	scopes := messages(d.Scopes, func(s *settings.ScopeDump) *rdmadv1.ScopeSettings {
+		return &rdmadv1.ScopeSettings{Scope: s.Scope.String(), Settings: settingsproto.Message(&s.Values)}
+	})
+	return &rdmadv1.ExportSettingsResponse{Revision: d.Revision, Base: settingsproto.Message(&d.Base), Scopes: scopes}, nil
 }
 
 // ImportSettings implements rdmadv1.SettingsServiceServer.

@@ -38,7 +38,7 @@ func (s *connectionService) WatchConnections(req *rdmadv1.WatchConnectionsReques
 		return err
 	}
 	v.listed, v.list = l.ids, l.messages
-	return sending(w.Done(), func() error { return toStatus(w.Err()) }, func() error { return v.send(w) })
+	return sending(w.Done(), w.Err, func() error { return v.send(w) })
 }
 
 // view is what was sent to a client.
