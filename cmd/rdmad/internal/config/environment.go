@@ -2,15 +2,10 @@ package config
 
 import (
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/spf13/viper"
-	"go.yaml.in/yaml/v3"
-
-	"github.com/rdmad/rdmad/controlplane/configfile"
-	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // prefix is the prefix of the environment variables.
@@ -21,7 +16,7 @@ func Variable(key string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// environment binds the variables of all keys. An empty variable counts as not set.
+// environment gives the values of the variables to viper. An empty variable counts as not set.
 func (d document) environment(v *viper.Viper, env func(string) (string, bool)) {
 	for f := range fields() {
 		if f.Section() {
@@ -32,34 +27,10 @@ func (d document) environment(v *viper.Viper, env func(string) (string, bool)) {
 		if !ok || text == "" {
 			continue
 		}
-		// viper reads the variable itself. This call finds mistakes in it.
-		if _, ok := d.outside(f, text, Origin{Env: name}); ok {
-			v.MustBindEnv(viperKey(f.Path), name)
+		if value, ok := d.outside(f, text, Origin{Env: name}); ok {
+			v.Set(viperKey(f.Path), value)
 		}
 	}
-}
-
-// fromText is a decode hook for the text of an environment variable. The text was checked
-// before.
-func (d document) fromText(from, to reflect.Type, value any) (any, error) {
-	text, ok := value.(string)
-	if from.Kind() != reflect.String || !ok || to.Kind() == reflect.String || to.Kind() == reflect.Interface {
-		return value, nil
-	}
-	if isYAML(to) {
-		n, err := configfile.ParseYAML("", []byte(text))
-		if err != nil {
-			return nil, err
-		}
-		scratch := newDocument("", Options{})
-		list, _ := scratch.read("", n, spec.Field{Type: to}, func(*yaml.Node) Origin { return Origin{} })
-		return list, nil
-	}
-	v, err := spec.Parse(to, text)
-	if err != nil {
-		return nil, err
-	}
-	return v.Interface(), nil
 }
 
 // FlagVariables are the variables of flags that are not keys.

@@ -120,7 +120,7 @@ func (d document) readFile(v *viper.Viper, root *yaml.Node) error {
 	return v.MergeConfigMap(values)
 }
 
-// flags gives the values of the command line to viper.
+// flags gives the values of the command line to viper. Later ones have priority.
 func (d document) flags(v *viper.Viper, set []string) {
 	for _, one := range set {
 		key, text, ok := strings.Cut(one, "=")
@@ -178,7 +178,7 @@ func (d document) decode(v *viper.Viper) (*Config, error) {
 	c := new(Config)
 	err := v.UnmarshalExact(c, func(o *mapstructure.DecoderConfig) {
 		o.WeaklyTypedInput = false
-		o.DecodeHook = d.fromText
+		o.DecodeHook = nil // all values have their types
 	})
 	if err != nil {
 		// The file was checked against the same types before, so the two checks differ.
