@@ -27,10 +27,5 @@ func (s *service) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Ha
 
 // forwardStats returns the counters of the forward services, by service.
 func (s *services) forwardStats() map[string]forward.Stats {
-	return ofEach(s, func(sv *service) (stats forward.Stats, has bool) {
-		if f := sv.forward.Load(); f != nil {
-			return f.Stats(), true
-		}
-		return stats, false
-	})
+	return ofEach(s, func(sv *service) *forward.Forwarder { return sv.forward.Load() }, (*forward.Forwarder).Stats)
 }

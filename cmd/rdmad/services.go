@@ -251,14 +251,14 @@ func openEcho(s *service) error {
 	return nil
 }
 
-// ofEach returns what the services have of something, by service.
-func ofEach[T any](s *services, of func(*service) (one T, has bool)) map[string]T {
+// ofEach returns what there is of a part of the services that have it, by service.
+func ofEach[P, T any](s *services, part func(*service) *P, of func(*P) T) map[string]T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make(map[string]T)
 	for _, sv := range s.all {
-		if one, has := of(sv); has {
-			out[sv.spec.Name] = one
+		if p := part(sv); p != nil {
+			out[sv.spec.Name] = of(p)
 		}
 	}
 	return out
@@ -266,15 +266,10 @@ func ofEach[T any](s *services, of func(*service) (one T, has bool)) map[string]
 
 // procedures returns the counters of the services by procedure, by service.
 func (s *services) procedures() map[string]*procedures.Table {
-	return ofEach(s, func(sv *service) (*procedures.Table, bool) { return sv.calls, true })
+	return ofEach(s, func(sv *service) *procedures.Table { return sv.calls }, func(t *procedures.Table) *procedures.Table { return t })
 }
 
 // tcpStats returns the counters of the services on TCP, by service.
 func (s *services) tcpStats() map[string]rpctcp.Stats {
-	return ofEach(s, func(sv *service) (stats rpctcp.Stats, has bool) {
-		if tcp := sv.tcp.Load(); tcp != nil {
-			return tcp.Stats(), true
-		}
-		return stats, false
-	})
+	return ofEach(s, func(sv *service) *rpctcp.Server { return sv.tcp.Load() }, (*rpctcp.Server).Stats)
 }

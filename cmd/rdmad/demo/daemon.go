@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -131,6 +132,25 @@ func (d *demo) rdmactl(ctx context.Context, args ...string) error {
 		d.say("  %s", strings.TrimRight(line, "\n"))
 	}
 	return err
+}
+
+// each shows the output of commands of rdmactl, one after the other.
+func (d *demo) each(ctx context.Context, commands ...[]string) error {
+	for _, args := range commands {
+		if err := d.rdmactl(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answer runs rdmactl and reads its JSON into v.
+func (d *demo) answer(ctx context.Context, v any, args ...string) error {
+	out, err := d.ask(ctx, append(args, "-o", "json")...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(out, v)
 }
 
 // ask runs rdmactl and returns its output.

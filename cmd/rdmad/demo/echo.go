@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -61,15 +60,12 @@ func (d *demo) echo(ctx context.Context) error {
 		{"READ of 1 MiB, by RDMA Write", "read", 50, 1 << 20},
 		{"WRITE of 1 MiB, by RDMA Read", "write", 50, 1 << 20},
 	} {
-		out, err := d.ask(ctx, "bench", d.daemon.Address("listener echo"), "--op", c.op, "--size", strconv.Itoa(c.size), "--count", strconv.Itoa(c.calls), "-o", "json")
 		var made struct {
 			Ops   int
 			Rate  float64 `json:"ops_per_second"`
 			Bytes float64 `json:"bytes_per_second"`
 		}
-		if err == nil {
-			err = json.Unmarshal(out, &made)
-		}
+		err := d.answer(ctx, &made, "bench", d.daemon.Address("listener echo"), "--op", c.op, "--size", strconv.Itoa(c.size), "--count", strconv.Itoa(c.calls))
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.what, err)
 		}

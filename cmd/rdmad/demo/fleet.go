@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,9 +76,8 @@ func (d *demo) join(ctx context.Context, invalidation bool) error {
 // untilJoined waits until all nodes are up.
 func (d *demo) untilJoined(ctx context.Context) error {
 	for {
-		out, err := d.ask(ctx, "fleet", "nodes", "-o", "json")
 		var answer struct{ Nodes []struct{ State string } }
-		if err == nil && json.Unmarshal(out, &answer) == nil && len(answer.Nodes) == gateways {
+		if d.answer(ctx, &answer, "fleet", "nodes") == nil && len(answer.Nodes) == gateways {
 			return nil
 		}
 		select {
@@ -102,14 +100,12 @@ func (d *demo) goodRollout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, args := range [][]string{
-		{"fleet", "apply", "-f", "small.yaml", "--canary", "1", "--waves", "100%", "--bake", "0s", "--max-p99", "0"},
-		{"fleet", "rollouts", "watch", "small@1"},
-		{"fleet", "nodes"},
-	} {
-		if err := d.rdmactl(ctx, args...); err != nil {
-			return err
-		}
+	if err := d.each(ctx,
+		[]string{"fleet", "apply", "-f", "small.yaml", "--canary", "1", "--waves", "100%", "--bake", "0s", "--max-p99", "0"},
+		[]string{"fleet", "rollouts", "watch", "small@1"},
+		[]string{"fleet", "nodes"},
+	); err != nil {
+		return err
 	}
 	return d.state(ctx, "small@1", "DONE")
 }
@@ -124,26 +120,20 @@ func (d *demo) badRollout(ctx context.Context) error {
 		return err
 	}
 	_ = d.rdmactl(ctx, "fleet", "rollouts", "watch", "invalidate@1") // it ends with 1 for a rollout that was taken back
-	for _, args := range [][]string{
-		{"fleet", "rollouts", "show", "invalidate@1"},
-		{"fleet", "nodes"},
-		{"fleet", "history", "--limit", "3"},
-	} {
-		if err := d.rdmactl(ctx, args...); err != nil {
-			return err
-		}
+	if err := d.each(ctx,
+		[]string{"fleet", "rollouts", "show", "invalidate@1"},
+		[]string{"fleet", "nodes"},
+		[]string{"fleet", "history", "--limit", "3"},
+	); err != nil {
+		return err
 	}
 	return d.state(ctx, "invalidate@1", "ROLLED_BACK")
 }
 
 // state checks a rollout's state.
 func (d *demo) state(ctx context.Context, id, want string) error {
-	out, err := d.ask(ctx, "fleet", "rollouts", "show", id, "-o", "json")
-	if err != nil {
-		return err
-	}
 	var answer struct{ State string }
-	if err := json.Unmarshal(out, &answer); err != nil {
+	if err := d.answer(ctx, &answer, "fleet", "rollouts", "show", id); err != nil {
 		return err
 	}
 	if answer.State != want {

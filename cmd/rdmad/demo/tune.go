@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -92,10 +92,8 @@ func (d *demo) tune(ctx context.Context) error {
 		if err := d.during(ctx, step.when, step.writes); err != nil {
 			return err
 		}
-		for _, args := range step.then {
-			if err := d.rdmactl(ctx, args...); err != nil {
-				return err
-			}
+		if err := d.each(ctx, step.then...); err != nil {
+			return err
 		}
 	}
 	t.end()
@@ -135,16 +133,13 @@ func (d *demo) during(ctx context.Context, when string, writes bool) error {
 // counters returns the counters of the newest connection from rdmactl. The connection before
 // it may still be ending.
 func (d *demo) counters(ctx context.Context) (c counters, err error) {
-	out, err := d.ask(ctx, "connections", "list", "-o", "json")
-	if err != nil {
-		return c, err
-	}
 	var answer struct{ Connections []counters }
-	if err := json.Unmarshal(out, &answer); err != nil {
-		return c, fmt.Errorf("connections list: %w", err)
+	err = d.answer(ctx, &answer, "connections", "list")
+	if err == nil && len(answer.Connections) == 0 {
+		err = errors.New("no connection")
 	}
-	if len(answer.Connections) == 0 {
-		return c, fmt.Errorf("connections list: no connection in %s", out)
+	if err != nil {
+		return c, fmt.Errorf("connections list: %w", err)
 	}
 	return answer.Connections[len(answer.Connections)-1], nil
 }
