@@ -51,8 +51,7 @@ func newSettingsAdvise(a *app) *cobra.Command {
 		if _, answers := terminalOf(cmd.InOrStdin()); *apply && !*yes && !answers {
 			return usagef("--apply needs a terminal for its question: add --yes")
 		}
-		res, err := ask(cmd.Context(), a, rdmadv1.NewTelemetryServiceClient, rdmadv1.TelemetryServiceClient.AdviseSettings,
-			&rdmadv1.AdviseSettingsRequest{Scope: *scope})
+		res, err := ask(cmd.Context(), a, newAPI, api.AdviseSettings, &rdmadv1.AdviseSettingsRequest{Scope: *scope})
 		if err != nil {
 			return err
 		}

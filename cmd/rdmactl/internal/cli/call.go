@@ -13,7 +13,7 @@ import (
 
 // ask makes one request, of a client's method, and gives the answer:
 //
-//	ask(ctx, a, rdmadv1.NewStatusServiceClient, rdmadv1.StatusServiceClient.GetStatus, req)
+//	ask(ctx, a, newAPI, api.GetStatus, req)
 func ask[C, Q, R any](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
 	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q,
 ) (res R, err error) {

@@ -93,7 +93,7 @@ func (a *app) capture(ctx context.Context, f *captureFlags) error {
 	var timer *time.Timer
 	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error {
 		w.before = w.done.Dropped
-		stream, err := rdmadv1.NewDiagnosticsServiceClient(conn).Capture(ctx, req)
+		stream, err := newAPI(conn).Capture(ctx, req)
 		for first := true; err == nil && !w.enough(); first = false {
 			var piece *rdmadv1.CaptureResponse
 			if piece, err = stream.Recv(); err == nil {

@@ -61,7 +61,7 @@ func (a *app) drainConnection(ctx context.Context, req *rdmadv1.DrainConnectionR
 		return connectionDrains(ctx, conn, req.GetId())
 	}
 	err := a.callFor(ctx, a.draining(wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-		res, err = rdmadv1.NewConnectionServiceClient(conn).DrainConnection(ctx, req)
+		res, err = newAPI(conn).DrainConnection(ctx, req)
 		return err
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *app) drainConnection(ctx context.Context, req *rdmadv1.DrainConnectionR
 }
 
 func connectionDrains(ctx context.Context, conn *grpc.ClientConn, id string) string {
-	res, err := rdmadv1.NewConnectionServiceClient(conn).GetConnection(ctx, &rdmadv1.GetConnectionRequest{Id: id})
+	res, err := newAPI(conn).GetConnection(ctx, &rdmadv1.GetConnectionRequest{Id: id})
 	if err != nil {
 		return ""
 	}
@@ -87,8 +87,7 @@ them again. connections drain waits for them.`,
 		Example:           "  rdmactl connections close 3",
 		ValidArgsFunction: a.completeConnection,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewConnectionServiceClient, rdmadv1.ConnectionServiceClient.CloseConnection,
-				&rdmadv1.CloseConnectionRequest{Id: args[0]})
+			res, err := ask(cmd.Context(), a, newAPI, api.CloseConnection, &rdmadv1.CloseConnectionRequest{Id: args[0]})
 			if err != nil {
 				return err
 			}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -29,13 +28,13 @@ connectors are not affected.`,
 			return err
 		}
 		req.Name = args[0]
-		return show(cmd.Context(), a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.AddConnector, req,
-			func(res *rdmadv1.AddConnectorResponse) *output.Table { return connectorTable(res.GetConnector()) })
+		return show(cmd.Context(), a, newAPI, api.AddConnector, req, connectorTable)
 	}
 	return cmd
 }
 
-func connectorTable(c *rdmadv1.Connector) *output.Table {
+func connectorTable[R interface{ GetConnector() *rdmadv1.Connector }](res R) *output.Table {
+	c := res.GetConnector()
 	return endpointTable(c, c.GetState(), [2]string{"address", c.GetAddress()}, [2]string{"target", c.GetTarget()}, [2]string{"provider", c.GetProvider()})
 }
 
@@ -60,12 +59,11 @@ func newConnectorsUnset(a *app) *cobra.Command {
 }
 
 func (a *app) updateConnector(ctx context.Context, req *rdmadv1.UpdateConnectorRequest) error {
-	return show(ctx, a, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.UpdateConnector, req,
-		func(res *rdmadv1.UpdateConnectorResponse) *output.Table { return connectorTable(res.GetConnector()) })
+	return show(ctx, a, newAPI, api.UpdateConnector, req, connectorTable)
 }
 
 func newConnectorsRemove(a *app) *cobra.Command {
-	return newRemoval(a, &removal{
+	return newRemoval(a, api.RemoveConnector, &rdmadv1.RemoveConnectorRequest{}, &removal{
 		what: "connector", whose: "clients",
 		cmd: cobra.Command{
 			Use:   "remove NAME",
@@ -77,11 +75,8 @@ reload.`,
 			Example:           "  rdmactl connectors remove lab --deadline 10s",
 			ValidArgsFunction: a.completeConnector,
 		},
-		remove: func(ctx context.Context, conn *grpc.ClientConn, name string, deadline *durationpb.Duration) (removed, error) {
-			return rdmadv1.NewConnectorServiceClient(conn).RemoveConnector(ctx, &rdmadv1.RemoveConnectorRequest{Name: name, Deadline: deadline})
-		},
 		left: func(ctx context.Context, conn *grpc.ClientConn, name string) (uint64, bool) {
-			all, _ := pages(ctx, conn, rdmadv1.NewConnectorServiceClient, rdmadv1.ConnectorServiceClient.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0)
+			all, _ := pages(ctx, conn, newAPI, api.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0)
 			return left(all.GetConnectors(), name)
 		},
 	})

@@ -128,12 +128,12 @@ func (d *doctorCommand) show(f doctor.Finding) {
 func (d *doctorCommand) ask(ctx context.Context, port string) (*doctor.Daemon, error) {
 	out := new(doctor.Daemon)
 	err := d.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		status, err := rdmadv1.NewStatusServiceClient(conn).GetStatus(ctx, &rdmadv1.GetStatusRequest{})
+		status, err := newAPI(conn).GetStatus(ctx, &rdmadv1.GetStatusRequest{})
 		if err != nil {
 			return err
 		}
 		out.Now = status.GetStarted().AsTime().Add(time.Duration(status.GetUptimeSeconds()) * time.Second)
-		list, err := rdmadv1.NewListenerServiceClient(conn).ListListeners(ctx, &rdmadv1.ListListenersRequest{})
+		list, err := newAPI(conn).ListListeners(ctx, &rdmadv1.ListListenersRequest{})
 		if err != nil {
 			return err
 		}
@@ -156,12 +156,12 @@ func (d *doctorCommand) ask(ctx context.Context, port string) (*doctor.Daemon, e
 // settings adds the listener's settings and the advice for them.
 func (d *doctorCommand) settings(ctx context.Context, conn *grpc.ClientConn, out *doctor.Daemon) error {
 	scope := "listener/" + out.Listener
-	now, err := rdmadv1.NewSettingsServiceClient(conn).GetSettings(ctx, &rdmadv1.GetSettingsRequest{Scope: scope})
+	now, err := newAPI(conn).GetSettings(ctx, &rdmadv1.GetSettingsRequest{Scope: scope})
 	if err != nil {
 		return err
 	}
 	out.Invalidates = now.GetSettings().GetRemoteInvalidation().GetUse()
-	advice, err := rdmadv1.NewTelemetryServiceClient(conn).AdviseSettings(ctx, &rdmadv1.AdviseSettingsRequest{Scope: scope})
+	advice, err := newAPI(conn).AdviseSettings(ctx, &rdmadv1.AdviseSettingsRequest{Scope: scope})
 	if err != nil {
 		return err
 	}

@@ -45,10 +45,9 @@ removed are left out; a line on standard error names each one with the reason.`,
 			name = args[0]
 		}
 		format := cmp.Or(*asked, exportFormat(output.FormatTable, name))
-		res, err := ask(cmd.Context(), a, rdmadv1.NewConfigurationServiceClient, rdmadv1.ConfigurationServiceClient.ExportConfiguration,
-			&rdmadv1.ExportConfigurationRequest{
-				Format: rdmadv1.ExportConfigurationRequest_Format(rdmadv1.ExportConfigurationRequest_Format_value[strings.ToUpper(format)]),
-			})
+		res, err := ask(cmd.Context(), a, newAPI, api.ExportConfiguration, &rdmadv1.ExportConfigurationRequest{
+			Format: rdmadv1.ExportConfigurationRequest_Format(rdmadv1.ExportConfigurationRequest_Format_value[strings.ToUpper(format)]),
+		})
 		if err != nil {
 			return err
 		}

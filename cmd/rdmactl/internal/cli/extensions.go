@@ -26,8 +26,7 @@ that use each. JSON and YAML have the reason why this rdmad lacks one.`,
 	}
 	scope := a.scopeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return show(cmd.Context(), a, rdmadv1.NewExtensionServiceClient, rdmadv1.ExtensionServiceClient.ListExtensions,
-			&rdmadv1.ListExtensionsRequest{Scope: *scope}, extensionsTable)
+		return show(cmd.Context(), a, newAPI, api.ListExtensions, &rdmadv1.ListExtensionsRequest{Scope: *scope}, extensionsTable)
 	}
 	return cmd
 }
@@ -56,7 +55,7 @@ func newExtensionsEnable(a *app) *cobra.Command {
 		Short:   "Turn extensions on at a scope",
 		Long:    "Turn extensions on at a scope, all of them or none, and print the effects on\neach connection in the scope.\n\n" + settingsHelp,
 		Example: "  rdmactl extensions enable read_replies --scope peer/192.0.2.0/24",
-	}, func(ctx context.Context, c rdmadv1.ExtensionServiceClient, req *rdmadv1.EnableExtensionsRequest) (turned, error) {
+	}, func(ctx context.Context, c api, req *rdmadv1.EnableExtensionsRequest) (turned, error) {
 		return c.EnableExtensions(ctx, req)
 	})
 }
@@ -70,7 +69,7 @@ connection in the scope. rdmad first finishes what it agreed on with a peer.
 
 ` + settingsHelp,
 		Example: "  rdmactl extensions disable msgp ccp --dry-run",
-	}, func(ctx context.Context, c rdmadv1.ExtensionServiceClient, req *rdmadv1.EnableExtensionsRequest) (turned, error) {
+	}, func(ctx context.Context, c api, req *rdmadv1.EnableExtensionsRequest) (turned, error) {
 		return c.DisableExtensions(ctx, &rdmadv1.DisableExtensionsRequest{
 			Names: req.GetNames(), Scope: req.GetScope(), ExpectedRevision: req.ExpectedRevision, DryRun: req.GetDryRun(), ConfirmWithin: req.GetConfirmWithin(),
 		})
@@ -84,7 +83,7 @@ type turned interface {
 }
 
 // turnExtensions adds to a command what enable and disable have in common.
-func (a *app) turnExtensions(cmd *cobra.Command, turn func(context.Context, rdmadv1.ExtensionServiceClient, *rdmadv1.EnableExtensionsRequest) (turned, error)) *cobra.Command {
+func (a *app) turnExtensions(cmd *cobra.Command, turn func(context.Context, api, *rdmadv1.EnableExtensionsRequest) (turned, error)) *cobra.Command {
 	cmd.Args = checkExtensions
 	cmd.ValidArgsFunction = completeExtensions
 	var c changeFlags
@@ -94,7 +93,7 @@ func (a *app) turnExtensions(cmd *cobra.Command, turn func(context.Context, rdma
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		var res turned
 		err := a.call(cmd.Context(), func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-			res, err = turn(ctx, rdmadv1.NewExtensionServiceClient(conn), &rdmadv1.EnableExtensionsRequest{
+			res, err = turn(ctx, newAPI(conn), &rdmadv1.EnableExtensionsRequest{
 				Names: names, Scope: *scope, ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, ConfirmWithin: c.window(cmd),
 			})
 			return err

@@ -43,10 +43,9 @@ error names each one.`,
 		if err != nil {
 			return err
 		}
-		res, err := ask(cmd.Context(), a, rdmadv1.NewConfigurationServiceClient, rdmadv1.ConfigurationServiceClient.ImportConfiguration,
-			&rdmadv1.ImportConfigurationRequest{
-				Text: string(text), File: args[0], DryRun: c.dryRun, ExpectedRevision: c.expected(cmd), Comment: c.comment, Deadline: deadline(cmd, *wait),
-			})
+		res, err := ask(cmd.Context(), a, newAPI, api.ImportConfiguration, &rdmadv1.ImportConfigurationRequest{
+			Text: string(text), File: args[0], DryRun: c.dryRun, ExpectedRevision: c.expected(cmd), Comment: c.comment, Deadline: deadline(cmd, *wait),
+		})
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func newLimitsShow(a *app) *cobra.Command {
 		Short:   "The limits in force",
 		Example: "  rdmactl limits show",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.GetLimits, &rdmadv1.GetLimitsRequest{}, limitsTable[*rdmadv1.GetLimitsResponse])
+			return show(cmd.Context(), a, newAPI, api.GetLimits, &rdmadv1.GetLimitsRequest{}, limitsTable)
 		},
 	}
 }
@@ -179,14 +179,14 @@ the defaults, are in force at once.`,
 		ValidArgsFunction: a.completeLimits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{}, Unset: unsetFields(args)}
-			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.SetLimits, req, limitsTable[*rdmadv1.SetLimitsResponse])
+			return show(cmd.Context(), a, newAPI, api.SetLimits, req, limitsTable)
 		},
 	}
 }
 
 // completeLimits completes the limits that were changed.
 func (a *app) completeLimits(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	res := try(a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.GetLimits, &rdmadv1.GetLimitsRequest{})
+	res := try(a, newAPI, api.GetLimits, &rdmadv1.GetLimitsRequest{})
 	return flagNames(res.GetChanged()), noFiles
 }
 
@@ -195,7 +195,7 @@ func (a *app) completeLimits(*cobra.Command, []string, string) ([]string, cobra.
 func (a *app) setLimits(ctx context.Context, change *rdmadv1.Limits, paths []string) error {
 	var res *rdmadv1.SetLimitsResponse
 	err := a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		client := rdmadv1.NewListenerServiceClient(conn)
+		client := newAPI(conn)
 		now, err := client.GetLimits(ctx, &rdmadv1.GetLimitsRequest{})
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ func newListenersList(a *app) *cobra.Command {
 		Long:    "List all listeners. JSON and YAML also have access lists and limits.",
 		Example: "  rdmactl listeners list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showList(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListListeners, &rdmadv1.ListListenersRequest{}, 0, listenersTable)
+			return showList(cmd.Context(), a, newAPI, api.ListListeners, &rdmadv1.ListListenersRequest{}, 0, listenersTable)
 		},
 	}
 }
@@ -86,7 +86,8 @@ func endpointTable(e endpoint, state fmt.Stringer, own ...[2]string) *output.Tab
 	return t
 }
 
-func listenerTable(l *rdmadv1.Listener) *output.Table {
+func listenerTable[R interface{ GetListener() *rdmadv1.Listener }](res R) *output.Table {
+	l := res.GetListener()
 	return endpointTable(l, l.GetState(), [2]string{"provider", l.GetProvider()}, [2]string{"address", l.GetAddress()},
 		[2]string{"service", l.GetService()}, [2]string{"rpcbind", onOff(l.GetRpcbind())}, [2]string{"connections", fmt.Sprint(l.GetConnections())})
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -30,8 +29,7 @@ restart, with the same port. Other listeners are not affected.`,
 			return err
 		}
 		req.Name = args[0]
-		return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.AddListener, req,
-			func(res *rdmadv1.AddListenerResponse) *output.Table { return listenerTable(res.GetListener()) })
+		return show(cmd.Context(), a, newAPI, api.AddListener, req, listenerTable)
 	}
 	return cmd
 }
@@ -76,7 +74,7 @@ func (a *app) updateListener(ctx context.Context, req *rdmadv1.UpdateListenerReq
 	for i, path := range req.GetUpdateMask().GetPaths() { // an older rdmad knows only the fields of admission
 		req.UpdateMask.Paths[i] = strings.TrimPrefix(path, "admission.")
 	}
-	res, err := ask(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateListener, req)
+	res, err := ask(ctx, a, newAPI, api.UpdateListener, req)
 	if err != nil {
 		return err
 	}
@@ -86,11 +84,11 @@ func (a *app) updateListener(ctx context.Context, req *rdmadv1.UpdateListenerReq
 			return err
 		}
 	}
-	return p.Answer(res, func() *output.Table { return listenerTable(res.GetListener()) })
+	return p.Answer(res, func() *output.Table { return listenerTable(res) })
 }
 
 func newListenersRemove(a *app) *cobra.Command {
-	return newRemoval(a, &removal{
+	return newRemoval(a, api.RemoveListener, &rdmadv1.RemoveListenerRequest{}, &removal{
 		what: "listener", whose: "connections",
 		cmd: cobra.Command{
 			Use:   "remove NAME",
@@ -102,11 +100,8 @@ reload.`,
 			Example:           "  rdmactl listeners remove lab --deadline 10s",
 			ValidArgsFunction: a.completeListener,
 		},
-		remove: func(ctx context.Context, conn *grpc.ClientConn, name string, deadline *durationpb.Duration) (removed, error) {
-			return rdmadv1.NewListenerServiceClient(conn).RemoveListener(ctx, &rdmadv1.RemoveListenerRequest{Name: name, Deadline: deadline})
-		},
 		left: func(ctx context.Context, conn *grpc.ClientConn, name string) (uint64, bool) {
-			all, _ := pages(ctx, conn, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListListeners, &rdmadv1.ListListenersRequest{}, 0)
+			all, _ := pages(ctx, conn, newAPI, api.ListListeners, &rdmadv1.ListListenersRequest{}, 0)
 			return left(all.GetListeners(), name)
 		},
 	})

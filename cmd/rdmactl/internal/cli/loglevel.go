@@ -24,8 +24,7 @@ func newLogLevelGet(a *app) *cobra.Command {
 		Short:   "The log level and its origin",
 		Example: "  rdmactl log-level get",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.GetLogLevel, &rdmadv1.GetLogLevelRequest{},
-				func(res *rdmadv1.GetLogLevelResponse) *output.Table { return logLevelTable(res.GetLogLevel()) })
+			return show(cmd.Context(), a, newAPI, api.GetLogLevel, &rdmadv1.GetLogLevelRequest{}, logLevelTable)
 		},
 	}
 }
@@ -44,8 +43,7 @@ error. The change ends with rdmad: at its next start the level is that of
 			if level == rdmadv1.LogLevel_LEVEL_UNSPECIFIED {
 				return usagef("%q is not one of %s", args[0], strings.Join(logLevels(), ", "))
 			}
-			return show(cmd.Context(), a, rdmadv1.NewProcessServiceClient, rdmadv1.ProcessServiceClient.SetLogLevel, &rdmadv1.SetLogLevelRequest{Level: level},
-				func(res *rdmadv1.SetLogLevelResponse) *output.Table { return logLevelTable(res.GetLogLevel()) })
+			return show(cmd.Context(), a, newAPI, api.SetLogLevel, &rdmadv1.SetLogLevelRequest{Level: level}, logLevelTable)
 		},
 	}
 }
@@ -58,8 +56,8 @@ func logLevels() (names []string) {
 	return names
 }
 
-func logLevelTable(l *rdmadv1.LogLevel) *output.Table {
-	t := output.Pairs()
+func logLevelTable[R interface{ GetLogLevel() *rdmadv1.LogLevel }](res R) *output.Table {
+	l, t := res.GetLogLevel(), output.Pairs()
 	t.Row("level", strings.ToLower(l.GetLevel().String()))
 	t.Row("from", l.GetOrigin())
 	return t

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // removal is how something that accepts connections is removed: it stops
@@ -15,7 +14,6 @@ import (
 type removal struct {
 	what, whose string // as in "listener" and "connections"
 	cmd         cobra.Command
-	remove      func(ctx context.Context, conn *grpc.ClientConn, name string, deadline *durationpb.Duration) (removed, error)
 	// left is how many are not drained yet, if it is known.
 	left func(ctx context.Context, conn *grpc.ClientConn, name string) (n uint64, known bool)
 }
@@ -27,12 +25,15 @@ type removed interface {
 	GetCut() uint32
 }
 
-func newRemoval(a *app, r *removal) *cobra.Command {
+// newRemoval makes the command that removes something, by a method whose request has its name
+// and the deadline.
+func newRemoval[Q proto.Message, R removed](a *app, method func(api, context.Context, Q, ...grpc.CallOption) (R, error), req Q, r *removal) *cobra.Command {
 	cmd := &r.cmd
 	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var res removed
+		var res R
 		name, ctx := args[0], cmd.Context()
+		setName(cmd, req, name, *wait)
 		tell := func(ctx context.Context, conn *grpc.ClientConn) string {
 			n, known := r.left(ctx, conn, name)
 			if !known {
@@ -41,7 +42,7 @@ func newRemoval(a *app, r *removal) *cobra.Command {
 			return fmt.Sprintf("draining %s %s, %d %s left", r.what, name, n, r.whose)
 		}
 		err := a.callFor(ctx, a.draining(*wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-			res, err = r.remove(ctx, conn, name, deadline(cmd, *wait))
+			res, err = method(newAPI(conn), ctx, req)
 			return err
 		})
 		if err != nil {

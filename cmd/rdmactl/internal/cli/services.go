@@ -29,7 +29,7 @@ func newServicesList(a *app) *cobra.Command {
 		Short:   "All services",
 		Example: "  rdmactl services list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.ListServices, &rdmadv1.ListServicesRequest{},
+			return show(cmd.Context(), a, newAPI, api.ListServices, &rdmadv1.ListServicesRequest{},
 				func(res *rdmadv1.ListServicesResponse) *output.Table { return servicesTable(res.GetServices()) })
 		},
 	}
@@ -158,10 +158,7 @@ func newServicesAddEcho(a *app) *cobra.Command {
 }
 
 func (a *app) addService(ctx context.Context, req *rdmadv1.AddServiceRequest) error {
-	return show(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.AddService, req,
-		func(res *rdmadv1.AddServiceResponse) *output.Table {
-			return servicesTable([]*rdmadv1.Service{res.GetService()})
-		})
+	return show(ctx, a, newAPI, api.AddService, req, serviceTable)
 }
 
 func newServicesUpdate(a *app) *cobra.Command {
@@ -187,14 +184,17 @@ func newServicesUnset(a *app) *cobra.Command {
 }
 
 func (a *app) updateService(ctx context.Context, req *rdmadv1.UpdateServiceRequest) error {
-	return show(ctx, a, rdmadv1.NewListenerServiceClient, rdmadv1.ListenerServiceClient.UpdateService, req, func(res *rdmadv1.UpdateServiceResponse) *output.Table {
-		t := servicesTable([]*rdmadv1.Service{res.GetService()})
-		if changed := res.GetService().GetChanged(); len(changed) > 0 {
-			t.Next = output.Pairs()
-			changedRow(t.Next, changed)
-		}
-		return t
-	})
+	return show(ctx, a, newAPI, api.UpdateService, req, serviceTable)
+}
+
+// serviceTable is one service, with what was changed at runtime.
+func serviceTable[R interface{ GetService() *rdmadv1.Service }](res R) *output.Table {
+	t := servicesTable([]*rdmadv1.Service{res.GetService()})
+	if changed := res.GetService().GetChanged(); len(changed) > 0 {
+		t.Next = output.Pairs()
+		changedRow(t.Next, changed)
+	}
+	return t
 }
 
 func newServicesRemove(a *app) *cobra.Command {
@@ -211,7 +211,7 @@ the configuration file are back at the next start or reload.`,
 		var res *rdmadv1.RemoveServiceResponse
 		err := a.callFor(cmd.Context(), a.draining(*wait), nil, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
 			req := &rdmadv1.RemoveServiceRequest{Name: args[0], Deadline: deadline(cmd, *wait)}
-			res, err = rdmadv1.NewListenerServiceClient(conn).RemoveService(ctx, req)
+			res, err = newAPI(conn).RemoveService(ctx, req)
 			return err
 		})
 		if err != nil {

@@ -94,7 +94,7 @@ type tracing struct {
 // stream prints the events of one stream.
 func (t *tracing) stream(ctx context.Context, conn *grpc.ClientConn, begun func()) error {
 	t.dropped, t.dropping = t.dropped+t.dropping, 0
-	stream, err := rdmadv1.NewDiagnosticsServiceClient(conn).Trace(ctx, t.req)
+	stream, err := newAPI(conn).Trace(ctx, t.req)
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,7 @@ func newSettingsExport(a *app) *cobra.Command {
 					return err
 				}
 			}
-			res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ExportSettings,
-				&rdmadv1.ExportSettingsRequest{})
+			res, err := ask(cmd.Context(), a, newAPI, api.ExportSettings, &rdmadv1.ExportSettingsRequest{})
 			if err != nil {
 				return err
 			}
@@ -136,11 +135,10 @@ the daemon's own configuration file stays in force if FILE does not name it.`,
 		if err != nil {
 			return err
 		}
-		res, err := ask(cmd.Context(), a, rdmadv1.NewSettingsServiceClient, rdmadv1.SettingsServiceClient.ImportSettings,
-			&rdmadv1.ImportSettingsRequest{
-				Scopes: scopeSettings(file), Base: settingsproto.Message(&file.Values),
-				ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, Comment: c.comment,
-			})
+		res, err := ask(cmd.Context(), a, newAPI, api.ImportSettings, &rdmadv1.ImportSettingsRequest{
+			Scopes: scopeSettings(file), Base: settingsproto.Message(&file.Values),
+			ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, Comment: c.comment,
+		})
 		if err != nil {
 			return blame(file, err)
 		}

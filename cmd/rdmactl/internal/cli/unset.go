@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -24,14 +25,19 @@ func newUpdate[R proto.Message](cmd *cobra.Command, req R, fields func(func(spec
 		if err != nil {
 			return err
 		}
-		setField(req, "name", args[0])
+		setName(cmd, req, args[0], *wait)
 		setField(req, "update_mask", (&fieldmaskpb.FieldMask{Paths: paths}).ProtoReflect())
-		if d := deadline(cmd, *wait); d != nil {
-			setField(req, "deadline", d.ProtoReflect())
-		}
 		return update(cmd.Context(), req)
 	}
 	return cmd
+}
+
+// setName sets what a request is about, and the deadline if the command line has it.
+func setName(cmd *cobra.Command, req proto.Message, name string, wait time.Duration) {
+	setField(req, "name", name)
+	if d := deadline(cmd, wait); d != nil {
+		setField(req, "deadline", d.ProtoReflect())
+	}
 }
 
 // newUnset makes the command that takes changes back. unset asks for that.

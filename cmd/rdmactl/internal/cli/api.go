@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"google.golang.org/grpc"
+
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+)
+
+// api has the methods of all services of the control plane: api.GetStatus and so on.
+type api struct {
+	rdmadv1.AuditServiceClient
+	rdmadv1.ConfigurationServiceClient
+	rdmadv1.ConnectionServiceClient
+	rdmadv1.ConnectorServiceClient
+	rdmadv1.ConsoleServiceClient
+	rdmadv1.DiagnosticsServiceClient
+	rdmadv1.ExtensionServiceClient
+	rdmadv1.FleetServiceClient
+	rdmadv1.ListenerServiceClient
+	rdmadv1.ProcessServiceClient
+	rdmadv1.SettingsServiceClient
+	rdmadv1.StatusServiceClient
+	rdmadv1.TelemetryServiceClient
+}
+
+func newAPI(conn grpc.ClientConnInterface) api {
+	return api{
+		rdmadv1.NewAuditServiceClient(conn),
+		rdmadv1.NewConfigurationServiceClient(conn),
+		rdmadv1.NewConnectionServiceClient(conn),
+		rdmadv1.NewConnectorServiceClient(conn),
+		rdmadv1.NewConsoleServiceClient(conn),
+		rdmadv1.NewDiagnosticsServiceClient(conn),
+		rdmadv1.NewExtensionServiceClient(conn),
+		rdmadv1.NewFleetServiceClient(conn),
+		rdmadv1.NewListenerServiceClient(conn),
+		rdmadv1.NewProcessServiceClient(conn),
+		rdmadv1.NewSettingsServiceClient(conn),
+		rdmadv1.NewStatusServiceClient(conn),
+		rdmadv1.NewTelemetryServiceClient(conn),
+	}
+}
