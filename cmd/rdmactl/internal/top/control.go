@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -55,47 +56,38 @@ func newRemote(ctx context.Context, o *Options) *remote {
 	return &remote{ctx, o.Timeout, rdmadv1.NewConnectionServiceClient(o.Conn), rdmadv1.NewSettingsServiceClient(o.Conn)}
 }
 
-func (r *remote) bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.ctx, r.timeout)
+// ask makes a request that may take so long, beside the timeout.
+func ask[Q, R any](r *remote, method func(context.Context, Q, ...grpc.CallOption) (R, error), req Q, takes time.Duration) (R, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, takes+r.timeout)
+	defer cancel()
+	return method(ctx, req)
 }
 
 func (r *remote) detail(id string) detail {
-	ctx, cancel := r.bounded()
-	defer cancel()
 	d := detail{id: id}
-	if d.conn, d.err = r.connections.GetConnection(ctx, &rdmadv1.GetConnectionRequest{Id: id}); d.err == nil {
-		d.settings, d.err = r.service.GetSettings(ctx, &rdmadv1.GetSettingsRequest{Scope: "connection/" + id})
+	if d.conn, d.err = ask(r, r.connections.GetConnection, &rdmadv1.GetConnectionRequest{Id: id}, 0); d.err == nil {
+		d.settings, d.err = r.settings("connection/" + id)
 	}
 	return d
 }
 
 func (r *remote) settings(scope string) (*rdmadv1.GetSettingsResponse, error) {
-	ctx, cancel := r.bounded()
-	defer cancel()
-	return r.service.GetSettings(ctx, &rdmadv1.GetSettingsRequest{Scope: scope})
+	return ask(r, r.service.GetSettings, &rdmadv1.GetSettingsRequest{Scope: scope}, 0)
 }
 
 func (r *remote) about(key, scope string) (*rdmadv1.ExplainSettingResponse, error) {
-	ctx, cancel := r.bounded()
-	defer cancel()
-	return r.service.ExplainSetting(ctx, &rdmadv1.ExplainSettingRequest{Key: key, Scope: scope})
+	return ask(r, r.service.ExplainSetting, &rdmadv1.ExplainSettingRequest{Key: key, Scope: scope}, 0)
 }
 
 func (r *remote) set(req *rdmadv1.SetSettingsRequest) (*rdmadv1.SetSettingsResponse, error) {
-	ctx, cancel := r.bounded()
-	defer cancel()
-	return r.service.SetSettings(ctx, req)
+	return ask(r, r.service.SetSettings, req, 0)
 }
 
-func (r *remote) end(id string, how ending) error {
+func (r *remote) end(id string, how ending) (err error) {
 	if how == cut {
-		ctx, cancel := r.bounded()
-		defer cancel()
-		_, err := r.connections.CloseConnection(ctx, &rdmadv1.CloseConnectionRequest{Id: id})
-		return err
+		_, err = ask(r, r.connections.CloseConnection, &rdmadv1.CloseConnectionRequest{Id: id}, 0)
+	} else {
+		_, err = ask(r, r.connections.DrainConnection, &rdmadv1.DrainConnectionRequest{Id: id, Deadline: durationpb.New(drainWithin)}, drainWithin)
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, drainWithin+r.timeout)
-	defer cancel()
-	_, err := r.connections.DrainConnection(ctx, &rdmadv1.DrainConnectionRequest{Id: id, Deadline: durationpb.New(drainWithin)})
 	return err
 }
