@@ -26,9 +26,7 @@ connectors: [{name: out, provider: softiwarp, listen: "HOST:0", target: "127.0.0
 		t.Run(host, func(t *testing.T) {
 			dir := t.TempDir()
 			config := filepath.Join(dir, "rdmad.yaml")
-			if err := os.WriteFile(config, []byte(strings.ReplaceAll(text, "HOST", host)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(config, []byte(strings.ReplaceAll(text, "HOST", host)), 0o600))
 			makeDirectory(t, filepath.Join(dir, "srv"))
 			p := startRDMAD(t, dir, config)
 			defer endRDMAD(t, p)

@@ -17,14 +17,8 @@ import (
 func TestUnreadableExport(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "rdmad")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := have(os.Executable())(t)
+	text := have(os.ReadFile(self))(t)
 	for name, content := range map[string]string{
 		"rdmad": string(text),
 		"c.yaml": `
@@ -32,19 +26,13 @@ control: {listen: "127.0.0.1:0"}
 metrics: {listen: ""}
 services: [{name: data, nfs: {path: srv}}]
 `} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "srv"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "srv"), 0))
 	cmd := exec.Command(program, "--config", "c.yaml")
 	cmd.Dir = dir
 	if os.Geteuid() == 0 {
-		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Dir(dir), 0o755))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 	var stderr strings.Builder
@@ -75,10 +63,7 @@ func TestBindErrorIsShort(t *testing.T) {
 
 func TestStateIsPrivateAndLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	first, err := openState(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := have(openState(dir))(t)
 	for _, path := range []string{dir, filepath.Join(dir, "lock")} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
@@ -89,9 +74,6 @@ func TestStateIsPrivateAndLocked(t *testing.T) {
 		t.Errorf("opened twice: %v, want %s", err, want)
 	}
 	first.close()
-	second, err := openState(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := have(openState(dir))(t)
 	second.close()
 }

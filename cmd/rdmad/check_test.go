@@ -19,12 +19,8 @@ func smallGroup(t *testing.T, config, most string) (root string) {
 	root = t.TempDir()
 	for name, text := range map[string]string{"rdmad.yaml": config, "proc/self/cgroup": "0::/rdmad\n", "sys/fs/cgroup/rdmad/memory.max": most + "\n"} {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return root
 }
@@ -41,9 +37,7 @@ func TestCheckInSmallControlGroup(t *testing.T) {
 		var out, errs bytes.Buffer
 		cmd.SetOut(&out)
 		cmd.SetErr(&errs)
-		if err := cmd.Execute(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Execute())
 		return out.String(), errs.String()
 	}
 	const want = "limits.memory is 1024 MiB, but the control group's limit is 614 MiB (/sys/fs/cgroup/rdmad/memory.max), " +
@@ -53,9 +47,7 @@ func TestCheckInSmallControlGroup(t *testing.T) {
 	}
 	stdout, _ := check("json")
 	var report struct{ Memory provenance.Memory }
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(stdout), &report))
 	if m := report.Memory; m.Source != "cgroup" || m.Limit != 500<<20 || m.Asked != 1<<30 || m.Warning != want {
 		t.Errorf("as JSON: %+v", m)
 	}

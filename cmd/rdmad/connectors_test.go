@@ -24,13 +24,8 @@ func TestConnector(t *testing.T) {
 	r := startHere(t, t.TempDir(), "")
 	defer r.end()
 	with := fmt.Sprintf("connectors: [{name: out, listen: \"127.0.0.1:0\", provider: softiwarp, target: %q}]\n", r.listener("steady").Live.Address)
-	if err := reconfigure(r.daemon, r.parse(with), time.Second); err != nil {
-		t.Fatal(err)
-	}
-	c, err := rpctcp.Dial(t.Context(), r.data.Connectors()[0].Address.String(), rpctcp.ClientConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, reconfigure(r.daemon, r.parse(with), time.Second))
+	c := have(rpctcp.Dial(t.Context(), r.data.Connectors()[0].Address.String(), rpctcp.ClientConfig{}))(t)
 	defer c.Close()
 	load := fleetLoad(r.counters())
 	args := xdr.AppendOpaque(nil, make([]byte, 100_000))
@@ -49,9 +44,7 @@ func TestConnector(t *testing.T) {
 	if l := load(time.Now()); l.Calls == 0 || l.P99 == 0 || l.Connections < 2 {
 		t.Errorf("load for the fleet: %+v", l)
 	}
-	if err := reconfigure(r.daemon, r.parse(""), time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reconfigure(r.daemon, r.parse(""), time.Second))
 	if _, err := c.Call(t.Context(), echo.Program, echo.Version, echo.ProcNull, nil, nil); err == nil || len(r.data.Connectors()) != 0 {
 		t.Errorf("after the connector is gone: %v, %+v", err, r.data.Connectors())
 	}
@@ -63,19 +56,13 @@ func TestConnectorsComeBack(t *testing.T) {
 	dir := t.TempDir()
 	r := startHere(t, dir, "")
 	target := r.listener("steady").Live.Address.String()
-	added, err := r.manager.Connectors.Add(t.Context(), spec.Connector{Name: "out", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: target})
-	if err != nil {
-		t.Fatal(err)
-	}
+	added := have(r.manager.Connectors.Add(t.Context(), spec.Connector{Name: "out", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: target}))(t)
 	if _, err := r.manager.Connectors.Add(t.Context(), spec.Connector{Name: "steady", Listen: "127.0.0.1:0", Provider: "softiwarp", Target: target}); !errors.Is(err, dataplane.ErrExists) {
 		t.Errorf("with the name of a listener: %v", err)
 	}
 	call := func() {
 		t.Helper()
-		c, err := rpctcp.Dial(t.Context(), added.Live.Address.String(), rpctcp.ClientConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := have(rpctcp.Dial(t.Context(), added.Live.Address.String(), rpctcp.ClientConfig{}))(t)
 		defer c.Close()
 		if _, err := c.Call(t.Context(), echo.Program, echo.Version, echo.ProcNull, nil, nil); err != nil {
 			t.Error(err)
@@ -85,9 +72,7 @@ func TestConnectorsComeBack(t *testing.T) {
 	r.end()
 	// An earlier rdmad had a file for connectors alone.
 	one, old := filepath.Join(dir, "state", "listeners.json"), filepath.Join(dir, "state", "connectors.json")
-	if err := os.Rename(one, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(one, old))
 	r = startHere(t, dir, fmt.Sprintf("  - {name: again, provider: softiwarp, address: %q, service: test}\n", target))
 	defer r.end()
 	if all := r.manager.Connectors.List(); len(all) != 1 || all[0].Origin != manager.FromOperator || all[0].Live.Address != added.Live.Address {

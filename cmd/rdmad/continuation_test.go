@@ -29,9 +29,7 @@ func TestContinuationOnAStandingConnection(t *testing.T) {
 	}, false)
 	call := func(n int) {
 		t.Helper()
-		if err := c.Call(t.Context(), echoCall(make([]byte, n))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Call(t.Context(), echoCall(make([]byte, n))))
 	}
 	call(1)
 	for _, on := range []bool{false, true, false, true} {

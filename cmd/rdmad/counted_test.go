@@ -43,15 +43,9 @@ func TestTooFewToAdd(t *testing.T) {
 // ownDescriptors is what status says that rdmad itself may have.
 func ownDescriptors(t *testing.T, r *running) int {
 	t.Helper()
-	control, err := grpc.NewClient(r.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	control := have(grpc.NewClient(r.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer control.Close()
-	res, err := rdmadv1.NewStatusServiceClient(control).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(rdmadv1.NewStatusServiceClient(control).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{}))(t)
 	return int(res.GetDescriptors().GetOwn())
 }
 
@@ -65,10 +59,7 @@ func TestAdditionsAreCounted(t *testing.T) {
 	if _, err := r.manager.Services.Add(t.Context(), spec.Service{Name: "second", Echo: &spec.Echo{}}); err != nil {
 		t.Fatal(err)
 	}
-	control, err := grpc.NewClient(r.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	control := have(grpc.NewClient(r.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer control.Close()
 	if _, err := rdmadv1.NewListenerServiceClient(control).AddListener(t.Context(), &rdmadv1.AddListenerRequest{
 		Name: "added", Provider: "softiwarp", Address: "127.0.0.1:0", Service: "second",

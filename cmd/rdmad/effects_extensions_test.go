@@ -25,10 +25,7 @@ type valve struct {
 
 func newValve(t *testing.T, to string) *valve {
 	t.Helper()
-	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	front := have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	v := &valve{address: front.Addr().String()}
 	var copying sync.WaitGroup
 	copying.Go(func() {
@@ -148,18 +145,13 @@ func TestPaddingAgreedOnIsTaken(t *testing.T) {
 	w := o.wire()
 	for i := range 3 {
 		write := padded(t, c, size)
-		if err := c.Call(t.Context(), write); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Call(t.Context(), write))
 		e := w.next()
 		if e.GetHeader().GetProcedure() != "RDMA_MSGP" {
 			t.Errorf("call %d came as %v", i, e.GetHeader())
 		}
 		w.reply()
-		read, err := readPadded(t, c, size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		read := have(readPadded(t, c, size))(t)
 		_, e = w.reply()
 		if got, want := e.GetHeader().GetProcedure() == "RDMA_MSGP", i == 0; got != want {
 			t.Errorf("reply %d went as %v", i, e.GetHeader())
@@ -176,10 +168,7 @@ func TestPaddingAgreedOnIsTaken(t *testing.T) {
 // padded is a WRITE that a client pads where it may.
 func padded(t *testing.T, c *rpcrdma.Client, size int) *rpcrdma.Call {
 	t.Helper()
-	buf, err := c.Alloc(t.Context(), size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	buf := have(c.Alloc(t.Context(), size))(t)
 	t.Cleanup(buf.Release)
 	args := xdr.AppendUint32(nil, uint32(size))
 	return &rpcrdma.Call{

@@ -22,20 +22,14 @@ func (o *operator) change(s *rdmadv1.Settings, within time.Duration) *rdmadv1.Se
 	if within != 0 {
 		req.ConfirmWithin = durationpb.New(within)
 	}
-	res, err := o.settings.SetSettings(o.t.Context(), req)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	res := have(o.settings.SetSettings(o.t.Context(), req))(o.t)
 	return res
 }
 
 // inForce returns the global inline.receive_size.
 func (o *operator) inForce() uint32 {
 	o.t.Helper()
-	res, err := o.settings.GetSettings(o.t.Context(), &rdmadv1.GetSettingsRequest{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	res := have(o.settings.GetSettings(o.t.Context(), &rdmadv1.GetSettingsRequest{}))(o.t)
 	return res.GetSettings().GetInline().GetReceiveSize()
 }
 

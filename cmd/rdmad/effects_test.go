@@ -26,10 +26,7 @@ type operator struct {
 
 func (r *rig) operator(p *process) *operator {
 	r.t.Helper()
-	conn, err := grpc.NewClient(p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	conn := have(grpc.NewClient(p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials())))(r.t)
 	r.t.Cleanup(func() { conn.Close() })
 	return &operator{
 		t: r.t, settings: rdmadv1.NewSettingsServiceClient(conn),
@@ -115,10 +112,7 @@ func (o *operator) wire() *wireView {
 // next is the next thing that happened.
 func (w *wireView) next() *rdmadv1.TraceResponse {
 	w.t.Helper()
-	e, err := w.stream.Recv()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	e := have(w.stream.Recv())(w.t)
 	if e.GetDropped() > 0 || e.GetMalformed() != "" {
 		w.t.Fatalf("%v", e)
 	}
@@ -154,10 +148,7 @@ func (r *rig) dialWith(address string, change func(*rpcrdma.Settings), reconnect
 	if reconnect {
 		cfg.Reconnect = &rpcrdma.Reconnect{}
 	}
-	c, err := rpcrdma.Dial(r.t.Context(), r.provider, address, cfg)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := have(rpcrdma.Dial(r.t.Context(), r.provider, address, cfg))(r.t)
 	r.t.Cleanup(func() { c.Close() })
 	return c
 }

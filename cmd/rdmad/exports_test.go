@@ -33,10 +33,7 @@ const (
 // own address.
 func relay(t *testing.T, from, to string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -67,10 +64,7 @@ func (p *patient) nfsClient(provider rdmacm.Provider, from string, uid uint32) n
 	if from != "127.0.0.1" {
 		to = relay(p.t, from, to)
 	}
-	rpc, err := rpcrdma.Dial(p.t.Context(), provider, to, rpcrdma.DialConfig{})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	rpc := have(rpcrdma.Dial(p.t.Context(), provider, to, rpcrdma.DialConfig{}))(p.t)
 	p.t.Cleanup(func() { rpc.Close() })
 	return nfstest.FilesOver(rpc, uid, uid)
 }
@@ -88,9 +82,7 @@ func TestExportOptionsByAddress(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"", "home", "archive/2026"} {
 		makeDirectory(t, filepath.Join(dir, name))
-		if err := os.Chmod(filepath.Join(dir, name), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(filepath.Join(dir, name), 0o777))
 	}
 	provider := newProvider(t)
 	p := admit(t, dir, `

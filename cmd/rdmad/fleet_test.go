@@ -74,10 +74,7 @@ func joined(t *testing.T, d *daemon, want *conditions.Reason) {
 // awaitFleet waits until the fleet's layer in force has a value of inline.send_max.
 func awaitFleet(t *testing.T, d *daemon, want uint32) {
 	t.Helper()
-	w, err := d.control.Settings.Watch()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := have(d.control.Settings.Watch())(t)
 	defer w.Close()
 	for {
 		f, _ := d.control.Settings.Fleet()
@@ -101,10 +98,7 @@ func TestFleet(t *testing.T) {
 	section := fmt.Sprintf("fleet: {endpoints: [%q], node: n1, labels: {role: gateway}}", e.Endpoint)
 	d, end := member(t, state, section)
 	joined(t, d, conditions.FleetJoined)
-	p, err := fleet.ReadPolicy("p.yaml", []byte("name: small\nselector: {role: gateway}\nsettings: {inline: {send_max: 2KiB}}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := have(fleet.ReadPolicy("p.yaml", []byte("name: small\nselector: {role: gateway}\nsettings: {inline: {send_max: 2KiB}}")))(t)
 	if _, err := d.fleet.store.Apply(t.Context(), fleet.Revision{Policy: *p}, nil, false); err != nil {
 		t.Fatal(err)
 	}

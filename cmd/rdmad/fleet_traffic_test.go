@@ -79,20 +79,14 @@ func (s *steady) flow(t *testing.T) {
 // assigned before stays in force.
 func TestCallsWithoutEtcd(t *testing.T) {
 	e := etcdtest.Start(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := l.Addr().String()
 	l.Close()
 	state := filepath.Join(t.TempDir(), "state")
 	section := fmt.Sprintf("fleet: {endpoints: [%q], node: n1}", e.Endpoint)
 	d, end := memberAt(t, address, state, section)
 	joined(t, d, conditions.FleetJoined)
-	p, err := fleet.ReadPolicy("p.yaml", []byte("name: small\nsettings: {inline: {send_max: 2KiB}}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := have(fleet.ReadPolicy("p.yaml", []byte("name: small\nsettings: {inline: {send_max: 2KiB}}")))(t)
 	if _, err := d.fleet.store.Apply(t.Context(), fleet.Revision{Policy: *p}, nil, false); err != nil {
 		t.Fatal(err)
 	}

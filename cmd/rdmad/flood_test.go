@@ -16,22 +16,14 @@ import (
 func TestFloodsAreFewLines(t *testing.T) {
 	r := newRig(t)
 	file := filepath.Join(r.dir, "rdmad.yaml")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := have(os.ReadFile(file))(t)
 	text = bytes.Replace(text, []byte("{path: srv}"), []byte(`{path: srv, tcp_listen: "127.0.0.1:0"}`), 1)
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, text, 0o600))
 	p := r.start()
 	const bad, reconnects = 1000, 200
 	for range bad {
 		for _, address := range []string{p.addresses["echo"], p.addresses["tcp_data"]} {
-			nc, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			nc := have(net.Dial("tcp", address))(t)
 			io.WriteString(nc, strings.Repeat("\x7fx", 64))
 			nc.(*net.TCPConn).CloseWrite()
 			io.Copy(io.Discard, nc) // until rdmad has closed it
@@ -39,9 +31,7 @@ func TestFloodsAreFewLines(t *testing.T) {
 		}
 	}
 	for range reconnects {
-		if err := r.dial(p.addresses["echo"]).Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.dial(p.addresses["echo"]).Close())
 	}
 	p.end(t, "TERM", 0)
 	const most = 16 << 10

@@ -41,10 +41,7 @@ func TestForwardAtRuntime(t *testing.T) {
 	}
 	c := r.dial(p, "up")
 	client := nfstest.FilesOver(c, 0, 0)
-	root, err := client.Mount(t.Context(), "/export")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := have(client.Mount(t.Context(), "/export"))(t)
 	if _, err := client.Create(t.Context(), root, "file"); err != nil {
 		t.Fatal(err)
 	}

@@ -88,10 +88,7 @@ func (p *patient) parse(text string) *config.Config {
 	if !strings.Contains(text, "control:") {
 		text = "control: {listen: \"127.0.0.1:0\"}\n" + text
 	}
-	c, err := config.Parse("rdmad.yaml", []byte(strings.ReplaceAll(text, "DIR", p.dir)), config.Options{Providers: []string{"softiwarp"}})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	c := have(config.Parse("rdmad.yaml", []byte(strings.ReplaceAll(text, "DIR", p.dir)), config.Options{Providers: []string{"softiwarp"}}))(p.t)
 	return c
 }
 
@@ -124,10 +121,7 @@ func (p *patient) expect(name string, want *conditions.Reason) {
 func (p *patient) showsInAPI(name string, want *conditions.Reason) {
 	p.t.Helper()
 	c := rdmadv1.NewStatusServiceClient(p.client)
-	list, err := c.ListConditions(p.t.Context(), &rdmadv1.ListConditionsRequest{})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	list := have(c.ListConditions(p.t.Context(), &rdmadv1.ListConditionsRequest{}))(p.t)
 	found := false
 	for _, one := range list.GetConditions() {
 		if one.GetKind() == string(want.Kind) && one.GetName() == name {
@@ -178,10 +172,7 @@ func (p *patient) get(path string) (int, string) {
 		p.t.Fatal(err)
 	}
 	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	body := have(io.ReadAll(r.Body))(p.t)
 	return r.StatusCode, string(body)
 }
 

@@ -40,10 +40,7 @@ func TestHungExportCondition(t *testing.T) {
 	slow, disk := filepath.Join(dir, "slow"), filepath.Join(dir, "disk")
 	makeDirectory(t, slow)
 	makeDirectory(t, disk)
-	fs, err := mountHung(slow)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fs := have(mountHung(slow))(t)
 	defer func() {
 		if err := fs.Close(); err != nil {
 			t.Error(err)

@@ -93,10 +93,7 @@ type server struct {
 
 func startServer(t *testing.T, address string) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := have(net.Listen("tcp", address))(t)
 	s := rpctcp.NewServer(rpctcp.Config{Handler: echo.New()})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
@@ -172,9 +169,7 @@ func TestNotRestoredConditions(t *testing.T) {
 	r.addDisk()
 	r.end()
 	disk := filepath.Join(dir, "disk")
-	if err := os.Rename(disk, disk+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(disk, disk+".away"))
 	p := admit(t, dir, echoListener)
 	p.expect("disk", conditions.ServiceFailed)
 	p.expect("disk", conditions.ListenerFailed)
@@ -208,9 +203,7 @@ listeners: [{name: disk, provider: softiwarp, address: "127.0.0.1:0", service: d
 		})
 		p.must(err)
 	})
-	if err := os.Remove(away); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(away))
 	p := admit(t, dir, file)
 	p.expect("disk", conditions.ServiceFailed)
 	p.expect("disk", conditions.ListenerFailed)
@@ -278,12 +271,8 @@ func TestReloadCondition(t *testing.T) {
 func TestPrivilegedAuditCondition(t *testing.T) {
 	dir := t.TempDir()
 	state := filepath.Join(dir, "state")
-	if err := os.Mkdir(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=80m"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(state, 0o700))
+	must(t, unix.Mount("tmpfs", state, "tmpfs", 0, "size=80m"))
 	t.Cleanup(func() {
 		if err := unix.Unmount(state, 0); err != nil {
 			t.Error(err)

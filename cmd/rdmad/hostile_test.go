@@ -30,10 +30,7 @@ func TestGarbageHarmsNobody(t *testing.T) {
 		{"half of MPA", p.addresses["nfs"], "MPA ID Req Frame\x40\x02"},
 		{"endless private data", p.addresses["nfs"], "MPA ID Req Frame\x40\x02\xff\xff" + strings.Repeat("x", 4096)},
 	} {
-		nc, err := net.Dial("tcp", c.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := have(net.Dial("tcp", c.address))(t)
 		io.WriteString(nc, c.bytes)
 		nc.(*net.TCPConn).CloseWrite()
 		io.Copy(io.Discard, nc) // until rdmad has closed it
@@ -158,9 +155,7 @@ func (p *rawPeer) exchange(t *testing.T, h *rpcrdma1.Header, body string) []byte
 	}
 	var wc [4]verbs.WC
 	for {
-		if err := p.cq.Wait(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.cq.Wait(t.Context()))
 		for _, c := range wc[:p.cq.Poll(wc[:])] {
 			if c.Status != verbs.WCSuccess {
 				t.Fatalf("completion %+v", c)

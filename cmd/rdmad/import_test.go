@@ -31,10 +31,7 @@ import (
 // importedInto asks a daemon to import a file.
 func importedInto(t tester, d *daemon, file, text string, dryRun bool) (*rdmadv1.ImportConfigurationResponse, error) {
 	t.Helper()
-	conn, err := grpc.NewClient(d.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := have(grpc.NewClient(d.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	return rdmadv1.NewConfigurationServiceClient(conn).ImportConfiguration(context.Background(),
 		&rdmadv1.ImportConfigurationRequest{Text: text, File: file, DryRun: dryRun})
@@ -186,16 +183,12 @@ settings: {credits: {max: 32, weight: 2}}
 	}
 	// The import removed an element of the file. A later version of the file does not bring it
 	// back, but its other changes come into force.
-	if err := reconfigure(r.daemon, r.parse(strings.Replace(more, "idle: 1h", "idle: 2h, connections_per_peer: 5", 1)), time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reconfigure(r.daemon, r.parse(strings.Replace(more, "idle: 1h", "idle: 2h, connections_per_peer: 5", 1)), time.Second))
 	l := r.listener("second")
 	if l.Spec.Limits.ConnectionsPerPeer != 5 || l.Spec.Limits.Idle != 0 || len(r.manager.Listeners.List()) != 2 {
 		t.Errorf("after a reload: %+v, %+v", l.Spec, r.manager.Listeners.List())
 	}
-	if err := reconfigure(r.daemon, r.parse(more), time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reconfigure(r.daemon, r.parse(more), time.Second))
 	if _, err := importedInto(t, r.daemon, "rdmad.yaml", own, false); err != nil {
 		t.Fatal(err)
 	}
@@ -230,10 +223,7 @@ func TestImportRefused(t *testing.T) {
 	dir := t.TempDir()
 	r := startHere(t, dir, more)
 	defer r.end()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	before := textOf(t, r.daemon)
 	for _, c := range []struct {
@@ -333,14 +323,9 @@ scopes: {listener/third: {credits: {weight: 9}}}
 	if r.data.Limits().Connections != 9 {
 		t.Errorf("limits %+v", r.data.Limits())
 	}
-	if err := os.RemoveAll(blocked); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(blocked))
 	// listeners.json can't be replaced: the import is in settings.db alone.
-	old, err := os.ReadFile(filepath.Join(state, "listeners.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := have(os.ReadFile(filepath.Join(state, "listeners.json")))(t)
 	os.Remove(filepath.Join(state, "listeners.json"))
 	mkdirFull(t, filepath.Join(state, "listeners.json"))
 	if _, err := importedInto(t, r.daemon, "x.yaml", text, false); err != nil {
@@ -348,16 +333,9 @@ scopes: {listener/third: {credits: {weight: 9}}}
 	}
 	after := textOf(t, r.daemon)
 	r.end()
-	if err := os.RemoveAll(filepath.Join(state, "listeners.json")); err != nil {
-		t.Fatal(err)
-	}
-	first, err := os.ReadFile(filepath.Join(state, "settings.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(state, "listeners.json"), old, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(state, "listeners.json")))
+	first := have(os.ReadFile(filepath.Join(state, "settings.db")))(t)
+	must(t, os.WriteFile(filepath.Join(state, "listeners.json"), old, 0o600))
 	if p := stateIn(state).check().problem(); p != nil {
 		t.Errorf("state check: %v", p)
 	}
@@ -370,9 +348,7 @@ scopes: {listener/third: {credits: {weight: 9}}}
 	}
 	r.end()
 	// Both are stored, and settings.db still has the import. A later change wins over it.
-	if err := os.WriteFile(filepath.Join(state, "settings.db"), first, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(state, "settings.db"), first, 0o600))
 	r = startHere(t, dir, more)
 	if got := textOf(t, r.daemon); got != after {
 		t.Errorf("ended after listeners.json was stored: after the start\n%s\nnot\n%s", got, after)
@@ -381,9 +357,7 @@ scopes: {listener/third: {credits: {weight: 9}}}
 		t.Fatal(err)
 	}
 	r.end()
-	if err := os.WriteFile(filepath.Join(state, "settings.db"), first, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(state, "settings.db"), first, 0o600))
 	r = startHere(t, dir, more)
 	defer r.end()
 	if all := r.manager.Listeners.List(); len(all) != 0 {
@@ -396,9 +370,7 @@ func stateIn(path string) *state { return &state{path: path} }
 // mkdirFull makes a directory that can't be replaced by a file.
 func mkdirFull(t *testing.T, path string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(path, "full"), 0o700))
 }
 
 // numbered is a file of which every part has a number.

@@ -20,21 +20,14 @@ import (
 // same service.
 func TestRepeatedCallsOfAChangedService(t *testing.T) {
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "export")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o755))
 	s := &services{
 		log: slog.New(slog.DiscardHandler), state: func(string) string { return state }, files: func() int { return 100 },
 		memory: func() procmem.Limit { return procmem.Limit{} }, all: make(map[string]*service),
 	}
 	open := func(readOnly bool) manager.Service {
-		sv, err := s.make(t.Context(), &spec.Service{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: dir, ReadOnly: readOnly}}}, "", s.openNFS)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sv.Open(); err != nil {
-			t.Fatal(err)
-		}
+		sv := have(s.make(t.Context(), &spec.Service{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: dir, ReadOnly: readOnly}}}, "", s.openNFS))(t)
+		must(t, sv.Open())
 		sv.Start()
 		return sv
 	}

@@ -38,10 +38,7 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	p, err := softiwarp.New(softiwarp.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := have(softiwarp.New(softiwarp.Config{}))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Errorf("provider: %v", err)
@@ -71,18 +68,14 @@ listeners:
   - {name: nfs, provider: softiwarp, address: %q, service: data}
   - {name: echo, provider: softiwarp, address: "127.0.0.1:0", service: test}
 `, nfs)
-	if err := os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), []byte(text), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), []byte(text), 0o600))
 	makeDirectory(r.t, filepath.Join(r.dir, "srv"))
 }
 
 // makeDirectory makes a directory to export, if it is missing.
 func makeDirectory(t testing.TB, path string) {
 	t.Helper()
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(path, 0o755))
 }
 
 // start runs a rdmad until the test ends.
@@ -102,10 +95,7 @@ func (r *rig) start(args ...string) *process {
 
 func (r *rig) dial(address string) *rpcrdma.Client {
 	r.t.Helper()
-	c, err := rpcrdma.Dial(r.t.Context(), r.provider, address, rpcrdma.DialConfig{MemoryLimit: 16 << 20})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := have(rpcrdma.Dial(r.t.Context(), r.provider, address, rpcrdma.DialConfig{MemoryLimit: 16 << 20}))(r.t)
 	r.t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -113,9 +103,7 @@ func (r *rig) dial(address string) *rpcrdma.Client {
 // end sends a signal and wants an exit code.
 func (p *process) end(t *testing.T, signal string, code int) {
 	t.Helper()
-	if err := p.signal(signal); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.signal(signal))
 	if got := p.wait(); got != code {
 		t.Errorf("exit code %d after SIG%s, want %d; log:\n%s", got, signal, code, p.Log())
 	}
@@ -204,9 +192,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	r := newRig(t)
 	p := r.start("--drain-timeout", "1h")
 	r.stuckCall(p)
-	if err := p.signal("TERM"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.signal("TERM"))
 	for told := range p.told {
 		if told == "STOPPING=1" {
 			break
@@ -223,9 +209,7 @@ func TestSecondSignalEndsHungReload(t *testing.T) {
 	r := newRig(t)
 	p := r.start()
 	pipe, file := filepath.Join(r.dir, "pipe"), filepath.Join(r.dir, "rdmad.yaml")
-	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Rename(pipe, file)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.Rename(pipe, file)))
 	w, err := os.OpenFile(file, os.O_WRONLY, 0) // waits until rdmad reads
 	if err != nil {
 		t.Fatal(err)
@@ -241,9 +225,7 @@ func TestSecondSignalEndsHungReload(t *testing.T) {
 		case <-late:
 			t.Fatalf("signals did not end it in %v; log:\n%s", startTimeout, p.Log())
 		default:
-			if err := p.signal("TERM"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.signal("TERM"))
 		}
 	}
 }
@@ -263,14 +245,8 @@ func TestDrainDeadline(t *testing.T) {
 // by RDMA Read through a proxy that lets nothing back to the client.
 func (r *rig) stuckCall(p *process) {
 	r.t.Helper()
-	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	back, err := net.Dial("tcp", p.addresses["echo"])
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	front := have(net.Listen("tcp", "127.0.0.1:0"))(r.t)
+	back := have(net.Dial("tcp", p.addresses["echo"]))(r.t)
 	stuck, reached := make(chan struct{}), make(chan struct{})
 	var copying sync.WaitGroup
 	copying.Go(func() {
@@ -303,15 +279,10 @@ func (r *rig) stuckCall(p *process) {
 		}
 	})
 	c := r.dial(front.Addr().String())
-	if err := c.Call(r.t.Context(), echoCall(nil)); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, c.Call(r.t.Context(), echoCall(nil)))
 	close(stuck)
 	const size = 1 << 20
-	buf, err := c.Alloc(r.t.Context(), size)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	buf := have(c.Alloc(r.t.Context(), size))(r.t)
 	args := xdr.AppendUint32(nil, size)
 	ended := make(chan error, 1)
 	go func() {

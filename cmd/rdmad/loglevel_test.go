@@ -52,10 +52,7 @@ func TestLogLevel(t *testing.T) {
 // level returns the level and its origin.
 func level(t *testing.T, c rdmadv1.ProcessServiceClient) string {
 	t.Helper()
-	res, err := c.GetLogLevel(t.Context(), &rdmadv1.GetLogLevelRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(c.GetLogLevel(t.Context(), &rdmadv1.GetLogLevelRequest{}))(t)
 	return res.GetLogLevel().GetLevel().String() + " " + res.GetLogLevel().GetOrigin()
 }
 
@@ -65,9 +62,7 @@ func TestPingIsNoError(t *testing.T) {
 	r := newRig(t)
 	p := r.start()
 	c := r.dialWith(p.addresses["echo"], func(s *rpcrdma.Settings) { s.Extensions |= rpcrdma.ExtV2 }, false)
-	if err := c.Call(t.Context(), echoCall(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Call(t.Context(), echoCall(nil)))
 	if n := p.metric(t, `rdmad_errors_total{listener="echo"}`); n != 0 {
 		t.Errorf("%v errors", n)
 	}

@@ -44,15 +44,10 @@ const (
 func TestPeakMemory(t *testing.T) {
 	r := newRig(t)
 	name := filepath.Join(r.dir, "rdmad.yaml")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := have(os.ReadFile(name))(t)
 	text = append(bytes.Replace(text, []byte("nfs: {path: srv}"), []byte(`nfs: {path: srv, tcp_listen: "127.0.0.1:0"}`), 1),
 		fmt.Sprintf("limits: {memory: %d}\n", peakLimit)...)
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, text, 0o600))
 	p := r.start()
 	within := func(when string) {
 		t.Helper()
@@ -75,9 +70,7 @@ func TestPeakMemory(t *testing.T) {
 		deafTCP(ctx, t, &deaf, p.addresses["tcp_data"])
 	}
 	call := func() {
-		if err := other.Call(t.Context(), echoCall(nil)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, other.Call(t.Context(), echoCall(nil)))
 	}
 	for p.metric(t, `rdmad_process_memory_bytes{kind="mapped"}`) < peakLimit/4 { // they have begun
 		call()
@@ -102,10 +95,7 @@ func TestPeakMemory(t *testing.T) {
 func (r *rig) fullLoad(p *process) {
 	var load sync.WaitGroup
 	for range *peakClients {
-		c, err := rpcrdma.Dial(r.t.Context(), r.raw, p.addresses["echo"], rpcrdma.DialConfig{MemoryLimit: 64 * megabyte})
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		c := have(rpcrdma.Dial(r.t.Context(), r.raw, p.addresses["echo"], rpcrdma.DialConfig{MemoryLimit: 64 * megabyte}))(r.t)
 		r.t.Cleanup(func() { c.Close() })
 		for worker := range 8 {
 			load.Go(func() {
@@ -146,14 +136,8 @@ func readCall(into oncrpc.Buffer) *rpcrdma.Call {
 // deaf is a peer that asks for much data and reads none of it until ctx ends. The
 // proxy before it stops passing data on.
 func (r *rig) deaf(ctx context.Context, wait *sync.WaitGroup, address string) {
-	front, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	back, err := net.Dial("tcp", address)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	front := have(net.Listen("tcp", "127.0.0.1:0"))(r.t)
+	back := have(net.Dial("tcp", address))(r.t)
 	heard := make(chan struct{})
 	wait.Go(func() {
 		defer back.Close()
@@ -187,10 +171,7 @@ func (r *rig) deaf(ctx context.Context, wait *sync.WaitGroup, address string) {
 	if err := c.Call(ctx, echoCall(nil)); err != nil { // its answer brings the credits
 		r.t.Fatal(err)
 	}
-	buf, err := c.Alloc(ctx, megabyte)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	buf := have(c.Alloc(ctx, megabyte))(r.t)
 	close(heard)
 	var calls sync.WaitGroup
 	for range 63 {
@@ -207,10 +188,7 @@ func (r *rig) deaf(ctx context.Context, wait *sync.WaitGroup, address string) {
 
 // deafTCP promises records of the largest size, and sends nothing.
 func deafTCP(ctx context.Context, t *testing.T, wait *sync.WaitGroup, address string) {
-	nc, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := have(net.Dial("tcp", address))(t)
 	if _, err := nc.Write(oncrpc.AppendRecordMark(nil, rpctcp.DefaultMaxRecord, true)); err != nil {
 		t.Fatal(err)
 	}

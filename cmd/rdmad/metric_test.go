@@ -19,10 +19,7 @@ func (p *process) metric(t *testing.T, name string) float64 {
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := have(strconv.ParseFloat(value, 64))(t)
 			return n
 		}
 	}

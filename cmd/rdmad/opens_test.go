@@ -11,10 +11,7 @@ import (
 // TestCheckBindsAllAtATime: check refuses addresses that can't be bound at the same time, as the start does. It
 // leaves none bound.
 func TestCheckBindsAllAtATime(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
 	const text = `state: {path: STATE}
@@ -32,18 +29,13 @@ connectors:
 		dir := t.TempDir()
 		file := filepath.Join(dir, "rdmad.yaml")
 		fill := strings.NewReplacer("STATE", filepath.Join(dir, "state"), "HOST", host, "PORT", port)
-		if err := os.WriteFile(file, []byte(fill.Replace(text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(fill.Replace(text)), 0o600))
 		if want != "" {
 			want = file + fill.Replace(want)
 		}
 		for range 2 {
 			o := options{config: file}
-			c, err := o.load()
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := have(o.load())(t)
 			got := ""
 			if err := tryOpening(t.Context(), c, nil); err != nil {
 				got = err.Error()

@@ -22,10 +22,7 @@ import (
 // default configuration.
 func testPlaces(t *testing.T, files int) *places {
 	t.Helper()
-	p, err := newPlaces(config.Default(""), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := have(newPlaces(config.Default(""), slog.New(slog.DiscardHandler)))(t)
 	p.data = dataplane.New(dataplane.Config{})
 	t.Cleanup(func() {
 		if err := p.data.Shutdown(t.Context()); err != nil {
@@ -106,16 +103,9 @@ func shareDescriptors(t *testing.T, names ...string) {
 	var opened []manager.Service
 	for _, name := range names {
 		dir := filepath.Join(t.TempDir(), name)
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		sv, err := s.make(t.Context(), &spec.Service{Name: name, NFS: &spec.NFS{Export: spec.Export{Path: dir}}}, "", s.openNFS)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := sv.Open(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(dir, 0o755))
+		sv := have(s.make(t.Context(), &spec.Service{Name: name, NFS: &spec.NFS{Export: spec.Export{Path: dir}}}, "", s.openNFS))(t)
+		must(t, sv.Open())
 		sv.Start()
 		opened = append(opened, sv)
 		of = append(of, opened[0].(*service).nfs.MaxOpenFiles())
@@ -164,9 +154,7 @@ func TestServiceChangesDescriptors(t *testing.T) {
 	p.mu.Lock()
 	p.log, p.budget.Limit = slog.New(slog.NewTextHandler(&log, nil)), 20000
 	p.mu.Unlock()
-	if err := r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 10000 }, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 10000 }, nil))
 	give := func(service string) {
 		t.Helper()
 		if _, _, err := r.manager.Listeners.Update(t.Context(), "steady", func(l *spec.Listener) { l.Service = service }, manager.UpdateOptions{}); err != nil {

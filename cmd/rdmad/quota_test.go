@@ -10,10 +10,7 @@ func TestQuota(t *testing.T) {
 	dir := t.TempDir()
 	full := filepath.Join(dir, "full")
 	makeDirectory(t, full)
-	fs, err := mountHung(full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fs := have(mountHung(full))(t)
 	defer func() {
 		if err := fs.Close(); err != nil {
 			t.Error(err)

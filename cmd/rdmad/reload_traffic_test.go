@@ -51,17 +51,12 @@ type traffic struct {
 func startTraffic(t *testing.T) *traffic {
 	dir := t.TempDir()
 	for _, name := range []string{"disk", "other"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
 	b := &traffic{ports: make(map[string]string), stop: make(chan struct{}), served: make(map[string]int)}
 	b.tick.L = &b.mu
 	for i := range 9 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := have(net.Listen("tcp", "127.0.0.1:0"))(t)
 		defer l.Close()
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		b.ports[fmt.Sprintf("P%d", i+1)] = port

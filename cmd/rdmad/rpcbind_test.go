@@ -30,9 +30,7 @@ listeners:
   - {name: again, provider: softiwarp, address: ":20052", service: data}
   - {name: echo, provider: softiwarp, address: "127.0.0.1:20059", service: test, rpcbind: on}
 `
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(text), 0o600))
 	makeDirectory(t, filepath.Join(dir, "srv"))
 	t.Run("absent", func(t *testing.T) {
 		p := startRDMAD(t, dir, config)
@@ -68,14 +66,8 @@ listeners:
 
 func startRDMAD(t *testing.T, dir, config string) *process {
 	t.Helper()
-	program, err := exec.LookPath("rdmad")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := startProcess(program, dir, []string{"--config", config})
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := have(exec.LookPath("rdmad"))(t)
+	p := have(startProcess(program, dir, []string{"--config", config}))(t)
 	t.Cleanup(p.kill)
 	return p
 }
@@ -83,9 +75,7 @@ func startRDMAD(t *testing.T, dir, config string) *process {
 // endRDMAD ends a rdmad by SIGTERM and checks that it ends in order.
 func endRDMAD(t *testing.T, p *process) {
 	t.Helper()
-	if err := p.signal("TERM"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.signal("TERM"))
 	if code := p.wait(); code != 0 || strings.Contains(p.Log(), "still registered") {
 		t.Fatalf("ended with code %d; log:\n%s", code, p.Log())
 	}

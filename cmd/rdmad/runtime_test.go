@@ -135,10 +135,7 @@ func (r *running) useDisk(p rdmacm.Provider, name string) (*rpcrdma.Client, net.
 
 func (r *running) dial(p rdmacm.Provider, name string) *rpcrdma.Client {
 	r.t.Helper()
-	c, err := rpcrdma.Dial(r.t.Context(), p, r.listener(name).Live.Address.String(), rpcrdma.DialConfig{})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := have(rpcrdma.Dial(r.t.Context(), p, r.listener(name).Live.Address.String(), rpcrdma.DialConfig{}))(r.t)
 	r.t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -149,17 +146,12 @@ func (r *running) removeDisk() {
 	if _, err := r.manager.Listeners.Remove("disk", time.Minute); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := r.removeService("disk"); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.removeService("disk"))
 }
 
 func newProvider(t *testing.T) rdmacm.Provider {
 	t.Helper()
-	p, err := softiwarp.New(softiwarp.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := have(softiwarp.New(softiwarp.Config{}))(t)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Errorf("provider: %v", err)
@@ -172,10 +164,7 @@ func newProvider(t *testing.T) rdmacm.Provider {
 // how many descriptors it has in all.
 func openDescriptors(t *testing.T, dir string) (under []string, all int) {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := have(os.ReadDir("/proc/self/fd"))(t)
 	for _, e := range entries {
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir+"/disk") {
 			under = append(under, to)
@@ -217,9 +206,7 @@ func TestExportsComeAndGo(t *testing.T) {
 	r := startHere(t, t.TempDir(), "")
 	defer r.end()
 	steady := r.dial(p, "steady")
-	if err := steady.Call(t.Context(), echoCall(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, steady.Call(t.Context(), echoCall(nil)))
 	awaitEpolls(t, 3)
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -288,10 +275,7 @@ func TestAdditionsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	rpc := r.dial(p, "disk")
-	root, err := nfstest.FilesOver(rpc, 0, 0).Mount(t.Context(), "/export")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := have(nfstest.FilesOver(rpc, 0, 0).Mount(t.Context(), "/export"))(t)
 	r.end()
 	r = startHere(t, dir, "")
 	defer r.end()
@@ -341,18 +325,13 @@ limits: {memory: 64MiB, connections: 100}
 		}
 	}
 	check("set", 100)
-	if err := reconfigure(r.daemon, r.parse(strings.Replace(file, "100", "200", 1)), time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reconfigure(r.daemon, r.parse(strings.Replace(file, "100", "200", 1)), time.Minute))
 	check("after a reload", 200)
 	r.end()
 	r = startHere(t, dir, file)
 	check("after a restart", 100)
 	r.end()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	store := manager.NewFile(filepath.Join(dir, "state", "listeners.json"))
 	all, err := store.Load()
@@ -368,9 +347,7 @@ limits: {memory: 64MiB, connections: 100}
 	if l := r.listener("steady"); l.State != manager.StateFailed || !strings.Contains(l.Failure, "in use") {
 		t.Errorf("with its address in use: %+v", l)
 	}
-	if err := r.manager.Limits.Set(func(*spec.Limits) {}, func(*spec.Field) bool { return true }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.manager.Limits.Set(func(*spec.Limits) {}, func(*spec.Field) bool { return true }))
 	if m := r.memory.Limit(); r.data.Memory() != 64<<20 || m.Source != "limits.memory" {
 		t.Errorf("unset: %d, %+v", r.data.Memory(), m)
 	}
@@ -384,9 +361,7 @@ func TestMissingDirectoryIsNotMadeAgain(t *testing.T) {
 	r.addDisk()
 	r.end()
 	disk, away := filepath.Join(dir, "disk"), filepath.Join(dir, "away")
-	if err := os.Rename(disk, away); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(disk, away))
 	r = startHere(t, dir, "")
 	for _, s := range r.manager.Services.List() {
 		if s.Spec.Name == "disk" && (s.State != manager.StateFailed || !strings.Contains(s.Failure, "mount the file system")) {
@@ -397,9 +372,7 @@ func TestMissingDirectoryIsNotMadeAgain(t *testing.T) {
 		t.Errorf("the directory is there: %v", err)
 	}
 	r.end()
-	if err := os.Rename(away, disk); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(away, disk))
 	r = startHere(t, dir, "")
 	defer r.end()
 	if l := r.listener("disk"); l.State != dataplane.StateUp {
@@ -411,12 +384,8 @@ func TestMissingDirectoryIsNotMadeAgain(t *testing.T) {
 func TestBadAdditionsKeepRdmadFromStarting(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "state", "listeners.json")
-	if err := os.Mkdir(filepath.Join(dir, "state"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(`{"format": 7}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "state"), 0o700))
+	must(t, os.WriteFile(file, []byte(`{"format": 7}`), 0o600))
 	r := &running{t: t, dir: dir}
 	d, err := bind(t.Context(), r.parse(""), slog.New(slog.DiscardHandler), nil)
 	d.close()
@@ -436,9 +405,7 @@ func TestFileChangesListeners(t *testing.T) {
 	r := startHere(t, t.TempDir(), "")
 	defer r.end()
 	steady := r.dial(p, "steady")
-	if err := steady.Call(t.Context(), echoCall(nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, steady.Call(t.Context(), echoCall(nil)))
 	err := reconfigure(r.daemon, r.parse(`  - {name: second, provider: softiwarp, address: "127.0.0.1:0", service: test, deny: ["127.0.0.0/8"]}
 limits: {connections: 7, memory: 67108864}
 `), time.Minute)
@@ -452,9 +419,7 @@ limits: {connections: 7, memory: 67108864}
 		c.Close()
 		t.Error("who is denied came in")
 	}
-	if err := reconfigure(r.daemon, r.parse(""), time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reconfigure(r.daemon, r.parse(""), time.Minute))
 	if n := len(r.manager.Listeners.List()); n != 1 || r.data.Limits().Connections != dataplane.DefaultMaxConnections || r.data.Memory() != dataplane.DefaultMemory {
 		t.Errorf("%d listeners, limits %+v, memory %d", n, r.data.Limits(), r.data.Memory())
 	}
@@ -474,9 +439,7 @@ func TestFileChangesSlowCall(t *testing.T) {
 		text string
 		want time.Duration
 	}{{"slow_call: 300ms\n", 300 * time.Millisecond}, {"slow_call: 2s\n", 2 * time.Second}, {"", 0}} {
-		if err := reconfigure(r.daemon, r.parse(c.text), time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must(t, reconfigure(r.daemon, r.parse(c.text), time.Minute))
 		if got := r.data.SlowCalls().Limit; got != c.want {
 			t.Errorf("%q: %v", c.text, got)
 		}

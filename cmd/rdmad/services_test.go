@@ -11,13 +11,8 @@ import (
 func TestEndsBeforeItServes(t *testing.T) {
 	r := startHere(t, t.TempDir(), "")
 	defer r.end()
-	s, err := r.services.kinds()["nfs"](t.Context(), &spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: t.TempDir()}, TCPListen: apart}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Open(); err != nil {
-		t.Fatal(err)
-	}
+	s := have(r.services.kinds()["nfs"](t.Context(), &spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: t.TempDir()}, TCPListen: apart}}))(t)
+	must(t, s.Open())
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -35,10 +35,7 @@ func (c *consoles) login(t testing.TB, conn *grpc.ClientConn) {
 	c.http.Transport = &http.Transport{MaxIdleConnsPerHost: *loadConsoles}
 	t.Cleanup(c.http.CloseIdleConnections)
 	for range min(*loadConsoles, sessionsOfOne) {
-		res, err := rdmadv1.NewConsoleServiceClient(conn).OpenConsole(t.Context(), &rdmadv1.OpenConsoleRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := have(rdmadv1.NewConsoleServiceClient(conn).OpenConsole(t.Context(), &rdmadv1.OpenConsoleRequest{}))(t)
 		base, token, _ := strings.Cut(res.GetAddress(), "/#token=")
 		c.base = base
 		answer, err := c.post(t.Context(), 0, "/session", "", "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })

@@ -35,10 +35,7 @@ func (c *costs) add(from, to costs) {
 
 func (l *load) costs(t testing.TB) costs {
 	t.Helper()
-	rdmad, err := scrape("http://" + l.p.addresses["metrics"] + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rdmad := have(scrape("http://" + l.p.addresses["metrics"] + "/metrics"))(t)
 	return costs{rdmad, ownCost(t)}
 }
 
@@ -69,9 +66,7 @@ func scrape(url string) (c cost, err error) {
 func ownCost(t testing.TB) cost {
 	t.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return cost{

@@ -115,10 +115,7 @@ type load struct {
 // result depends on time.
 func TestSettingsUnderLoad(t *testing.T) {
 	if *loadProfile != "" {
-		path, err := filepath.Abs(*loadProfile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := have(filepath.Abs(*loadProfile))(t)
 		t.Setenv(profileVar, path)
 	}
 	l := startLoad(t, newRig(t))
@@ -141,10 +138,7 @@ func startLoad(t testing.TB, r *rig) *load {
 	ports := fmt.Sprintf("limits.control.connections=%d", 64+8*(*loadConsoles))
 	each := fmt.Sprintf("limits.control.connections_per_peer=%d", 32+4*(*loadConsoles))
 	l := &load{r: r, p: r.start("--set", peer, "--set", ports, "--set", each, "--set", "console.listen=127.0.0.1:0")}
-	conn, err := grpc.NewClient(l.p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := have(grpc.NewClient(l.p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	l.conn = conn
 	t.Cleanup(func() { conn.Close() })
 	l.dialAll(t)
@@ -246,10 +240,7 @@ func (l *load) connections(t testing.TB) map[string]*rdmadv1.Connection {
 	all := make(map[string]*rdmadv1.Connection)
 	client := rdmadv1.NewConnectionServiceClient(l.conn)
 	for token := ""; ; {
-		res, err := client.ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{PageToken: token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := have(client.ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{PageToken: token}))(t)
 		for _, c := range res.GetConnections() {
 			all[c.GetId()] = c
 		}

@@ -16,19 +16,11 @@ import (
 func TestSlowCallsOverTCP(t *testing.T) {
 	r := newRig(t)
 	file := filepath.Join(r.dir, "rdmad.yaml")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := have(os.ReadFile(file))(t)
 	text = bytes.Replace(text, []byte("{path: srv}"), []byte(`{path: srv, tcp_listen: "127.0.0.1:0"}`), 1)
-	if err := os.WriteFile(file, append(text, "slow_call: 1ms\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, append(text, "slow_call: 1ms\n"...), 0o600))
 	p := r.start()
-	nc, err := net.Dial("tcp", p.addresses["tcp_data"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := have(net.Dial("tcp", p.addresses["tcp_data"]))(t)
 	defer nc.Close()
 	records := oncrpc.NewRecordReader(nc, 1<<10)
 	msg := oncrpc.AppendCall(nil, &oncrpc.Call{XID: 7, Program: 100003, Version: 3})

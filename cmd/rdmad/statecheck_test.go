@@ -13,9 +13,7 @@ import (
 func TestStateDirectoryIsTried(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	roomy := func(string) (uint64, error) { return stateSpace, nil }
 	allowed := func(string) error { return nil }
 	for _, c := range []struct {

@@ -18,14 +18,9 @@ func TestUnsetWhatWaits(t *testing.T) {
 		"revision 1 waits to be confirmed until ": time.Hour,
 		": rdmad takes it back when it starts; ":  -time.Hour,
 	} {
-		s, err := openState(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := have(openState(t.TempDir()))(t)
 		defer s.close()
-		if err := statefile.Create(s.settings(), settings.FileLayer{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, statefile.Create(s.settings(), settings.FileLayer{}))
 		f, _, err := statefile.Open(s.settings())
 		if err != nil {
 			t.Fatal(err)
@@ -34,9 +29,7 @@ func TestUnsetWhatWaits(t *testing.T) {
 		d.After.Values.Set(live.DDPMinChunk, 9)
 		d.After.Set[live.DDPMinChunk] = 1
 		e := &history.Entry{Revision: 1, Status: history.Pending, Deadline: time.Now().Add(left), Step: settings.Step{Deltas: []settings.Delta{d}}}
-		if err := f.Commit(&statefile.Record{Entry: e}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Commit(&statefile.Record{Entry: e}))
 		f.Close()
 		_, err = s.unset(&history.Entry{Unset: settings.KeySet(0).With(live.DDPMinChunk)})
 		if err == nil || !strings.Contains(err.Error(), want) {

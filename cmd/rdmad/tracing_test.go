@@ -36,10 +36,7 @@ func (s *spans) Export(_ context.Context, req *collector.ExportTraceServiceReque
 
 func newCollector(t *testing.T) (*spans, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	s, server := new(spans), grpc.NewServer()
 	collector.RegisterTraceServiceServer(server, s)
 	served := make(chan error, 1)
@@ -55,10 +52,7 @@ func newCollector(t *testing.T) (*spans, string) {
 
 // TestCollectorIsAway: calls are answered, and rdmad ends in order.
 func TestCollectorIsAway(t *testing.T) {
-	l, err := net.Listen("tcp", apart)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := have(net.Listen("tcp", apart))(t)
 	l.Close() // nobody listens there
 	r := newRig(t)
 	p := r.start("--set", "tracing.otlp_endpoint=http://"+l.Addr().String())

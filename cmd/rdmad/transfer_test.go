@@ -41,15 +41,9 @@ type tester interface {
 // exportedIn returns the export of a daemon in a format, and what it leaves out.
 func exportedIn(t tester, d *daemon, format rdmadv1.ExportConfigurationRequest_Format) (text string, left []string) {
 	t.Helper()
-	conn, err := grpc.NewClient(d.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := have(grpc.NewClient(d.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
-	res, err := rdmadv1.NewConfigurationServiceClient(conn).ExportConfiguration(context.Background(), &rdmadv1.ExportConfigurationRequest{Format: format})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(rdmadv1.NewConfigurationServiceClient(conn).ExportConfiguration(context.Background(), &rdmadv1.ExportConfigurationRequest{Format: format}))(t)
 	return res.GetText(), res.GetLeftOut()
 }
 
@@ -144,9 +138,7 @@ func (d *directories) next() string {
 	d.n++
 	name := rapid.SampledFrom([]string{"plain", "on", "a b", "'x': #y", "ä\"\\", "12", "a\nb"}).Draw(d.t, "directory")
 	path := filepath.Join(d.dir, fmt.Sprint(d.n), name)
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, os.MkdirAll(path, 0o755))
 	return path
 }
 
@@ -214,10 +206,7 @@ func drawnSettings(t *rapid.T, all *spec.All) *configfile.Contents {
 	}
 	c := &configfile.Contents{Values: one("global"), Scopes: make(map[settings.Scope]live.Values)}
 	for _, name := range scopes {
-		scope, err := settings.FileScope(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		scope := have(settings.FileScope(name))(t)
 		if rapid.Bool().Draw(t, name) {
 			c.Scopes[scope] = one(name)
 		}
@@ -233,10 +222,7 @@ func excludeEachOther(t *rapid.T, c *configfile.Contents) {
 		f.Scopes[scope] = settings.FileValues{Values: v}
 	}
 	defaults := live.Default()
-	state, err := settings.NewState(live.Of(&defaults), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := have(settings.NewState(live.Of(&defaults), 0))(t)
 	if _, err := state.WithFile(f); err != nil {
 		t.Skip(err)
 	}
@@ -263,10 +249,7 @@ func TestExportServesTheSame(t *testing.T) {
 		limits.Metrics.Reserved = 0
 		limits.Control.Reserved = min(limits.Control.Reserved, 10)
 		want := drawnSettings(t, &all)
-		text, err := want.WriteAll(configfile.YAML, &all, &limits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := have(want.WriteAll(configfile.YAML, &all, &limits))(t)
 		c := parsed(t, "f.yaml", string(text), filepath.Join(here, "state"))
 		if !reflect.DeepEqual(c.All, all) || c.Limits != limits {
 			t.Fatalf("%+v %+v, want %+v %+v, in\n%s", c.All, c.Limits, all, limits, text)
@@ -342,9 +325,7 @@ func TestExportLeavesOutWhatFailed(t *testing.T) {
 	r := startHere(t, dir, "")
 	r.addDisk()
 	r.end()
-	if err := os.Rename(filepath.Join(dir, "disk"), filepath.Join(dir, "away")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(dir, "disk"), filepath.Join(dir, "away")))
 	r = startHere(t, dir, "")
 	defer r.end()
 	text, left := exportedIn(t, r.daemon, rdmadv1.ExportConfigurationRequest_YAML)
@@ -365,9 +346,7 @@ func TestNothingToExport(t *testing.T) {
 	if _, err := r.manager.Listeners.Remove("steady", 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.removeService("test"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.removeService("test"))
 	conn, err := grpc.NewClient(r.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

@@ -158,10 +158,7 @@ func TestVersion2BeforeTheFirstCall(t *testing.T) {
 	next := r.dialWith(p.addresses["echo"], speaking("on"), false)
 	up := listed(t, o, next)
 	on := version2("on")
-	res, err := o.settings.SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{Settings: on})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(o.settings.SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{Settings: on}))(t)
 	if !slices.ContainsFunc(res.GetEffects(), func(e *rdmadv1.Effect) bool {
 		return e.GetConnectionId() == up.GetId() && e.GetOutcome() == rdmadv1.Effect_UNSUPPORTED && strings.Contains(e.GetReason(), "needs receives of 4096 bytes")
 	}) {
@@ -188,10 +185,7 @@ func TestConnectorVersion2(t *testing.T) {
 		if _, err := o.settings.SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{Settings: version2(step.set)}); err != nil {
 			t.Fatal(err)
 		}
-		c, err := rpctcp.Dial(t.Context(), gate.data.Connectors()[0].Address.String(), rpctcp.ClientConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := have(rpctcp.Dial(t.Context(), gate.data.Connectors()[0].Address.String(), rpctcp.ClientConfig{}))(t)
 		args := xdr.AppendOpaque(nil, make([]byte, 3000))
 		got, err := c.Call(t.Context(), echo.Program, echo.Version, echo.ProcEcho, args, nil)
 		if err != nil || !bytes.Equal(got, args) {
@@ -208,9 +202,7 @@ func TestConnectorVersion2(t *testing.T) {
 		}
 		c.Close()
 	}
-	if err := reconfigure(gate.daemon, gate.parse(""), time.Second); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reconfigure(gate.daemon, gate.parse(""), time.Second))
 }
 
 // A trace shows the negotiation: an offer that is refused and made again in
