@@ -15,24 +15,15 @@ func TestConditions(t *testing.T) {
 	plane := smallPlane()
 	b := start(t, plane, nil, 16)
 	c, h := rdmadv1.NewStatusServiceClient(b.client), healthpb.NewHealthClient(b.client)
-	watch, err := c.WatchConditions(t.Context(), &rdmadv1.WatchConditionsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := have(c.WatchConditions(t.Context(), &rdmadv1.WatchConditionsRequest{}))(t)
 	next := func(kind, name, reason string, removed bool) {
 		t.Helper()
-		e, err := watch.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := have(watch.Recv())(t)
 		if got := e.GetCondition(); got.GetKind() != kind || got.GetName() != name || got.GetReason() != reason || e.GetRemoved() != removed {
 			t.Errorf("streamed %v, want %s %s %s", e, kind, name, reason)
 		}
 	}
-	overall, err := h.Watch(t.Context(), &healthpb.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	overall := have(h.Watch(t.Context(), &healthpb.HealthCheckRequest{}))(t)
 	expect := func(bad int, want healthpb.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		list, err := c.ListConditions(t.Context(), &rdmadv1.ListConditionsRequest{})

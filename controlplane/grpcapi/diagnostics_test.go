@@ -27,9 +27,7 @@ import (
 func watched(t *testing.T, p *planetest.Plane, n int) {
 	t.Helper()
 	for p.Tracing().Watchers() != n {
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, t.Context().Err())
 		runtime.Gosched()
 	}
 }
@@ -49,10 +47,7 @@ func readCall(xid uint32) *rpcrdma.Operation {
 func traceOf(t *testing.T, b *bench, ctx context.Context, f *rdmadv1.TraceFilter) rdmadv1.DiagnosticsService_TraceClient {
 	t.Helper()
 	before := b.plane.Tracing().Watchers()
-	stream, err := rdmadv1.NewDiagnosticsServiceClient(b.client).Trace(ctx, &rdmadv1.TraceRequest{Filter: f})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := have(rdmadv1.NewDiagnosticsServiceClient(b.client).Trace(ctx, &rdmadv1.TraceRequest{Filter: f}))(t)
 	watched(t, b.plane, before+1)
 	return stream
 }
@@ -77,10 +72,7 @@ func TestTraceDecodes(t *testing.T) {
 			`malformed:"rpcrdma1: message shorter than the header prefix"`,
 	}
 	for _, text := range want {
-		e, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := have(stream.Recv())(t)
 		if !e.GetTime().IsValid() {
 			t.Errorf("time %v", e.GetTime())
 		}
@@ -194,10 +186,7 @@ func TestCaptureIsAFile(t *testing.T) {
 // countPackets reads a file, which must be whole.
 func countPackets(t *testing.T, file []byte) (n int) {
 	t.Helper()
-	r, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.DefaultNgReaderOptions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := have(pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.DefaultNgReaderOptions))(t)
 	for {
 		_, _, err := r.ReadPacketData()
 		if errors.Is(err, io.EOF) {
@@ -222,10 +211,7 @@ func TestStoppedTraceReader(t *testing.T) {
 	b.plane.Observe("1", &rpcrdma.Operation{Op: verbs.OpRDMAWrite})
 	seen, dropped, last := 0, 0.0, uint32(0)
 	for dropped == 0 {
-		e, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := have(stream.Recv())(t)
 		if x := e.GetHeader().GetXid(); x < last {
 			t.Fatalf("xid %d after %d", x, last)
 		} else {

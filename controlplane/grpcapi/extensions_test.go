@@ -14,10 +14,7 @@ import (
 // extension finds one by name.
 func extension(t *testing.T, c rdmadv1.ExtensionServiceClient, scope, name string) *rdmadv1.Extension {
 	t.Helper()
-	res, err := c.ListExtensions(t.Context(), &rdmadv1.ListExtensionsRequest{Scope: scope})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(c.ListExtensions(t.Context(), &rdmadv1.ListExtensionsRequest{Scope: scope}))(t)
 	for _, e := range res.GetExtensions() {
 		if e.GetSummary() == "" || e.GetSpecification() == "" || e.GetAvailable() != (e.GetReason() == "") {
 			t.Errorf("%v", e)
@@ -97,10 +94,7 @@ func TestExtensionsInForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Count("1", func(c *dataplane.ConnInfo) { c.Configuration.Spoken, c.Padding.Taken = true, true })
-	all, err := rdmadv1.NewConnectionServiceClient(b.client).ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := have(rdmadv1.NewConnectionServiceClient(b.client).ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{}))(t)
 	for i, want := range []string{"ccp msgp read_replies", "read_replies"} {
 		if got := strings.Join(all.GetConnections()[i].GetExtensions(), " "); got != want {
 			t.Errorf("connection %d: %s, want %s", i+1, got, want)

@@ -24,10 +24,7 @@ func TestListenerHealth(t *testing.T) {
 	if _, err := c.Check(t.Context(), &healthpb.HealthCheckRequest{Service: "listener/none"}); status.Code(err) != codes.NotFound {
 		t.Errorf("an unknown one: %v", err)
 	}
-	watch, err := c.Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "listener/nfs"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := have(c.Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "listener/nfs"}))(t)
 	for _, want := range []healthpb.HealthCheckResponse_ServingStatus{healthpb.HealthCheckResponse_SERVING, healthpb.HealthCheckResponse_NOT_SERVING} {
 		if r, err := watch.Recv(); err != nil || r.GetStatus() != want {
 			t.Fatalf("watched %v, %v, not %v", r.GetStatus(), err, want)

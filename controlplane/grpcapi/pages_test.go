@@ -35,10 +35,7 @@ func crowd(n int) *planetest.Plane {
 func list(t *testing.T, c rdmadv1.ConnectionServiceClient, req *rdmadv1.ListConnectionsRequest, between func()) (ids []string, pages int) {
 	t.Helper()
 	for {
-		res, err := c.ListConnections(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := have(c.ListConnections(t.Context(), req))(t)
 		if n := len(res.GetConnections()); req.GetPageSize() > 0 && n > int(req.GetPageSize()) {
 			t.Fatalf("page of %d", n)
 		}
@@ -95,10 +92,7 @@ func TestConnectionFilters(t *testing.T) {
 			t.Errorf("%+v: %v", f, ids)
 		}
 	}
-	first, err := c.ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{PageSize: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := have(c.ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{PageSize: 4}))(t)
 	for _, req := range []*rdmadv1.ListConnectionsRequest{
 		{Peer: "10.0.0"}, {PageToken: "?"}, {PageToken: "Zm9v"}, {PageSize: 10001},
 		{PageToken: first.GetNextPageToken(), Listener: "nfs"}, // of another list
@@ -122,10 +116,7 @@ func TestReadMask(t *testing.T) {
 	if err != nil || !proto.Equal(one.GetConnection(), want) || one.GetTransport() == nil {
 		t.Errorf("get: %v, %v", one, err)
 	}
-	stream, err := c.WatchConnections(t.Context(), &rdmadv1.WatchConnectionsRequest{ReadMask: mask, Listener: "nfs"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := have(c.WatchConnections(t.Context(), &rdmadv1.WatchConnectionsRequest{ReadMask: mask, Listener: "nfs"}))(t)
 	e, err := stream.Recv()
 	if err != nil || !proto.Equal(e.GetConnection(), want) {
 		t.Errorf("watch: %v, %v", e, err)
@@ -140,10 +131,7 @@ func TestReadMask(t *testing.T) {
 func TestWatchOneListener(t *testing.T) {
 	p := crowd(3)
 	c := rdmadv1.NewConnectionServiceClient(start(t, p, nil, 64).client)
-	stream, err := c.WatchConnections(t.Context(), &rdmadv1.WatchConnectionsRequest{Listener: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := have(c.WatchConnections(t.Context(), &rdmadv1.WatchConnectionsRequest{Listener: "other"}))(t)
 	expect := func(id string, what rdmadv1.WatchConnectionsResponse_Type) {
 		t.Helper()
 		e, err := stream.Recv()

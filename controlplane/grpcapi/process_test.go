@@ -74,10 +74,7 @@ func TestChannelz(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := channelzpb.NewChannelzClient(b.client)
-	all, err := client.GetServers(t.Context(), &channelzpb.GetServersRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := have(client.GetServers(t.Context(), &channelzpb.GetServersRequest{}))(t)
 	calls := int64(0)
 	for _, s := range all.GetServer() {
 		calls += s.GetData().GetCallsSucceeded()

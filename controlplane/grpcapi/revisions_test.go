@@ -104,10 +104,7 @@ func TestConfirm(t *testing.T) {
 func TestWatchSettings(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
 	c := rdmadv1.NewSettingsServiceClient(b.client)
-	stream, err := c.WatchSettings(t.Context(), &rdmadv1.WatchSettingsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := have(c.WatchSettings(t.Context(), &rdmadv1.WatchSettingsRequest{}))(t)
 	if _, err := stream.Header(); err != nil { // from now on nothing is missed
 		t.Fatal(err)
 	}
@@ -147,10 +144,7 @@ func TestExportAndImport(t *testing.T) {
 	if err != nil || res.GetRevision() != 1 || len(res.GetChanges()) != 3 || len(res.GetEffects()) != 2 {
 		t.Fatalf("%v, %v", res, err)
 	}
-	again, err := other.ExportSettings(ctx, &rdmadv1.ExportSettingsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := have(other.ExportSettings(ctx, &rdmadv1.ExportSettingsRequest{}))(t)
 	again.Revision = export.GetRevision()
 	if !proto.Equal(again, export) {
 		t.Errorf("got  %v\nwant %v", again, export)

@@ -22,10 +22,7 @@ import (
 
 func TestListConnections(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
-	res, err := rdmadv1.NewConnectionServiceClient(b.client).ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(rdmadv1.NewConnectionServiceClient(b.client).ListConnections(t.Context(), &rdmadv1.ListConnectionsRequest{}))(t)
 	born := timestamppb.New(planetest.Born)
 	want := &rdmadv1.ListConnectionsResponse{Connections: []*rdmadv1.Connection{
 		{
@@ -88,10 +85,7 @@ func TestStatusDescribesNoConnection(t *testing.T) {
 
 func TestListenersAndStatus(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
-	listeners, err := rdmadv1.NewListenerServiceClient(b.client).ListListeners(t.Context(), &rdmadv1.ListListenersRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	listeners := have(rdmadv1.NewListenerServiceClient(b.client).ListListeners(t.Context(), &rdmadv1.ListListenersRequest{}))(t)
 	want := &rdmadv1.ListListenersResponse{Listeners: []*rdmadv1.Listener{{
 		Name: "nfs", Provider: "softiwarp", Address: "127.0.0.1:20049", Service: "export", Since: timestamppb.New(planetest.Born),
 		Source: "config", Admission: &rdmadv1.Admission{}, State: rdmadv1.Listener_UP,
@@ -101,10 +95,7 @@ func TestListenersAndStatus(t *testing.T) {
 	}
 	b.plane.Connector(dataplane.ConnectorInfo{Totals: rpcrdma.Stats{Calls: 40, Errors: 10}})
 	for connections := uint32(2); ; connections-- { // what has ended still counts
-		st, err := rdmadv1.NewStatusServiceClient(b.client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := have(rdmadv1.NewStatusServiceClient(b.client).GetStatus(t.Context(), &rdmadv1.GetStatusRequest{}))(t)
 		if st.GetVersion() != "v1.2.3" || st.GetListeners() != 1 || st.GetConnections() != connections || st.GetCalls() != 43 ||
 			st.GetErrors() != 11 || st.GetUptimeSeconds() <= 0 || st.GetStarted() == nil {
 			t.Errorf("status %v", st)
@@ -139,20 +130,14 @@ func TestHealthOfEachService(t *testing.T) {
 
 func TestReflection(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
-	stream, err := reflectionpb.NewServerReflectionClient(b.client).ServerReflectionInfo(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := have(reflectionpb.NewServerReflectionClient(b.client).ServerReflectionInfo(t.Context()))(t)
 	defer stream.CloseSend()
 	if err := stream.Send(&reflectionpb.ServerReflectionRequest{
 		MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	res, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(stream.Recv())(t)
 	var names []string
 	for _, s := range res.GetListServicesResponse().GetService() {
 		if !strings.HasPrefix(s.GetName(), "grpc.reflection.") {
@@ -193,10 +178,7 @@ func TestPanicIsOneFailedCall(t *testing.T) {
 // handled reads grpc_server_handled_total.
 func handled(t *testing.T, r *prometheus.Registry, method, code string) (n float64) {
 	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := have(r.Gather())(t)
 	for _, f := range families {
 		if f.GetName() != "grpc_server_handled_total" {
 			continue

@@ -19,9 +19,7 @@ import (
 func request(t *testing.T, text string) *rdmadv1.SetSettingsRequest {
 	t.Helper()
 	m := &rdmadv1.SetSettingsRequest{}
-	if err := protojson.Unmarshal([]byte(text), m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, protojson.Unmarshal([]byte(text), m))
 	return m
 }
 
@@ -44,10 +42,7 @@ func TestSetAndGet(t *testing.T) {
 	if err != nil || conn.GetConnection().GetInlineSend() != 1024 {
 		t.Errorf("connection 1: %v, %v", conn, err)
 	}
-	got, err := c.GetSettings(t.Context(), &rdmadv1.GetSettingsRequest{Scope: "connection/1", Keys: []string{"inline", "credits.max"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := have(c.GetSettings(t.Context(), &rdmadv1.GetSettingsRequest{Scope: "connection/1", Keys: []string{"inline", "credits.max"}}))(t)
 	wantGet := &rdmadv1.GetSettingsResponse{
 		Revision: 1, Scope: "connection/1",
 		Settings: &rdmadv1.Settings{
@@ -76,10 +71,7 @@ func TestSetAndGet(t *testing.T) {
 func TestDryRun(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
 	c := rdmadv1.NewSettingsServiceClient(b.client)
-	res, err := c.SetSettings(t.Context(), request(t, `{"settings":{"inline":{"receive_size":8192}},"dry_run":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(c.SetSettings(t.Context(), request(t, `{"settings":{"inline":{"receive_size":8192}},"dry_run":true}`)))(t)
 	if res.GetRevision() != 0 || len(res.GetEffects()) != 2 || res.GetEffects()[0].GetOutcome() != rdmadv1.Effect_PENDING_RECONNECT {
 		t.Errorf("%v", res)
 	}

@@ -74,17 +74,11 @@ func TestWatchPartOfTelemetry(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.req.Interval = durationpb.New(100 * time.Millisecond)
-			stream, err := c.WatchTelemetry(t.Context(), tc.req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := have(c.WatchTelemetry(t.Context(), tc.req))(t)
 			for {
 				// Until the stream has begun, what is counted is in no sample.
 				b.plane.Count("2", func(c *dataplane.ConnInfo) { c.Stats.Calls += 100 })
-				res, err := stream.Recv()
-				if err != nil {
-					t.Fatal(err)
-				}
+				res := have(stream.Recv())(t)
 				var ids []string
 				for _, one := range res.GetConnections() {
 					ids = append(ids, one.GetId())

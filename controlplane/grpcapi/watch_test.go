@@ -22,10 +22,7 @@ type watchStream = rdmadv1.ConnectionService_WatchConnectionsClient
 // watchAll opens a stream and reads what exists.
 func watchAll(t *testing.T, b *bench, ctx context.Context, existing int) watchStream {
 	t.Helper()
-	stream, err := rdmadv1.NewConnectionServiceClient(b.client).WatchConnections(ctx, &rdmadv1.WatchConnectionsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := have(rdmadv1.NewConnectionServiceClient(b.client).WatchConnections(ctx, &rdmadv1.WatchConnectionsRequest{}))(t)
 	for range existing {
 		if e := next(t, stream); e.GetType() != rdmadv1.WatchConnectionsResponse_EXISTING {
 			t.Fatalf("got %v", e)
@@ -36,10 +33,7 @@ func watchAll(t *testing.T, b *bench, ctx context.Context, existing int) watchSt
 
 func next(t *testing.T, stream watchStream) *rdmadv1.WatchConnectionsResponse {
 	t.Helper()
-	e, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := have(stream.Recv())(t)
 	return e
 }
 
@@ -166,9 +160,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	b := start(t, smallPlane(), nil, 16)
 	stream := watchAll(t, b, t.Context(), 2)
 	b.stopHub()
-	if err := b.server.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.server.Shutdown(t.Context()))
 	_, err := stream.Recv()
 	if st := status.Convert(err); st.Code() != codes.Unavailable || st.Message() != "rdmad is shutting down" {
 		t.Errorf("the stream ended with %v", err)
