@@ -22,8 +22,7 @@ func (o *operator) change(s *rdmadv1.Settings, within time.Duration) *rdmadv1.Se
 	if within != 0 {
 		req.ConfirmWithin = durationpb.New(within)
 	}
-	res := have(o.settings.SetSettings(o.t.Context(), req))(o.t)
-	return res
+	return have(o.settings.SetSettings(o.t.Context(), req))(o.t)
 }
 
 // inForce returns the global inline.receive_size.

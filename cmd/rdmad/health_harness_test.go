@@ -88,8 +88,7 @@ func (p *patient) parse(text string) *config.Config {
 	if !strings.Contains(text, "control:") {
 		text = "control: {listen: \"127.0.0.1:0\"}\n" + text
 	}
-	c := have(config.Parse("rdmad.yaml", []byte(strings.ReplaceAll(text, "DIR", p.dir)), config.Options{Providers: []string{"softiwarp"}}))(p.t)
-	return c
+	return have(config.Parse("rdmad.yaml", []byte(strings.ReplaceAll(text, "DIR", p.dir)), config.Options{Providers: []string{"softiwarp"}}))(p.t)
 }
 
 // expect waits until a thing has a reason, and checks that every place shows it.

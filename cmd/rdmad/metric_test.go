@@ -19,8 +19,7 @@ func (p *process) metric(t *testing.T, name string) float64 {
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			n := have(strconv.ParseFloat(value, 64))(t)
-			return n
+			return have(strconv.ParseFloat(value, 64))(t)
 		}
 	}
 	t.Fatalf("no metric %s", name)

@@ -62,8 +62,7 @@ func TestUpdateListener(t *testing.T) {
 	mask := func(paths ...string) *fieldmaskpb.FieldMask { return &fieldmaskpb.FieldMask{Paths: paths} }
 	update := func(m *fieldmaskpb.FieldMask, a *rdmadv1.Admission, disconnect bool) *rdmadv1.UpdateListenerResponse {
 		t.Helper()
-		res := have(c.UpdateListener(t.Context(), &rdmadv1.UpdateListenerRequest{Name: "nfs", Admission: a, UpdateMask: m, Disconnect: disconnect}))(t)
-		return res
+		return have(c.UpdateListener(t.Context(), &rdmadv1.UpdateListenerRequest{Name: "nfs", Admission: a, UpdateMask: m, Disconnect: disconnect}))(t)
 	}
 	update(nil, &rdmadv1.Admission{MaxConnections: 10, MaxConnectionsPerPeer: 2, MaxHandshakes: 3, Allow: []string{"192.0.2.0/24"}}, false)
 	a := update(mask("max_connections_per_peer"), &rdmadv1.Admission{MaxConnections: 99, MaxConnectionsPerPeer: 5}, false).GetListener().GetAdmission()

@@ -33,8 +33,7 @@ func watchAll(t *testing.T, b *bench, ctx context.Context, existing int) watchSt
 
 func next(t *testing.T, stream watchStream) *rdmadv1.WatchConnectionsResponse {
 	t.Helper()
-	e := have(stream.Recv())(t)
-	return e
+	return have(stream.Recv())(t)
 }
 
 func TestWatchTellsEveryChange(t *testing.T) {

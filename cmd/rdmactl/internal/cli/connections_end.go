@@ -19,8 +19,7 @@ const defaultDeadline = 30 * time.Second
 
 // deadlineFlag adds --deadline.
 func deadlineFlag(cmd *cobra.Command) *time.Duration {
-	d := cmd.Flags().Duration("deadline", 0, "disconnect after this time, with calls in flight (default 30s)")
-	return d
+	return cmd.Flags().Duration("deadline", 0, "disconnect after this time, with calls in flight (default 30s)")
 }
 
 // deadline is the deadline of a request; nil for rdmad's default.

@@ -60,8 +60,7 @@ func newSettingsHistory(a *app) *cobra.Command {
 
 // limitFlag adds --limit.
 func limitFlag(cmd *cobra.Command, of string) *uint32 {
-	limit := cmd.Flags().Uint32("limit", 20, "most "+of+" to show; 0 for all")
-	return limit
+	return cmd.Flags().Uint32("limit", 20, "most "+of+" to show; 0 for all")
 }
 
 func historyTable(res *rdmadv1.ListRevisionsResponse) *output.Table {
