@@ -64,9 +64,7 @@ func TestDefaultRoleOfTheLoopback(t *testing.T) {
 func TestAuditOverTheWire(t *testing.T) {
 	dir := t.TempDir()
 	c, client := serve(t, controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0"}, func(c *controlplane.Controlplane) {
-		if err := c.OpenAudit(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.OpenAudit(dir))
 	})
 	seven := uint32(7)
 	if _, err := rdmadv1.NewSettingsServiceClient(client).SetSettings(t.Context(), &rdmadv1.SetSettingsRequest{

@@ -74,10 +74,7 @@ func dialFrom(t *testing.T, network, address string, uid int) net.Conn {
 	if network == "unix" {
 		d.LocalAddr = &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@user-%d-%d", uid, serial.Add(1))}
 	}
-	c, err := d.Dial(network, address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := have(d.Dial(network, address))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -138,9 +135,7 @@ func openTo(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(d, 0o755))
 	}
 	return dir
 }
@@ -225,9 +220,7 @@ func TestUserDoesNotLockOutItself(t *testing.T) {
 	limits := connlimit.Limits{Total: 32, PerKey: 4, KeyGrace: 1, Reserved: 4}
 	eachWay(t, limits, func(t *testing.T, w *way) {
 		third := over(t, w.dial(t, 50000))
-		if err := getStatus(t, third); err != nil {
-			t.Fatal(err)
-		}
+		must(t, getStatus(t, third))
 		for i := range 40 {
 			w.dial(t, otherUser) // says nothing
 			if err := getStatus(t, over(t, w.dial(t, otherUser))); err != nil {
@@ -248,18 +241,13 @@ func TestUserDoesNotLockOutItself(t *testing.T) {
 // its connection is closed.
 func TestPingFlood(t *testing.T) {
 	_, client := serve(t, controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0"})
-	c, err := net.Dial("tcp", strings.TrimPrefix(client.Target(), "passthrough:///"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := have(net.Dial("tcp", strings.TrimPrefix(client.Target(), "passthrough:///")))(t)
 	defer c.Close()
 	f := http2.NewFramer(c, c)
 	if _, err := c.Write([]byte(http2.ClientPreface)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.WriteSettings(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.WriteSettings())
 	go func() {
 		for f.WritePing(false, [8]byte{}) == nil {
 		}

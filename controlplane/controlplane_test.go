@@ -26,10 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // ends and returns a client.
 func serve(t *testing.T, cfg controlplane.Config, before ...func(*controlplane.Controlplane)) (*controlplane.Controlplane, *grpc.ClientConn) {
 	t.Helper()
-	c, err := controlplane.New(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := have(controlplane.New(t.Context(), cfg))(t)
 	for _, f := range before {
 		f(c)
 	}
@@ -39,10 +36,7 @@ func serve(t *testing.T, cfg controlplane.Config, before ...func(*controlplane.C
 	if !strings.HasPrefix(target, "unix:") {
 		target = "passthrough:///" + target
 	}
-	client, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := have(grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy()))(t)
 	t.Cleanup(func() {
 		client.Close()
 		if err := c.Shutdown(context.Background()); err != nil {
@@ -106,10 +100,7 @@ func TestLive(t *testing.T) {
 
 func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := have(r.Gather())(t)
 	for _, f := range families {
 		if f.GetName() == name {
 			return f.GetMetric()[0].GetGauge().GetValue()
@@ -140,14 +131,9 @@ func TestNewRefuses(t *testing.T) {
 // TestShutdownWithoutServe: what was bound is let go.
 func TestShutdownWithoutServe(t *testing.T) {
 	// No connection ever comes from there, to have the port afterwards.
-	c, err := controlplane.New(t.Context(), controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.2:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := have(controlplane.New(t.Context(), controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.2:0"}))(t)
 	addr := c.Addr()
-	if err := c.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Shutdown(t.Context()))
 	if err := c.Serve(); err != nil {
 		t.Errorf("Serve afterwards: %v", err)
 	}

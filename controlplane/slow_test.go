@@ -103,10 +103,7 @@ func traffic(t *testing.T, plane *dataplane.Dataplane) (stop func() int64) {
 	}
 	listener.Enter()
 	plane.Start()
-	client, err := rpcrdma.Dial(t.Context(), provider, listener.Info().Address.String(), rpcrdma.DialConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := have(rpcrdma.Dial(t.Context(), provider, listener.Info().Address.String(), rpcrdma.DialConfig{}))(t)
 	var (
 		running  sync.WaitGroup
 		ending   = make(chan struct{})
@@ -157,10 +154,7 @@ func stopped(t *testing.T, address string) rdmadv1.ConnectionService_WatchConnec
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	stream, err := rdmadv1.NewConnectionServiceClient(client).WatchConnections(t.Context(), &rdmadv1.WatchConnectionsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := have(rdmadv1.NewConnectionServiceClient(client).WatchConnections(t.Context(), &rdmadv1.WatchConnectionsRequest{}))(t)
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}

@@ -20,21 +20,12 @@ import (
 // is closed.
 func passed(t *testing.T, path string) net.Listener {
 	t.Helper()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := have(net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}))(t)
 	l.SetUnlinkOnClose(false)
-	f, err := l.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := have(l.File())(t)
 	l.Close()
 	defer f.Close()
-	taken, err := net.FileListener(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := have(net.FileListener(f))(t)
 	return taken
 }
 

@@ -26,10 +26,7 @@ type issuer struct {
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	own, err := authtest.NewAuthority("CA")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := have(authtest.NewAuthority("CA"))(t)
 	return &issuer{t, own}
 }
 
@@ -40,10 +37,7 @@ func (ca *issuer) issue(name string, change ...func(*x509.Certificate)) tls.Cert
 	for _, f := range change {
 		f(c)
 	}
-	pair, err := authtest.Sign(c, &ca.own)
-	if err != nil {
-		ca.t.Fatal(err)
-	}
+	pair := have(authtest.Sign(c, &ca.own))(ca.t)
 	return pair
 }
 
@@ -54,9 +48,7 @@ func openTLS(t *testing.T, ca *issuer) *browser {
 	files, client := certificate(t)
 	t.Cleanup(client.CloseIdleConnections)
 	files.ClientCA = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(files.ClientCA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.own.Leaf.Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(files.ClientCA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.own.Leaf.Raw}), 0o600))
 	b := open(t, func(cfg *controlplane.Config) {
 		cfg.Console = controlplane.Console{Listen: "127.0.0.1:0", TLS: files}
 		cfg.Access.Rules.Rules = []auth.Rule{{Role: auth.Operator, Certificates: []string{"ops-*"}}, {Role: auth.Viewer, Certificates: []string{"vera"}}}
@@ -119,10 +111,7 @@ func TestCertificatesThatDoNotEnter(t *testing.T) {
 	for name, pair := range map[string]tls.Certificate{
 		"another CA's": other.issue("ops-1"), "expired": ca.issue("ops-1", expired), "a server's": ca.issue("ops-1", server),
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+"/session", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := have(http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+"/session", nil))(t)
 		r.Header.Set("Origin", b.base)
 		if res, err := b.as(pair).http.Do(r); err == nil {
 			res.Body.Close()

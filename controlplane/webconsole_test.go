@@ -69,10 +69,7 @@ func viewer(cfg *controlplane.Config) {
 // address asks for an address at the control plane, as rdmactl console does.
 func (b *browser) address() (address, token string) {
 	b.t.Helper()
-	res, err := rdmadv1.NewConsoleServiceClient(b.client).OpenConsole(b.t.Context(), &rdmadv1.OpenConsoleRequest{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	res := have(rdmadv1.NewConsoleServiceClient(b.client).OpenConsole(b.t.Context(), &rdmadv1.OpenConsoleRequest{}))(b.t)
 	address, token, _ = strings.Cut(res.GetAddress(), "/#token=")
 	return address, token
 }
@@ -86,10 +83,7 @@ type answer struct {
 // do makes a request of the console's page; change makes it another one.
 func (b *browser) do(method, path, body string, change ...func(*http.Request)) answer {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, b.base+path, strings.NewReader(body))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	r := have(http.NewRequestWithContext(b.t.Context(), method, b.base+path, strings.NewReader(body)))(b.t)
 	r.Header.Set("Origin", b.base)
 	r.Header.Set("Content-Type", "application/json")
 	for _, c := range b.cookies {
@@ -98,15 +92,9 @@ func (b *browser) do(method, path, body string, change ...func(*http.Request)) a
 	for _, f := range change {
 		f(r)
 	}
-	res, err := b.http.Do(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	res := have(b.http.Do(r))(b.t)
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	text := have(io.ReadAll(res.Body))(b.t)
 	return answer{res, string(text)}
 }
 
@@ -135,10 +123,7 @@ const (
 // creditsMax is the setting that setBody changes, and its revision.
 func (b *browser) creditsMax() (string, uint32) {
 	b.t.Helper()
-	res, err := rdmadv1.NewSettingsServiceClient(b.client).GetSettings(b.t.Context(), &rdmadv1.GetSettingsRequest{Keys: []string{"credits.max"}})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	res := have(rdmadv1.NewSettingsServiceClient(b.client).GetSettings(b.t.Context(), &rdmadv1.GetSettingsRequest{Keys: []string{"credits.max"}}))(b.t)
 	return res.GetValues()[0].GetValue(), res.GetRevision()
 }
 
@@ -171,10 +156,7 @@ func TestConsoleIsTheAPI(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, a.text, code)
 		}
 	}
-	res, err := rdmadv1.NewAuditServiceClient(b.client).ListAudit(t.Context(), &rdmadv1.ListAuditRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := have(rdmadv1.NewAuditServiceClient(b.client).ListAudit(t.Context(), &rdmadv1.ListAuditRequest{}))(t)
 	sessions, err := rdmadv1.NewConsoleServiceClient(b.client).ListConsoleSessions(t.Context(), &rdmadv1.ListConsoleSessionsRequest{})
 	if err != nil || len(sessions.GetSessions()) != 1 {
 		t.Fatalf("%v, %v", sessions, err)
@@ -296,10 +278,7 @@ func TestWithoutSession(t *testing.T) {
 	}
 	b.cookies = []*http.Cookie{mine}
 	sessions := rdmadv1.NewConsoleServiceClient(b.client)
-	all, err := sessions.ListConsoleSessions(t.Context(), &rdmadv1.ListConsoleSessionsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := have(sessions.ListConsoleSessions(t.Context(), &rdmadv1.ListConsoleSessionsRequest{}))(t)
 	id := all.GetSessions()[0].GetId()
 	if _, err := sessions.EndConsoleSession(t.Context(), &rdmadv1.EndConsoleSessionRequest{Id: id}); err != nil {
 		t.Error(err)
@@ -369,10 +348,7 @@ func TestConsoleStreams(t *testing.T) {
 	req := connect.NewRequest(&rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(100e6)})
 	req.Header().Set("Origin", b.base)
 	req.Header().Set("Cookie", b.cookies[0].String())
-	stream, err := watch.CallServerStream(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := have(watch.CallServerStream(t.Context(), req))(t)
 	defer stream.Close()
 	if !stream.Receive() || stream.Msg().GetTotal() == nil {
 		t.Fatalf("%v, %v", stream.Msg(), stream.Err())
@@ -395,9 +371,7 @@ func certificate(t *testing.T) (*auth.Files, *http.Client) {
 	defer s.Close()
 	cert, key, err := authtest.PEM(s.TLS.Certificates[0])
 	f := &auth.Files{Browsers: true, Cert: filepath.Join(t.TempDir(), "cert.pem"), Key: filepath.Join(t.TempDir(), "key.pem")}
-	if err := errors.Join(err, os.WriteFile(f.Cert, cert, 0o600), os.WriteFile(f.Key, key, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, os.WriteFile(f.Cert, cert, 0o600), os.WriteFile(f.Key, key, 0o600)))
 	client := s.Client()
 	client.Transport.(*http.Transport).ForceAttemptHTTP2 = true
 	return f, client

@@ -70,9 +70,7 @@ func (b *browser) request(method, body string) net.Conn {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { c.Close() })
-	if err := c.(*net.TCPConn).SetReadBuffer(4096); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, c.(*net.TCPConn).SetReadBuffer(4096))
 	message := string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body)))) + body
 	_, err = fmt.Fprintf(c, "POST /rdmad.v1.%s HTTP/1.1\r\nHost: %s\r\nOrigin: %s\r\nCookie: %s\r\nContent-Type: application/connect+json\r\nConnect-Protocol-Version: 1\r\nContent-Length: %d\r\n\r\n%s",
 		method, address, b.base, b.cookies[0], len(message), message)

@@ -48,9 +48,7 @@ func TestAssignIsARevision(t *testing.T) {
 	if _, ok, err := store.Assign(assigned(t, 40, "listener/nfs", live.InlineSendMax, 2048), 0); ok || err != nil {
 		t.Errorf("the same again: %v %v", ok, err)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	store, _ = open(t, path, settings.FileLayer{})
 	if got, want := sayings(t, store, "listener/nfs"), "4096 default\n2048 fleet small@3 wins"; got != want {
 		t.Errorf("after a restart: got\n%s\nwant\n%s", got, want)

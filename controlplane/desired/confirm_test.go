@@ -49,10 +49,7 @@ var defaultFile = fileLayer(live.CreditsMax, 64)
 // try sets a value that has to be confirmed within a minute.
 func try(t *testing.T, store *desired.Store, scope string, pairs ...any) desired.Result {
 	t.Helper()
-	r, err := store.Set(change(t, scope, pairs...), desired.Options{ConfirmWithin: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := have(store.Set(change(t, scope, pairs...), desired.Options{ConfirmWithin: time.Minute}))(t)
 	if r.ConfirmDeadline.Before(time.Now()) {
 		t.Fatalf("deadline %v", r.ConfirmDeadline)
 	}
@@ -62,10 +59,7 @@ func try(t *testing.T, store *desired.Store, scope string, pairs ...any) desired
 // value of inline.send_max at a scope, with its origin.
 func value(t *testing.T, store *desired.Store, scope string) string {
 	t.Helper()
-	v, err := store.Get(change(t, scope).Scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := have(store.Get(change(t, scope).Scope))(t)
 	return v.Values.Format(live.InlineSendMax) + " " + v.Origins[live.InlineSendMax].Source
 }
 
@@ -117,9 +111,7 @@ func TestConfirmedStays(t *testing.T) {
 			err.Error() != "revision 7 doesn't wait to be confirmed; revision 1 does" {
 			t.Errorf("%v", err)
 		}
-		if err := store.Confirm(r.Revision); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Confirm(r.Revision))
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		closeStore(t, store)

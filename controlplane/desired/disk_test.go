@@ -73,10 +73,7 @@ func TestWhatCannotBeStoredIsRefused(t *testing.T) {
 		disk := &flakyDisk{}
 		store.UseDisk(disk)
 		set(t, store, change(t, "global", live.InlineSendMax, 2048))
-		watcher, err := store.Watch()
-		if err != nil {
-			t.Fatal(err)
-		}
+		watcher := have(store.Watch())(t)
 		disk.failWith(errNoRoom)
 		before, applied := store.Dump(), plane.Applied()
 		var e *desired.StorageError
@@ -114,10 +111,7 @@ func TestEndWhileStoring(t *testing.T) {
 		if name != "its first" {
 			set(t, store, change(t, "connection/1", live.RemoteInvalidationUse, 0))
 		}
-		gone, err := plane.Connection("1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		gone := have(plane.Connection("1"))(t)
 		disk.during = func() {
 			plane.Disconnect("1", "test")
 			store.Ended("1")
@@ -152,16 +146,10 @@ func (p *endingPlane) Connection(id string) (dataplane.ConnInfo, error) {
 func TestEndWhileDeciding(t *testing.T) {
 	plane := &endingPlane{Plane: &planetest.Plane{}}
 	initial := rpcrdma.DefaultSettings()
-	store, err := desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := have(desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil))(t)
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
 	plane.Connect(planetest.Peer{ID: "2", Listener: "nfs", Address: "10.1.2.3:1002"})
-	one, err := plane.Connection("1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := have(plane.Connection("1"))(t)
 	set(t, store, change(t, "connection/1", live.DDPMinChunk, 0))
 	set(t, store, change(t, "connection/2", live.DDPMinChunk, 0))
 	plane.store = store
@@ -193,15 +181,9 @@ func (p *leavingPlane) Connection(id string) (dataplane.ConnInfo, error) {
 func TestEndBeforeFirstSettings(t *testing.T) {
 	plane := &leavingPlane{Plane: &planetest.Plane{}}
 	initial := rpcrdma.DefaultSettings()
-	store, err := desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := have(desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil))(t)
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
-	one, err := plane.Connection("1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := have(plane.Connection("1"))(t)
 	plane.store = store
 	if r := set(t, store, change(t, "connection/1", live.CreditsMin, 40)); len(r.Effects) != 0 {
 		t.Errorf("effects %+v", r.Effects)

@@ -65,13 +65,8 @@ func TestKilled(t *testing.T) {
 	for round := range 12 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), crashEnv+"="+path)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := have(cmd.StdoutPipe())(t)
+		must(t, cmd.Start())
 		left := r.IntN(40) // answers before it is killed, while it goes on
 		for lines := bufio.NewScanner(out); lines.Scan(); left-- {
 			if left == 0 {
@@ -93,10 +88,7 @@ func TestKilled(t *testing.T) {
 			t.Fatalf("round %d: revision %d, answered was %d", round, at, set)
 		}
 		if at > 0 {
-			v, err := store.Get(settings.Scope{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := have(store.Get(settings.Scope{}))(t)
 			e := store.History(0, 1)[0]
 			if got := v.Values.Format(live.DDPMinChunk); got != fmt.Sprint(at) || e.Revision != at {
 				t.Fatalf("round %d: revision %d says %s, history %+v", round, at, got, e)

@@ -34,9 +34,7 @@ func TestPreviewFleet(t *testing.T) {
 	if f, pins := store.Fleet(); f.Assignment != 0 || len(f.Scopes)+len(pins) != 0 || plane.Applied() != applied || store.Revision() != revision {
 		t.Errorf("%+v, %d pins, revision %d", f, len(pins), store.Revision())
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Close())
 	if _, err := store.PreviewFleet(settings.FleetLayer{}); !errors.Is(err, watch.ErrShutdown) {
 		t.Error(err)
 	}

@@ -141,9 +141,7 @@ func TestFileWaitsForTheWindow(t *testing.T) {
 	if err != nil || !errors.As(waits, new(*desired.PendingError)) || store.Revision() != 1 {
 		t.Fatalf("%v, %v, revision %d", waits, err, store.Revision())
 	}
-	if err := store.Confirm(1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Confirm(1))
 	if _, ok, err := store.Reload(changed); !ok || err != nil || value(t, store, "global") != "1024 global" {
 		t.Errorf("%v, %v", ok, err)
 	}

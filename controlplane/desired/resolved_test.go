@@ -31,10 +31,7 @@ func TestSharedSettings(t *testing.T) {
 			set(t, store, changes[n-1])
 		}
 		for _, c := range plane.Connections() {
-			v, err := store.Get(settings.Scope{Kind: settings.Connection, Name: c.ID})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := have(store.Get(settings.Scope{Kind: settings.Connection, Name: c.ID}))(t)
 			for range 2 {
 				if got, want := *store.Resolve(c.ConnKey), *v.Values.Settings(); got != want {
 					t.Errorf("revision %d, connection %s: %+v, alone %+v", n, c.ID, got, want)

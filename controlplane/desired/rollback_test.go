@@ -28,10 +28,7 @@ func TestRollback(t *testing.T) {
 	if err != nil || dry.Revision != 3 || plane.Applied() != 3 {
 		t.Errorf("dry run: %+v, %v", dry, err)
 	}
-	r, err := store.Rollback(1, desired.Options{Actor: history.Actor{Name: "ann"}, Comment: "oops"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := have(store.Rollback(1, desired.Options{Actor: history.Actor{Name: "ann"}, Comment: "oops"}))(t)
 	// Connection 1 changes in ddp.min_chunk alone.
 	if got, want := effects(r.Effects), "1 applied\n2 applied\n3 applied"; got != want || effects(dry.Effects) != want {
 		t.Errorf("effects\n%s\nwant\n%s", got, want)
@@ -58,10 +55,7 @@ func TestRollbackTouchesOnlyWhatChanges(t *testing.T) {
 	store, _ := start(t)
 	set(t, store, change(t, "listener/nfs", live.InlineReceiveSize, 8192))
 	set(t, store, change(t, "connection/3", live.InlineReceiveSize, 8192))
-	r, err := store.Rollback(1, desired.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := have(store.Rollback(1, desired.Options{}))(t)
 	if got := effects(r.Effects); got != "3 applied" {
 		t.Errorf("effects\n%s", got)
 	}

@@ -24,10 +24,7 @@ func start(t *testing.T) (*desired.Store, *planetest.Plane) {
 	t.Helper()
 	plane := &planetest.Plane{}
 	initial := rpcrdma.DefaultSettings()
-	store, err := desired.New(plane, slog.New(slog.NewTextHandler(io.Discard, nil)), &initial, []string{"credits.max"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := have(desired.New(plane, slog.New(slog.NewTextHandler(io.Discard, nil)), &initial, []string{"credits.max"}))(t)
 	plane.Use(store.Resolve)
 	plane.Listen("nfs", "127.0.0.1:20049")
 	plane.Listen("test", "127.0.0.1:20050")
@@ -39,10 +36,7 @@ func start(t *testing.T) (*desired.Store, *planetest.Plane) {
 
 func change(t *testing.T, scope string, pairs ...any) settings.Change {
 	t.Helper()
-	s, err := settings.ParseScope(scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := have(settings.ParseScope(scope))(t)
 	c := settings.Change{Scope: s}
 	for i := 0; i < len(pairs); i += 2 {
 		c.Set.Set(pairs[i].(settings.Key), uint32(pairs[i+1].(int)))
@@ -52,10 +46,7 @@ func change(t *testing.T, scope string, pairs ...any) settings.Change {
 
 func set(t *testing.T, store *desired.Store, c settings.Change) desired.Result {
 	t.Helper()
-	r, err := store.Set(c, desired.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := have(store.Set(c, desired.Options{}))(t)
 	return r
 }
 
@@ -149,10 +140,7 @@ func TestEffectsOfOwnAndSharedScopes(t *testing.T) {
 func TestDryRunChangesNothing(t *testing.T) {
 	store, plane := start(t)
 	before := plane.Connections()
-	r, err := store.Set(change(t, "listener/nfs", live.InlineReceiveSize, 8192), desired.Options{DryRun: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := have(store.Set(change(t, "listener/nfs", live.InlineReceiveSize, 8192), desired.Options{DryRun: true}))(t)
 	if got := effects(r.Effects); r.Revision != 0 || !strings.HasPrefix(got, "1 pending inline.receive_size") {
 		t.Errorf("revision %d, effects %s", r.Revision, got)
 	}
@@ -202,10 +190,7 @@ func TestGet(t *testing.T) {
 		"connection/2":    "4096 default",
 		"listener/nfs":    "4096 default",
 	} {
-		view, err := store.Get(change(t, scope).Scope)
-		if err != nil {
-			t.Fatal(err)
-		}
+		view := have(store.Get(change(t, scope).Scope))(t)
 		got := view.Values.Format(live.InlineSendMax) + " " + view.Origins[live.InlineSendMax].Source
 		if got != want || view.Revision != 1 {
 			t.Errorf("%s: %s at %d, want %s", scope, got, view.Revision, want)
@@ -229,19 +214,13 @@ func TestConnectionScopeEndsWithTheConnection(t *testing.T) {
 		store, plane := start(t)
 		set(t, store, change(t, "connection/1", live.InlineSendMax, 1024))
 		set(t, store, change(t, "connection/2", live.InlineSendMax, 2048))
-		gone, err := plane.Connection("1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		gone := have(plane.Connection("1"))(t)
 		plane.Disconnect("1", "test")
 		end(store)
 		if got := store.Resolve(gone.ConnKey).InlineSendMax; got != 4096 {
 			t.Errorf("%s: the scope of connection 1 lives on: %d", name, got)
 		}
-		alive, err := plane.Connection("2")
-		if err != nil {
-			t.Fatal(err)
-		}
+		alive := have(plane.Connection("2"))(t)
 		if got := store.Resolve(alive.ConnKey).InlineSendMax; got != 2048 || store.Revision() != 2 {
 			t.Errorf("%s: connection 2 has %d at revision %d", name, got, store.Revision())
 		}

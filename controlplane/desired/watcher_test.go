@@ -14,10 +14,7 @@ import (
 
 func watchStore(t *testing.T, store *desired.Store) *desired.Watcher {
 	t.Helper()
-	w, err := store.Watch()
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := have(store.Watch())(t)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -28,9 +25,7 @@ func TestWatchersSeeEveryRevision(t *testing.T) {
 	w := watchStore(t, store)
 	set(t, store, change(t, "global", live.DDPMinChunk, 2))
 	try(t, store, "global", live.DDPMinChunk, 3)
-	if err := store.Confirm(3); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Confirm(3))
 	try(t, store, "global", live.DDPMinChunk, 4)
 	if _, err := store.Rollback(1, desired.Options{}); err != nil {
 		t.Fatal(err)

@@ -56,15 +56,10 @@ var whole = sync.OnceValues(func() (files map[string][]byte, err error) {
 // filled is a copy of it; files are its contents by name.
 func filled(t testing.TB) (path string, files map[string][]byte) {
 	t.Helper()
-	shared, err := whole()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := have(whole())(t)
 	dir := t.TempDir()
 	for name, data := range shared {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		write(t, filepath.Join(dir, name), data)
 	}
 	return filepath.Join(dir, "settings.db"), maps.Clone(shared)
@@ -72,9 +67,7 @@ func filled(t testing.TB) (path string, files map[string][]byte) {
 
 func write(t testing.TB, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o600))
 }
 
 // isRefusal makes sure that an error is one line that names the file and says
@@ -129,10 +122,7 @@ func TestDamageIsRefused(t *testing.T) {
 // length. All of that is refused.
 func TestEveryByte(t *testing.T) {
 	path, files := filled(t)
-	s, err := parse(files["settings.db"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := have(parse(files["settings.db"]))(t)
 	taken := map[string]func([]byte) bool{"settings.db": func(data []byte) bool {
 		_, err := parse(data)
 		if err != nil && !errors.Is(err, errDamaged) {
@@ -193,9 +183,7 @@ func TestMissingSegment(t *testing.T) {
 		write(t, file, seal([]byte("{}")))
 		_, err := Read(path)
 		isRefusal(t, path, err)
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(file))
 		_, err = Read(path)
 		isRefusal(t, path, err)
 		write(t, file, data)
@@ -207,9 +195,7 @@ func TestMissingSegment(t *testing.T) {
 func TestForeignContentsAreRefused(t *testing.T) {
 	line := func(s *snapshot, i int, f func(*history.Entry)) {
 		e := new(history.Entry)
-		if err := json.Unmarshal(s.tail[i], e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(s.tail[i], e))
 		f(e)
 		s.tail = slices.Clone(s.tail)
 		s.tail[i], _ = json.Marshal(e)
@@ -225,15 +211,9 @@ func TestForeignContentsAreRefused(t *testing.T) {
 	}
 	of := func(f func(*snapshot)) func([]byte) []byte {
 		return func(data []byte) []byte {
-			s, err := parse(data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := have(parse(data))(t)
 			f(s)
-			out, err := s.text()
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := have(s.text())(t)
 			return out
 		}
 	}

@@ -21,13 +21,9 @@ import (
 func limitFiles(t *testing.T, bytes uint64) (restore func()) {
 	t.Helper()
 	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &old))
 	set := func(l unix.Rlimit) {
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &l); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &l))
 	}
 	set(unix.Rlimit{Cur: bytes, Max: old.Max})
 	return func() { set(old) }
@@ -145,10 +141,7 @@ func TestDoubtEndsWriting(t *testing.T) {
 // wantSegments fails the test unless the segments on the disk are those of the file.
 func wantSegments(t *testing.T, f *File) {
 	t.Helper()
-	all, err := os.ReadDir(segments(f.path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := have(os.ReadDir(segments(f.path)))(t)
 	var got, want []string
 	for _, e := range all {
 		got = append(got, e.Name())
@@ -168,9 +161,7 @@ func TestSharedSpareIsLeft(t *testing.T) {
 	f := create(t, path)
 	commit(t, f, &Record{Entry: entry(1)})
 	backup := filepath.Join(t.TempDir(), "settings.db")
-	if err := os.Link(path, backup); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Link(path, backup))
 	for revision := uint32(2); revision < 5; revision++ {
 		commit(t, f, &Record{Entry: entry(revision)})
 	}
@@ -190,9 +181,7 @@ func TestKilledWithin(t *testing.T) {
 	f.limit = 700
 	copied := func() string {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(path))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(path))))
 		return filepath.Join(dir, filepath.Base(path))
 	}
 	var left []string

@@ -58,9 +58,7 @@ func entry(revision uint32) *history.Entry {
 // create makes a file and opens it.
 func create(t testing.TB, path string) *File {
 	t.Helper()
-	if err := Create(path, fileLayer("rdmad.yaml", live.CreditsMax, 32)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Create(path, fileLayer("rdmad.yaml", live.CreditsMax, 32)))
 	f, _, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -71,18 +69,13 @@ func create(t testing.TB, path string) *File {
 
 func commit(t testing.TB, f *File, r *Record) {
 	t.Helper()
-	if err := f.Commit(r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Commit(r))
 }
 
 // contents reads without the lock, as a second process does.
 func contents(t testing.TB, path string) *Contents {
 	t.Helper()
-	c, err := Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := have(Read(path))(t)
 	return c
 }
 
@@ -92,9 +85,7 @@ func TestNewFile(t *testing.T) {
 		t.Errorf("a missing file: %v", err)
 	}
 	temporary := filepath.Join(filepath.Dir(path), ".settings.db123")
-	if err := os.WriteFile(temporary, []byte("left by a crash"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(temporary, []byte("left by a crash"), 0o600))
 	create(t, path)
 	c := contents(t, path)
 	want := fileLayer("rdmad.yaml", live.CreditsMax, 32)
@@ -154,9 +145,7 @@ func TestRecordsAreReadBack(t *testing.T) {
 	want[3] = &amended
 	commit(t, f, &Record{Amend: &amended})
 	check("amended")
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	again, _, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -250,10 +239,7 @@ func TestFilesAreWrittenOver(t *testing.T) {
 	inodes, sizes := map[uint64]bool{}, map[int64]bool{}
 	for revision := uint32(1); revision <= 16; revision++ {
 		commit(t, f, &Record{Entry: entry(revision)})
-		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := have(os.Stat(path))(t)
 		inodes[info.Sys().(*syscall.Stat_t).Ino] = true
 		sizes[info.Size()] = true
 		if info.Size()%block != 0 || info.Mode().Perm() != 0o600 {

@@ -80,9 +80,7 @@ func TestOldFile(t *testing.T) {
 		t.Errorf("written\n%+v, want\n%+v", c, want)
 	}
 	commit(t, f, &Record{Entry: entry(15)})
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Close())
 	f, c, err = Open(path)
 	if err != nil || c.Kept != "" || c.Revision != 15 || len(c.Entries) != 13 {
 		t.Fatalf("opened again: %+v, %v", c, err)
@@ -186,9 +184,7 @@ func TestOldContentsAreChecked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(db.Update(c.spoil), db.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(db.Update(c.spoil), db.Close()))
 			_, err = Read(path)
 			isRefusal(t, path, err)
 			if !strings.Contains(err.Error(), c.want) {
@@ -201,10 +197,7 @@ func TestOldContentsAreChecked(t *testing.T) {
 // TestOldFileInUse: while an earlier rdmad runs its file is not damaged, but busy.
 func TestOldFileInUse(t *testing.T) {
 	path, _ := oldFileOf(t)
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := have(bbolt.Open(path, 0o600, nil))(t)
 	defer db.Close()
 	if _, err := Read(path); err == nil || err.Error() != path+": is in use by an earlier rdmad" {
 		t.Error(err)
