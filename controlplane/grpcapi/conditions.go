@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -53,7 +52,7 @@ func (s *statusService) WatchConditions(_ *rdmadv1.WatchConditionsRequest, strea
 			}
 			told = now
 		}
-		return status.FromContextError(stream.Context().Err()).Err()
+		return stream.Context().Err()
 	})
 }
 

@@ -55,7 +55,7 @@ func (s *healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.Serv
 				return err
 			}
 		}
-		return status.FromContextError(stream.Context().Err()).Err()
+		return stream.Context().Err()
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/controlplane/desired"
@@ -61,18 +60,9 @@ func (s *settingsService) WatchSettings(_ *rdmadv1.WatchSettingsRequest, stream 
 		return err
 	}
 	return sending(w.Done(), w.Err, func() error {
-		for {
-			select {
-			case e := <-w.Events():
-				if err := stream.Send(&rdmadv1.WatchSettingsResponse{Revision: revision(e)}); err != nil {
-					return err
-				}
-			case <-w.Done():
-				return w.Err()
-			case <-stream.Context().Done():
-				return status.FromContextError(stream.Context().Err()).Err()
-			}
-		}
+		return w.Each(stream.Context(), func(e *history.Entry) error {
+			return stream.Send(&rdmadv1.WatchSettingsResponse{Revision: revision(e)})
+		})
 	})
 }
 

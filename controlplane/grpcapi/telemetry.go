@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/controlplane/advise"
@@ -76,7 +75,7 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 					return err
 				}
 			case <-stream.Context().Done():
-				return status.FromContextError(stream.Context().Err()).Err()
+				return stream.Context().Err()
 			}
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
@@ -61,18 +60,7 @@ func (v *view) send(w *watch.Watcher) error {
 		}
 	}
 	v.list = nil // the stream may last for hours
-	for {
-		select {
-		case e := <-w.Events():
-			if err := v.event(e); err != nil {
-				return err
-			}
-		case <-w.Done():
-			return w.Err()
-		case <-v.stream.Context().Done():
-			return status.FromContextError(v.stream.Context().Err()).Err()
-		}
-	}
+	return w.Each(v.stream.Context(), v.event)
 }
 
 func (v *view) wants(c *dataplane.ConnInfo) bool { return v.listener == "" || v.listener == c.Listener }

@@ -1,6 +1,9 @@
 package watch
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // Queues passes values to any number of watchers, each with a bounded queue of its own. Nothing
 // waits for a watcher: one whose queue is full is dropped.
@@ -115,6 +118,22 @@ func (w *Queue[E]) Done() <-chan struct{} { return w.done }
 // Err returns, after Done, why the watcher was dropped: ErrSlow or ErrShutdown, or nil after
 // Close.
 func (w *Queue[E]) Err() error { return w.err }
+
+// Each calls f with each event. It returns the error of f, that of ctx when it ends, or Err.
+func (w *Queue[E]) Each(ctx context.Context, f func(E) error) error {
+	for {
+		select {
+		case e := <-w.events:
+			if err := f(e); err != nil {
+				return err
+			}
+		case <-w.done:
+			return w.err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // Close ends the watcher. It may be called more than once.
 func (w *Queue[E]) Close() {
