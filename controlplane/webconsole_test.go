@@ -62,8 +62,7 @@ func open(t *testing.T, change ...func(*controlplane.Config)) *browser {
 }
 
 func viewer(cfg *controlplane.Config) {
-	role := auth.Viewer
-	cfg.Access.Rules.Default = &role
+	cfg.Access.Rules.Default = new(auth.Viewer)
 }
 
 // address asks for an address at the control plane, as rdmactl console does.
@@ -183,8 +182,7 @@ func TestConsoleOfAViewer(t *testing.T) {
 
 // TestConsoleOfNobody: a client without a role gets no address.
 func TestConsoleOfNobody(t *testing.T) {
-	none := auth.None
-	b := open(t, func(cfg *controlplane.Config) { cfg.Access.Rules.Default = &none })
+	b := open(t, func(cfg *controlplane.Config) { cfg.Access.Rules.Default = new(auth.None) })
 	_, err := rdmadv1.NewConsoleServiceClient(b.client).OpenConsole(t.Context(), &rdmadv1.OpenConsoleRequest{})
 	if status.Code(err) != codes.PermissionDenied {
 		t.Error(err)

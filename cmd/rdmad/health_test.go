@@ -71,8 +71,7 @@ func TestStateInDoubt(t *testing.T) {
 	state := filepath.Join(p.dir, "state")
 	p.expect("state", conditions.StateWritable)
 	p.must(os.Rename(state, state+".away"))
-	n := uint32(2048)
-	change := &rdmadv1.SetSettingsRequest{Settings: &rdmadv1.Settings{Inline: &rdmadv1.InlineSettings{SendMax: &n}}}
+	change := &rdmadv1.SetSettingsRequest{Settings: &rdmadv1.Settings{Inline: &rdmadv1.InlineSettings{SendMax: new(uint32(2048))}}}
 	settings := rdmadv1.NewSettingsServiceClient(p.client)
 	if _, err := settings.SetSettings(t.Context(), change); err == nil {
 		t.Fatal("the change was stored")

@@ -100,8 +100,7 @@ func (f *imported) prepare(ctx context.Context) func() (*manager.Prepared, error
 func (f *imported) settings(o desired.Options) (desired.Result, error) {
 	var values *live.Values
 	if f.has(configfile.SettingsKey) {
-		v := f.c.Settings.Values()
-		values = &v
+		values = new(f.c.Settings.Values())
 	}
 	var scopes configfile.Scopes // nil without the section
 	if f.has(configfile.ScopesKey) {

@@ -18,8 +18,7 @@ func (d *daemon) CheckLimits(l *spec.Limits) error { return d.places.mayLimit(l)
 
 // CheckMemory implements manager.Bounds.
 func (d *daemon) CheckMemory(limit spec.Size, listeners int) error {
-	would := d.memory.Would(int64(limit))
-	return checkListeners(listeners, &would)
+	return checkListeners(listeners, new(d.memory.Would(int64(limit))))
 }
 
 // checkListeners returns a *dataplane.NoMemoryError if a limit of the memory is too small for a number of

@@ -69,8 +69,7 @@ func divide(c *config.Config) (descriptors.Budget, error) {
 	if err != nil {
 		return descriptors.Budget{}, err
 	}
-	ports := c.Limits.Ports()
-	return descriptors.Divide(limit, wanted(needsOf(c), c.Limits.Limits, c.Limits.TCP(), &ports))
+	return descriptors.Divide(limit, wanted(needsOf(c), c.Limits.Limits, c.Limits.TCP(), new(c.Limits.Ports())))
 }
 
 // connections returns the descriptors for connections.

@@ -221,8 +221,7 @@ func excludeEachOther(t *rapid.T, c *configfile.Contents) {
 	for scope, v := range c.Scopes {
 		f.Scopes[scope] = settings.FileValues{Values: v}
 	}
-	defaults := live.Default()
-	state := have(settings.NewState(live.Of(&defaults), 0))(t)
+	state := have(settings.NewState(live.Of(new(live.Default())), 0))(t)
 	if _, err := state.WithFile(f); err != nil {
 		t.Skip(err)
 	}

@@ -11,8 +11,7 @@ import (
 
 // peer is a connection with defaults whose messages have these sizes.
 func peer(calls, replies map[int]uint64) dataplane.ConnInfo {
-	s := rpcrdma.DefaultSettings()
-	c := dataplane.ConnInfo{Settings: &s}
+	c := dataplane.ConnInfo{Settings: new(rpcrdma.DefaultSettings())}
 	c.InlineSend, c.InlineReceive, c.PeerReceive, c.PeerReceiveSize, c.PeerSendSize = 4096, 4096, 4096, 4096, 4096
 	c.CreditsGranted = 64
 	for bucket, n := range calls {

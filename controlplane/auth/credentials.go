@@ -155,8 +155,7 @@ func (s *server) Info() credentials.ProtocolInfo {
 
 // Clone implements credentials.TransportCredentials.
 func (s *server) Clone() credentials.TransportCredentials {
-	c := *s
-	return &c
+	return new(*s)
 }
 
 // OverrideServerName implements credentials.TransportCredentials.

@@ -107,8 +107,7 @@ func TestGroupsOfTheDatabase(t *testing.T) {
 }
 
 func TestAnonymous(t *testing.T) {
-	operator := Operator
-	s := serve(t, "tcp", "127.0.0.1:0", Credentials(policy(t, Rules{Default: &operator}), nil, logTo(new(logtest.Log))))
+	s := serve(t, "tcp", "127.0.0.1:0", Credentials(policy(t, Rules{Default: new(Operator)}), nil, logTo(new(logtest.Log))))
 	id, err := s.call(t, insecure.NewCredentials())
 	if err != nil || id.Name != Anonymous || id.Role != Operator || id.Client != "loopback uid "+strconv.Itoa(os.Getuid()) || !id.Kept || !strings.HasPrefix(id.Origin, "127.0.0.1:") {
 		t.Errorf("%+v, %v", id, err)

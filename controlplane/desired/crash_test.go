@@ -143,8 +143,7 @@ func (m *crashModel) checkFile(data []byte, revision uint32) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	defaults := rpcrdma.DefaultSettings()
-	s, err := settings.NewState(live.Of(&defaults), 0)
+	s, err := settings.NewState(live.Of(new(rpcrdma.DefaultSettings())), 0)
 	if err == nil {
 		s, err = s.Restore(c.Revision, c.File, c.Fleet, c.Layers)
 	}

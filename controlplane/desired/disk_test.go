@@ -145,8 +145,7 @@ func (p *endingPlane) Connection(id string) (dataplane.ConnInfo, error) {
 // way.
 func TestEndWhileDeciding(t *testing.T) {
 	plane := &endingPlane{Plane: &planetest.Plane{}}
-	initial := rpcrdma.DefaultSettings()
-	store := have(desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil))(t)
+	store := have(desired.New(plane, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil))(t)
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
 	plane.Connect(planetest.Peer{ID: "2", Listener: "nfs", Address: "10.1.2.3:1002"})
 	one := have(plane.Connection("1"))(t)
@@ -180,8 +179,7 @@ func (p *leavingPlane) Connection(id string) (dataplane.ConnInfo, error) {
 // the disk leaves none behind, which nobody could take away.
 func TestEndBeforeFirstSettings(t *testing.T) {
 	plane := &leavingPlane{Plane: &planetest.Plane{}}
-	initial := rpcrdma.DefaultSettings()
-	store := have(desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil))(t)
+	store := have(desired.New(plane, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil))(t)
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
 	one := have(plane.Connection("1"))(t)
 	plane.store = store

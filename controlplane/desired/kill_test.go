@@ -33,8 +33,7 @@ func changeForEver(path string) {
 			os.Exit(3)
 		}
 	}
-	initial := rpcrdma.DefaultSettings()
-	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), &initial, nil)
+	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil)
 	check(err)
 	_, err = store.Open(path, settings.FileLayer{})
 	check(err)

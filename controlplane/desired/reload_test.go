@@ -298,8 +298,7 @@ func TestManyVersionsOfALargeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.db")
 	file := func(version uint32) settings.FileLayer {
 		f := settings.FileLayer{Name: "rdmad.yaml", Scopes: make(map[settings.Scope]settings.FileValues)}
-		defaults := live.Default()
-		one := settings.FileValues{Values: live.Of(&defaults)}
+		one := settings.FileValues{Values: live.Of(new(live.Default()))}
 		one.Values.Set(live.DDPMinChunk, version)
 		for k := range live.NumKeys {
 			one.Lines[k] = 10_000

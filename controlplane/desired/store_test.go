@@ -23,8 +23,7 @@ import (
 func start(t *testing.T) (*desired.Store, *planetest.Plane) {
 	t.Helper()
 	plane := &planetest.Plane{}
-	initial := rpcrdma.DefaultSettings()
-	store := have(desired.New(plane, slog.New(slog.NewTextHandler(io.Discard, nil)), &initial, []string{"credits.max"}))(t)
+	store := have(desired.New(plane, slog.New(slog.NewTextHandler(io.Discard, nil)), new(rpcrdma.DefaultSettings()), []string{"credits.max"}))(t)
 	plane.Use(store.Resolve)
 	plane.Listen("nfs", "127.0.0.1:20049")
 	plane.Listen("test", "127.0.0.1:20050")
@@ -234,8 +233,7 @@ func TestInitialSettingsAreChecked(t *testing.T) {
 		err.Error() != "settings: credits.max: must be between 1 and 1024 calls (is 0)" {
 		t.Errorf("%v", err)
 	}
-	good := rpcrdma.DefaultSettings()
-	if _, err := desired.New(&planetest.Plane{}, slog.Default(), &good, []string{"credits.maximum"}); err == nil ||
+	if _, err := desired.New(&planetest.Plane{}, slog.Default(), new(rpcrdma.DefaultSettings()), []string{"credits.maximum"}); err == nil ||
 		err.Error() != "settings: there is no credits.maximum" {
 		t.Errorf("%v", err)
 	}

@@ -51,8 +51,7 @@ func startIn(t *testing.T, fleet grpcapi.Fleet, plane *planetest.Plane, view grp
 	t.Helper()
 	b := &bench{plane: plane, manager: planetest.NewManager(plane), registry: prometheus.NewRegistry(), log: new(logtest.Log), known: conditions.NewRegistry()}
 	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	initial := rpcrdma.DefaultSettings()
-	store, err := desired.New(plane, log, &initial, []string{"credits.max"})
+	store, err := desired.New(plane, log, new(rpcrdma.DefaultSettings()), []string{"credits.max"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,8 +56,7 @@ func (s *State) Load(d *Dump) (*State, error) {
 		wanted[one.Scope] = one.Values
 	}
 	global := wanted[Scope{}]
-	missing := d.Base.Only(d.Base.Differ(&s.base) & d.Base.Keys() &^ global.Keys())
-	global.Overlay(&missing)
+	global.Overlay(new(d.Base.Only(d.Base.Differ(&s.base) & d.Base.Keys() &^ global.Keys())))
 	wanted[Scope{}] = global
 	next, err := s.become(wanted)
 	if err != nil {
@@ -96,8 +95,7 @@ func (s *State) Import(values *Values, scopes map[Scope]Values) (*State, error) 
 
 // become is s with other values at all scopes except connections, not checked as a whole.
 func (s *State) become(wanted map[Scope]Values) (*State, error) {
-	copied := *s
-	next := &copied
+	next := new(*s)
 	for scope := range s.Layers() {
 		if _, ok := wanted[scope]; !ok {
 			next = next.replace(scope, nil)

@@ -104,8 +104,7 @@ func TestLoadLeavesTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = apply(t, s, "listener/nfs", set(live.CreditsMin, 4))
-	d := s.Dump()
-	back, err := s.Load(&d)
+	back, err := s.Load(new(s.Dump()))
 	if err != nil {
 		t.Fatal(err)
 	}

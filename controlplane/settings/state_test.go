@@ -22,8 +22,7 @@ type tester interface {
 // to come from the configuration.
 func initial(t tester) *State {
 	t.Helper()
-	d := live.Default()
-	s, err := NewState(live.Of(&d), KeySet(0).With(live.CreditsMax))
+	s, err := NewState(live.Of(new(live.Default())), KeySet(0).With(live.CreditsMax))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,8 +121,7 @@ func measure(ctx context.Context, c *rpcrdma.Client, cfg *Config, makers []*make
 	elapsed := time.Since(began)
 	close(over)
 	watcher.Wait()
-	after := c.Stats()
-	return r.result(elapsed, &before, &after)
+	return r.result(elapsed, &before, new(c.Stats()))
 }
 
 // next says whether a worker makes another call: one at least, unless the

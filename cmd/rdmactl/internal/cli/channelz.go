@@ -173,8 +173,7 @@ func moment(t *timestamppb.Timestamp) *time.Time {
 	if t == nil || t.AsTime().Unix() <= 0 {
 		return nil
 	}
-	at := t.AsTime()
-	return &at
+	return new(t.AsTime())
 }
 
 func channelzTable(all *channelzReport) *output.Table {

@@ -61,8 +61,7 @@ func newPing(a *app) *cobra.Command {
 			if err := p.check(cmd, args[0]); err != nil {
 				return err
 			}
-			s := rpcrdma.DefaultSettings()
-			return p.at(cmd.Context(), &p.reach, args[0], p.speak(&s), func(t *target.Target) error { return p.run(cmd.Context(), t) })
+			return p.at(cmd.Context(), &p.reach, args[0], p.speak(new(rpcrdma.DefaultSettings())), func(t *target.Target) error { return p.run(cmd.Context(), t) })
 		},
 	}
 	p.versionFlag(cmd, 0, "RPC-over-RDMA version to offer, 1 or 2 (default: negotiated)")

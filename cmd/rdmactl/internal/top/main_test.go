@@ -124,8 +124,7 @@ func view(t *testing.T, width, height int) *viewer {
 			if !strings.Contains(all[0], "=2048") {
 				return nil, nil, fmt.Errorf("%s: must be a number", all[0])
 			}
-			n := uint32(2048)
-			return &rdmadv1.Settings{Inline: &rdmadv1.InlineSettings{SendMax: &n}}, nil, nil
+			return &rdmadv1.Settings{Inline: &rdmadv1.InlineSettings{SendMax: new(uint32(2048))}}, nil, nil
 		},
 		Values: func(key string) []string {
 			if strings.HasPrefix(key, "remote") {

@@ -28,8 +28,7 @@ func newDaemon(t *testing.T) *daemon {
 	plane := &planetest.Plane{}
 	plane.Listen("nfs", "127.0.0.1:20049")
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001"})
-	defaults := rpcrdma.DefaultSettings()
-	store, err := desired.New(plane, slog.New(slog.DiscardHandler), &defaults, nil)
+	store, err := desired.New(plane, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -403,7 +403,7 @@ func TestEveryError(t *testing.T) {
 func TestWithoutAFile(t *testing.T) {
 	lines := make(chan string, 1)
 	r := &rig{t: t, lines: lines}
-	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), ptr(rpcrdma.DefaultSettings()), nil)
+	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,8 +419,6 @@ func TestWithoutAFile(t *testing.T) {
 	cancel()
 	<-done
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // TestChangedWhileStarting: the file changes between the time when rdmad reads it and the time
 // when rdmad watches it.
@@ -490,8 +488,7 @@ func TestDemandWithoutFile(t *testing.T) {
 
 func newStore(t *testing.T) *desired.Store {
 	t.Helper()
-	initial := rpcrdma.DefaultSettings()
-	s, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), &initial, nil)
+	s, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
