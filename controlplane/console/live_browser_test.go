@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
@@ -124,4 +126,38 @@ func TestConnectionPage(t *testing.T) {
 	p.do("again", click("Continue"), text(".sequence .what", "RDMA Write"))
 	p.do("commands", click("Copy as rdmactl command"), text("#notice", "rdmactl connections show 1"))
 	p.do("settings", clickLink("Change the settings of this connection"), text("caption", "Values in force at connection/1"))
+}
+
+// TestTraceCountsDrops: the events that a trace shows and those that it counts as too fast are
+// together those that there were, also after the trace was continued.
+func TestTraceCountsDrops(t *testing.T) {
+	p := open(t, auth.Operator)
+	p.do("trace", p.navigate("#/connections/1"), click("Start"), text("[role=status]", "Live."))
+	data := make([]byte, 16<<10)
+	event := &rpcrdma.Operation{Op: verbs.OpSend, In: true, Length: len(data), Data: [][]byte{data}}
+	total := 0
+	observe := func(n int) {
+		total += n
+		for range n {
+			p.plane.Observe("1", event)
+		}
+	}
+	// counted are the numbers of events that the page has.
+	counted := func() (shown, dropped int) {
+		state := p.get(`[...document.querySelectorAll("[role=status]")].map((e) => e.textContent).find((s) => s.startsWith("Live.")).replaceAll(",", "")`)
+		_, _ = fmt.Sscanf(state, "Live. %d events; %d more", &shown, &dropped)
+		return shown, dropped
+	}
+	for round := 1; round <= 2; round++ {
+		observe(20_000)
+		least := total
+		for shown, dropped := 0, 0; dropped == 0 || shown+dropped < least; shown, dropped = counted() {
+			observe(1) // it has the number of those dropped before
+		}
+		if shown, dropped := counted(); shown+dropped > total {
+			t.Errorf("round %d: %d events shown and %d dropped, of %d", round, shown, dropped, total)
+		}
+		p.do("pause", click("Pause"), text("[role=status]", "Paused."))
+		p.do("continue", click("Continue"), text("[role=status]", "Live."))
+	}
 }

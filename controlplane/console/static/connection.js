@@ -71,7 +71,7 @@ export function connection({ rest }, mayChange) {
     const own = c.client !== ""; // a connector's connection: rdmad is the client
     const sequence = new Sequence(own ? `rdmad ${c.local}` : `client ${c.peer}`, own ? `server ${c.peer}` : `rdmad ${c.local}`, (e) => (e.direction === "OUT") === own);
     const state = h("span", { class: "quiet", role: "status" });
-    let dropped = 0, seen = 0;
+    let dropped = 0, before = 0, seen = 0; // before: dropped in earlier streams
     const toggle = h("button", { type: "button", click: () => (stopTrace ? stopTrace() : start()) }, "Start");
     const bar = h("p", { class: "bar" }, mayChange && toggle, mayChange && h("button", { type: "button", click: () => sequence.clear() }, "Clear"),
       copyable(command("trace", "--connection", id)), state);
@@ -91,9 +91,12 @@ export function connection({ rest }, mayChange) {
       toggle.textContent = "Pause";
       state.textContent = "Waiting for rdmad …";
       follow("DiagnosticsService/Trace", { filter: { connection_ids: [id] } }, stop.signal, {
-        began: () => { state.textContent = "Live. No message yet."; },
+        began: () => {
+          before = dropped;
+          state.textContent = "Live. No message yet.";
+        },
         message: (e) => {
-          dropped += e.dropped;
+          dropped = before + e.dropped;
           sequence.add(e);
           state.textContent = `Live. ${number(++seen)} events${dropped ? `; ${number(dropped)} more were too fast for this page` : ""}.`;
         },
