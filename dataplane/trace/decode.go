@@ -87,9 +87,9 @@ func (d *Decoder) Decode(e *Event) *Message {
 		d.decodeRPC(m, e.Data[n:])
 		m.RPC.Length = e.Length - n
 	case m.Operation() != "":
-		if payload := m.transmission(e.Data[n:]); len(payload) > 0 {
+		if payload, length := m.transmission(e.Data[n:], e.Length-n); len(payload) > 0 {
 			d.decodeRPC(m, payload)
-			m.RPC.Length = len(payload)
+			m.RPC.Length = length
 		}
 	}
 	return m

@@ -106,6 +106,10 @@ func TestSummaries(t *testing.T) {
 			"RDMA2_OPTIONAL xid 0x00000015 credits 0 version 2 | CALL XMTREQ 1 of 2, 3 receives more | CALL NFSv3 GETATTR, 40 bytes", "NFS GETATTR",
 		},
 		{
+			cut(transmission(true, 25, &rpcrdma2.XmtReq{Count: 2, PayloadLength: 1040}, append(callOf(25, 100003, 3, 7), make([]byte, 1000)...)), 100),
+			"RDMA2_OPTIONAL xid 0x00000019 credits 0 version 2 | CALL XMTREQ 1 of 2 | CALL NFSv3 WRITE, 1040 bytes", "NFS WRITE",
+		},
+		{
 			transmission(true, 21, &rpcrdma2.XmtCont{Number: 1, Initial: rpcrdma2.OptXmtReq, PayloadLength: 8}, make([]byte, 8)),
 			"RDMA2_OPTIONAL xid 0x00000015 credits 0 version 2 | CALL XMTCONT 2, 8 bytes of the message", "",
 		},

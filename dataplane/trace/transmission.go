@@ -6,9 +6,10 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// transmission decodes the body of a transmission of version 2 and sets Detail.
-// payload is the start of the RPC message, or nil.
-func (m *Message) transmission(b []byte) (payload []byte) {
+// transmission decodes the body of a transmission of version 2 and sets Detail. b is what the
+// event has of the size bytes after the header. payload is the start of the RPC message, or
+// nil, and length that of the message in the Send, which may be more.
+func (m *Message) transmission(b []byte, size int) (payload []byte, length int) {
 	var (
 		req  rpcrdma2.XmtReq
 		resp rpcrdma2.XmtResp
@@ -16,12 +17,13 @@ func (m *Message) transmission(b []byte) (payload []byte) {
 		bad  rpcrdma2.XmtError
 		err  error
 	)
-	first := func(count, length uint32, items int) {
+	first := func(count, announced uint32, items int) {
 		m.Detail = fmt.Sprintf("1 of %d", count)
 		if items > 0 {
 			m.Detail += fmt.Sprintf(", %d apart", items)
 		}
-		payload = b[:min(uint64(length), uint64(len(b)))]
+		length = int(min(uint64(announced), uint64(size)))
+		payload = b[:min(length, len(b))]
 	}
 	switch h := &m.Header; h.Option {
 	case rpcrdma2.OptXmtReq:
@@ -47,7 +49,7 @@ func (m *Message) transmission(b []byte) (payload []byte) {
 	if err != nil {
 		m.malformed(err)
 	}
-	return payload
+	return payload, length
 }
 
 // faults are the names of XMTERR's codes (optx_err).
