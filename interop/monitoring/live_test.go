@@ -67,8 +67,9 @@ basic_auth_users: {prometheus: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd
 // fileSize is the size of the file that clients read and write, in bytes.
 const fileSize = 64 << 10
 
-// TestQueries runs each query of the rules, of the alerts and of the dashboard in Prometheus,
-// which scrapes two rdmads under load. Each query has a result, and no alert is active.
+// TestQueries runs each query of the rules, of the alerts and of the dashboard in Prometheus
+// with classic and with native histograms, which scrapes two rdmads under load. Each query has
+// a result, and no alert is active.
 func TestQueries(t *testing.T) {
 	program := tool(t, "prometheus")
 	rdmad, rdmactl := build(t, "rdmad"), build(t, "rdmactl")
@@ -81,9 +82,17 @@ func TestQueries(t *testing.T) {
 	d := start(t, rdmad, dir, fmt.Sprintf(gateway, server.address(t, "service"), server.address(t, "listener nfs"), etcdtest.Start(t).Endpoint))
 	work := load(t, d, rdmactl)
 	work() // everything was used before the first scrape
-	p := startPrometheus(t, program, fmt.Sprintf(prometheusConfig,
-		absolute(t, rulesFile), absolute(t, alertsFile), server.address(t, "metrics"), d.address(t, "metrics"), filepath.Join(dir, "ca.pem")))
+	config := fmt.Sprintf(prometheusConfig,
+		absolute(t, rulesFile), absolute(t, alertsFile), server.address(t, "metrics"), d.address(t, "metrics"), filepath.Join(dir, "ca.pem"))
+	for name, options := range map[string][]string{"classic": nil, "native": {"--enable-feature=native-histograms"}} {
+		t.Run(name, func(t *testing.T) { startPrometheus(t, program, config, options...).expectAnswers(t, work) })
+	}
+	expectDocumented(t, d.address(t, "metrics"), ca)
+}
 
+// expectAnswers runs all queries until each has had a result, and then calls expectWell.
+func (p *prometheus) expectAnswers(t *testing.T, work func()) {
+	t.Helper()
 	left := allQueries(t)
 	if len(left) < 90 {
 		t.Fatalf("%d queries only", len(left))
@@ -106,7 +115,6 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	p.expectWell(t)
-	expectDocumented(t, d.address(t, "metrics"), ca)
 }
 
 // expectDocumented checks that docs/metrics.md has each metric of a rdmad.
@@ -246,8 +254,8 @@ type prometheus struct {
 	log string // file
 }
 
-// startPrometheus starts Prometheus and waits until it is ready.
-func startPrometheus(t *testing.T, program, config string) *prometheus {
+// startPrometheus starts Prometheus with further options and waits until it is ready.
+func startPrometheus(t *testing.T, program, config string, options ...string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "prometheus.yml")
@@ -266,7 +274,7 @@ func startPrometheus(t *testing.T, program, config string) *prometheus {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	cmd := exec.Command(program, append(options, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	process, err := child.Start(cmd)
 	if err != nil {
@@ -318,14 +326,17 @@ func (p *prometheus) get(t *testing.T, path string, into any) {
 	}
 }
 
-// answers reports whether a query has a result with a number.
+// answers reports whether a query has a result with a number or a native histogram.
 func (p *prometheus) answers(t *testing.T, expr string) bool {
 	t.Helper()
 	var data struct {
-		Result []struct{ Value [2]any }
+		Result []struct{ Value, Histogram [2]any }
 	}
 	p.get(t, "query?query="+url.QueryEscape(expr), &data)
 	for _, r := range data.Result {
+		if r.Histogram[1] != nil {
+			return true
+		}
 		if v, ok := r.Value[1].(string); ok {
 			if _, err := strconv.ParseFloat(v, 64); err == nil && !strings.Contains(v, "NaN") {
 				return true
