@@ -248,6 +248,33 @@ func TestRdmadsOwn(t *testing.T) {
 	}
 }
 
+// TestSections checks a capture that went on after a restart of rdmad. A connection between the
+// same ports is another one.
+func TestSections(t *testing.T) {
+	var b bytes.Buffer
+	for at := range int64(2) {
+		w, err := pcap.NewWriter(&b, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := new(trace.Hub).Add(trace.Info{ID: "1", Local: netip.MustParseAddrPort("192.0.2.1:20049"), Peer: netip.MustParseAddrPort("192.0.2.7:1001")})
+		for xid := range uint32(2) {
+			data := callMessage(xid, nil)
+			if err := w.Write(&trace.Event{
+				Time: time.Unix(at, 0), Conn: conn, Op: verbs.OpSend, In: true, Length: len(data), Data: data,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report, _ := heard(t, b.Bytes()); len(report.Connections) != 2 {
+		t.Errorf("%d connections, not 2", len(report.Connections))
+	}
+}
+
 // TestPipe checks that data in a pipe is judged while more is written to it.
 func TestPipe(t *testing.T) {
 	tp := &tape{}

@@ -2,6 +2,7 @@ package pcap
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/dataplane/trace"
@@ -22,15 +23,16 @@ var (
 	madeUpOwn  = netip.AddrFrom4([4]byte{192, 0, 2, 2})
 )
 
-// newStream begins a stream. number is unique among those of a file.
-func newStream(c *trace.Conn, number uint32, midway bool) *stream {
+// newStream begins a stream at a time. number is unique among those of a Writer.
+func newStream(c *trace.Conn, number uint32, now time.Time, midway bool) *stream {
 	peer, own := c.Peer, c.Local
 	if !peer.IsValid() || !own.IsValid() || peer.Addr().Is4() != own.Addr().Is4() {
 		peer = netip.AddrPortFrom(madeUpPeer, peer.Port())
 		own = netip.AddrPortFrom(madeUpOwn, own.Port())
 	}
-	// A connection with the ports of an older one begins with another sequence number.
-	isn := number * 0x01000193
+	// A connection with the ports of an older one begins with another sequence number, also in
+	// the next section of a file, where numbers begin again (RFC 9293 §3.4.1).
+	isn := number*0x01000193 + uint32(now.UnixMicro()/4)
 	return &stream{
 		conn: c, note: notes[Note{Began: c.Began, Midway: midway}],
 		peer: side{addr: peer, mac: [6]byte{0x02, 0, 0, 0, 0, 1}, seq: isn},

@@ -54,7 +54,7 @@ func (w *Writer) Write(e *trace.Event) error {
 	if s == nil {
 		w.forget()
 		w.opened++
-		s = newStream(e.Conn, w.opened, e.Midway || e.Conn.Number < w.late)
+		s = newStream(e.Conn, w.opened, w.now, e.Midway || e.Conn.Number < w.late)
 		w.streams[e.Conn] = s
 		if err := s.open(w); err != nil {
 			return err
