@@ -249,10 +249,10 @@ func TestRdmadsOwn(t *testing.T) {
 }
 
 // TestSections checks a capture that went on after a restart of rdmad. A connection between the
-// same ports is another one.
+// same ports is another one, and events that were dropped count in both sections.
 func TestSections(t *testing.T) {
 	var b bytes.Buffer
-	for at := range int64(2) {
+	for at, dropped := range []uint64{5, 3} {
 		w, err := pcap.NewWriter(&b, "test")
 		if err != nil {
 			t.Fatal(err)
@@ -261,7 +261,7 @@ func TestSections(t *testing.T) {
 		for xid := range uint32(2) {
 			data := callMessage(xid, nil)
 			if err := w.Write(&trace.Event{
-				Time: time.Unix(at, 0), Conn: conn, Op: verbs.OpSend, In: true, Length: len(data), Data: data,
+				Time: time.Unix(int64(at), 0), Conn: conn, Op: verbs.OpSend, In: true, Length: len(data), Data: data, Missing: uint64(xid) * dropped,
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -270,8 +270,14 @@ func TestSections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if report, _ := heard(t, b.Bytes()); len(report.Connections) != 2 {
-		t.Errorf("%d connections, not 2", len(report.Connections))
+	report, heard := heard(t, b.Bytes())
+	if report.Dropped != 8 || len(heard) != 2 {
+		t.Fatalf("%d packets dropped, %d connections", report.Dropped, len(heard))
+	}
+	for _, log := range heard {
+		if slices.Index(log, "gap") != len(log)-2 {
+			t.Errorf("heard\n%s", lines(log))
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ type source struct {
 	ng      *pcapgo.NgReader // nil for pcap
 	counts  bool             // statistics of interfaces have come since the last call of dropped
 	drops   uint64           // result of that call
+	earlier uint64           // dropped in the sections before this one
 	packets uint64
 }
 
@@ -86,6 +87,7 @@ func (s *source) openNg(r io.Reader) error {
 	p, err := pcapgo.NewNgReader(&blocks{r: r}, pcapgo.NgReaderOptions{
 		WantMixedLinkType: true, SkipUnknownVersion: true,
 		StatisticsCallback: func(int, pcapgo.NgInterfaceStatistics) { s.counts = true },
+		SectionEndCallback: func(of []pcapgo.NgInterface, _ pcapgo.NgSectionInfo) { s.earlier += dropsOf(of) },
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
@@ -144,16 +146,25 @@ const (
 
 // dropped returns the number of packets that the capturing program has dropped
 // so far, as recorded in the file.
-func (s *source) dropped() (n uint64) {
-	if !s.counts {
-		return s.drops
+func (s *source) dropped() uint64 {
+	if s.counts {
+		s.counts = false
+		var of []pcapgo.NgInterface
+		for i := range s.ng.NInterfaces() {
+			if f, err := s.ng.Interface(i); err == nil {
+				of = append(of, f)
+			}
+		}
+		s.drops = s.earlier + dropsOf(of)
 	}
-	s.counts = false
-	defer func() { s.drops = n }()
-	for i := range s.ng.NInterfaces() {
-		f, err := s.ng.Interface(i)
-		if err == nil && f.Statistics.PacketsDropped != pcapgo.NgNoValue64 {
-			n += f.Statistics.PacketsDropped
+	return s.drops
+}
+
+// dropsOf returns the number of packets that the interfaces of a section dropped.
+func dropsOf(section []pcapgo.NgInterface) (n uint64) {
+	for i := range section {
+		if drops := section[i].Statistics.PacketsDropped; drops != pcapgo.NgNoValue64 {
+			n += drops
 		}
 	}
 	return n
