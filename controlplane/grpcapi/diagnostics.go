@@ -144,13 +144,13 @@ func (c *capture) run(ctx context.Context, w *trace.Watcher) error {
 	for {
 		e, err := w.TryNext()
 		if e == nil && err == nil { // nothing waits: let the client have what there is
-			if err := c.flush(); err != nil {
+			if err := c.pause(); err != nil {
 				return err
 			}
 			e, err = w.Next(ctx)
 		}
 		if errors.Is(err, io.EOF) {
-			return c.flush()
+			return c.pause()
 		}
 		if err != nil {
 			return ofWatcher(err)
@@ -165,6 +165,14 @@ func (c *capture) run(ctx context.Context, w *trace.Watcher) error {
 			}
 		}
 	}
+}
+
+// pause sends what there is while no event waits. Those that were dropped came after the last one.
+func (c *capture) pause() error {
+	if err := c.out.Missing(c.dropped); err != nil {
+		return err
+	}
+	return c.flush()
 }
 
 // flush sends whole blocks.

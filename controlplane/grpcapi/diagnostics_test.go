@@ -183,6 +183,46 @@ func TestCaptureIsAFile(t *testing.T) {
 	}
 }
 
+// TestCaptureCountsTheLastDrops: the file counts dropped events also if no event comes after them.
+func TestCaptureCountsTheLastDrops(t *testing.T) {
+	b := start(t, smallPlane(), nil, 16)
+	stream, err := rdmadv1.NewDiagnosticsServiceClient(b.client).Capture(t.Context(), &rdmadv1.CaptureRequest{Filter: &rdmadv1.TraceFilter{ConnectionIds: []string{"1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched(t, b.plane, 1)
+	const n, handshake = 4000, 5
+	data := make([]byte, 8<<10) // one packet, and four times what the buffer holds
+	for range n {
+		b.plane.Observe("1", &rpcrdma.Operation{Op: verbs.OpSend, Length: len(data), Data: [][]byte{data}})
+	}
+	b.plane.Disconnect("1", "bye")
+	var file []byte
+	for err == nil {
+		var piece *rdmadv1.CaptureResponse
+		piece, err = stream.Recv()
+		file = append(file, piece.GetData()...)
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	r, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packets := 0
+	for ; err == nil; packets++ {
+		_, _, err = r.ReadPacketData()
+	}
+	intf, err := r.Interface(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen, dropped := packets-1-handshake, int(intf.Statistics.PacketsDropped); dropped == 0 || seen+dropped != n {
+		t.Errorf("%d events seen and %d dropped, of %d", seen, dropped, n)
+	}
+}
+
 // countPackets reads a file, which must be whole.
 func countPackets(t *testing.T, file []byte) (n int) {
 	t.Helper()

@@ -60,13 +60,19 @@ func (w *Writer) Write(e *trace.Event) error {
 			return err
 		}
 	}
-	if e.Missing != w.dropped { // before the event, where they are missing
-		w.dropped = e.Missing
-		if err := w.statistics(); err != nil {
-			return err
-		}
+	if err := w.Missing(e.Missing); err != nil { // before the event, where they are missing
+		return err
 	}
 	return s.write(w, e)
+}
+
+// Missing records the number of events that were dropped up to here.
+func (w *Writer) Missing(n uint64) error {
+	if n == w.dropped {
+		return nil
+	}
+	w.dropped = n
+	return w.statistics()
 }
 
 // Packets returns the number of packets so far.
