@@ -52,6 +52,7 @@ func NewServer(reg *prometheus.Registry, health Health, scrapers *connlimit.Tabl
 	mux.HandleFunc("GET /readyz", health.readyz)
 	return &Server{scrapers: scrapers, web: webConfig, log: logger, http: http.Server{
 		Handler:           mux,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1}, // as HTTP/1.1: connections are limited, and answers are long
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,

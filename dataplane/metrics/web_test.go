@@ -1,12 +1,17 @@
 package metrics
 
 import (
+	"bytes"
+	"crypto/tls"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 )
@@ -113,5 +118,60 @@ func TestCheckWebConfig(t *testing.T) {
 	}
 	if got := WebCertificate(filepath.Join(dir, "none.yml")); got != "" {
 		t.Errorf("a missing file has the certificate %q", got)
+	}
+}
+
+// TestOneAnswerPerConnection: a client of HTTP/2 that does not read its answers has one of them at
+// a time, as with HTTP/1.1. Answers are long, and the limits are those of connections.
+func TestOneAnswerPerConnection(t *testing.T) {
+	dir := t.TempDir()
+	webFiles(t, dir)
+	file := filepath.Join(dir, "web.yml")
+	if err := os.WriteFile(file, []byte("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := tls.Dial("tcp", serveWeb(t, healthy(), file), &tls.Config{NextProtos: []string{"h2"}, InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte(http2.ClientPreface)); err != nil {
+		t.Fatal(err)
+	}
+	var fields bytes.Buffer
+	encoder := hpack.NewEncoder(&fields)
+	f := http2.NewFramer(c, c)
+	if err := f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
+		t.Fatal(err)
+	}
+	const requests = 20
+	for i := range uint32(requests) {
+		fields.Reset()
+		for _, h := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/metrics"}} {
+			if err := encoder.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: fields.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered, refused := 0, 0
+	for answered+refused < requests {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch r := frame.(type) {
+		case *http2.HeadersFrame:
+			answered++
+		case *http2.RSTStreamFrame:
+			if r.ErrCode == http2.ErrCodeRefusedStream {
+				refused++
+			}
+		}
+	}
+	if answered != 1 {
+		t.Errorf("%d answers at a time", answered)
 	}
 }
