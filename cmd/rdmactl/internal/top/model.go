@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
+	"google.golang.org/protobuf/proto"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -146,6 +147,9 @@ func (m *model) goOn() {
 
 // take makes a snapshot the one that is shown.
 func (m *model) take(s snapshot) {
+	if !proto.Equal(m.status.GetStarted(), s.status.GetStarted()) { // another rdmad, whose ids begin again
+		m.rows, m.listeners, m.total = nil, nil, nil
+	}
 	m.status = s.status
 	if s.sample != nil {
 		m.listeners, m.total = s.sample.GetListeners(), s.sample.GetTotal()

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 func TestSorting(t *testing.T) {
@@ -66,6 +68,19 @@ func TestCursorStaysWithItsConnection(t *testing.T) {
 	v.send(s)
 	v.keys("down", "enter", "d", "s", "esc")
 	v.sees("0 connections", "No connections")
+}
+
+// TestRestart: a connection of the rdmad after a restart has nothing of the one with its id before.
+func TestRestart(t *testing.T) {
+	v := playing(t, 100, 24)
+	s := moment(20)
+	s.sample, s.conns = nil, s.conns[:1]
+	s.status.Started = timestamppb.New(s.status.GetStarted().AsTime().Add(time.Hour))
+	v.send(s)
+	if r := v.rows[s.conns[0].GetId()]; r.rates != nil || len(r.calls)+len(r.bytes) > 0 {
+		t.Errorf("%v, calls %v, bytes %v", r.rates, r.calls, r.bytes)
+	}
+	v.sees("first sample to come")
 }
 
 func TestFilter(t *testing.T) {
