@@ -38,7 +38,7 @@ left.`,
 			if res.GetSlowCall().AsDuration() == 0 {
 				return p.Note("no calls are measured: set slow_call in rdmad's configuration file, such as slow_call: 500ms")
 			}
-			return p.Note("%s calls took %v or longer since rdmad started", output.Count(res.GetTotal()), res.GetSlowCall().AsDuration())
+			return p.Note("%s slow calls since rdmad started; slow_call is %v now", output.Count(res.GetTotal()), res.GetSlowCall().AsDuration())
 		},
 	}
 }
