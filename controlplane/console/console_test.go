@@ -6,12 +6,16 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/controlplane/console/session"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
@@ -71,5 +75,46 @@ func TestClientsInTheLog(t *testing.T) {
 	}
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAddressOfThisMachine: the address that rdmactl console prints has a name that a browser can
+// ask for, rather that of this machine, if the certificate has several names or a wildcard.
+func TestAddressOfThisMachine(t *testing.T) {
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	label, _, _ := strings.Cut(machine, ".")
+	dir := t.TempDir()
+	ca, err := authtest.NewCA(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, names := range map[string][]string{
+		label + ".example.com": {"*.example.com", "another.example.com"},
+		label + ".example.net": {"another.example.net", label + ".example.net"},
+		"another.example.org":  {"another.example.org", "*.example.org"},
+		"127.0.0.1":            nil, // each certificate has this address, too
+	} {
+		if err := ca.Issue("console", time.Hour, names...); err != nil {
+			t.Fatal(err)
+		}
+		certs, err := auth.LoadCertificates(auth.Files{Cert: filepath.Join(dir, "console.pem"), Key: filepath.Join(dir, "console.key")}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "0.0.0.0:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := New(Config{Listener: l, Certificates: certs, Sessions: session.New(nil), Places: connlimit.New(time.Now(), connlimit.Config{}), Logger: slog.New(slog.DiscardHandler)})
+		address, err := url.Parse(s.Address("x"))
+		if err != nil || address.Hostname() != want || !s.named(address.Host) {
+			t.Errorf("%q: %v, %v", names, address, err)
+		}
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
