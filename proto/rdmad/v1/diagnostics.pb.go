@@ -282,7 +282,7 @@ type TraceResponse struct {
 	Summary string `protobuf:"bytes,9,opt,name=summary,proto3" json:"summary,omitempty"`
 	// Reason why the header could not be decoded.
 	Malformed string `protobuf:"bytes,10,opt,name=malformed,proto3" json:"malformed,omitempty"`
-	// Number of events dropped before this one.
+	// Number of events dropped so far, also after this one.
 	Dropped float64 `protobuf:"fixed64,11,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	// Violations that this event shows. Only with check.
 	Violations []*Violation `protobuf:"bytes,12,rep,name=violations,proto3" json:"violations,omitempty"`
