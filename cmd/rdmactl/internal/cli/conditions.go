@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -91,13 +91,13 @@ func conditionStatus(c *rdmadv1.Condition) output.Cell {
 func conditionLine(e *rdmadv1.WatchConditionsResponse) []output.Cell {
 	c := e.GetCondition()
 	status := conditionStatus(c)
-	at := c.GetSince().AsTime()
+	at := c.GetSince() // may be days ago
 	if e.GetRemoved() {
-		status, at = output.Cell{Text: "GONE"}, time.Now()
+		status, at = output.Cell{Text: "GONE"}, timestamppb.Now()
 	}
 	status.Text = fmt.Sprintf("%-8s", status.Text)
 	return []output.Cell{
-		{Text: at.Local().Format(time.TimeOnly)}, status, {Text: c.GetKind() + "/" + c.GetName()}, {Text: c.GetReason()},
+		{Text: clock(at)}, status, {Text: c.GetKind() + "/" + c.GetName()}, {Text: c.GetReason()},
 		{Text: c.GetMessage()},
 	}
 }

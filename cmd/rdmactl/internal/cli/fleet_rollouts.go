@@ -191,7 +191,7 @@ func rolloutLine(r *rdmadv1.FleetRollout) []output.Cell {
 	if ended := r.GetEnded(); ended != nil && ended.AsTime().After(at) {
 		at = ended.AsTime()
 	}
-	return []output.Cell{{Text: at.Local().Format(time.TimeOnly)}, state, {Text: wave}, {Text: r.GetReason()}}
+	return []output.Cell{{Text: at.Local().Format(time.DateTime)}, state, {Text: wave}, {Text: r.GetReason()}}
 }
 
 // rolloutAnswer is an answer that holds a rollout.

@@ -125,8 +125,12 @@ func TestConditionsWatchPrintsChangesUntilInterrupted(t *testing.T) {
 		"FAILED    upstream/nas  Unreachable  refused\ufffd[2J",
 		"GONE      upstream/nas  Unreachable  refused\ufffd[2J",
 	} {
-		if _, rest, _ := strings.Cut(got[i], "  "); strings.TrimSpace(rest) != strings.TrimSpace(want) {
+		at, rest, _ := strings.Cut(got[i], "  ")
+		if strings.TrimSpace(rest) != strings.TrimSpace(want) {
 			t.Errorf("got  %s\nwant %s", rest, want)
+		}
+		if _, err := time.Parse(time.DateTime, at); err != nil { // a condition may be days old
+			t.Error(err)
 		}
 	}
 	v.cancel()

@@ -54,7 +54,7 @@ func (m *model) paneBlocks(width int) (left, right []block) {
 	left = []block{
 		{"Traffic", m.traffic(width)},
 		{"Negotiated", pairs(width, negotiated(c))},
-		{"Calls and operations since " + c.GetSince().AsTime().Local().Format(time.TimeOnly), pairs(width, counters(c))},
+		{"Calls and operations since " + c.GetSince().AsTime().Local().Format(time.DateTime), pairs(width, counters(c))},
 		{"Transport", pairs(width, transport(t))},
 	}
 	right = []block{
