@@ -161,3 +161,16 @@ func TestTraceCountsDrops(t *testing.T) {
 		p.do("continue", click("Continue"), text("[role=status]", "Live."))
 	}
 }
+
+// TestClockSetBack: the plots go on when rdmad's clock is set back, with times in their order.
+func TestClockSetBack(t *testing.T) {
+	p := open(t, auth.Viewer)
+	p.do("samples", holds(`(window.asked ??= import("/live.js").then(({ Samples }) => {
+		const s = new Samples(1);
+		[10, 11, 12, 13, 11.5, 12.5].forEach((at, i) => s.add({time: new Date(1000 * at).toISOString(), seconds: 1}, [i]));
+		window.samples = JSON.stringify([s.times, ...s.columns]);
+	}), window.samples != null)`))
+	if got := p.get("samples"); got != "[[9,10,11,11.5,12.5],[null,0,1,4,5]]" {
+		t.Errorf("the plots have %s", got)
+	}
+}

@@ -48,8 +48,11 @@ export class Samples {
   // add adds what a sample of rdmad has. It covers some seconds.
   add(sample, values) {
     const at = Date.parse(sample.time) / 1000;
+    while (this.times.at(-1) >= at) { // rdmad's clock was set back
+      this.times.pop();
+      for (const c of this.columns) c.pop();
+    }
     const last = this.times.at(-1);
-    if (last != null && at <= last) return; // rdmad's clock was set back
     if (last == null || at - sample.seconds > last + 1) this.#row(at - sample.seconds, values.map(() => null));
     this.#row(at, values);
   }
