@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -173,4 +174,16 @@ func TestClockSetBack(t *testing.T) {
 	if got := p.get("samples"); got != "[[9,10,11,11.5,12.5],[null,0,1,4,5]]" {
 		t.Errorf("the plots have %s", got)
 	}
+}
+
+// TestStreamThatIsOpenedAgain: what the page says about a stream that ended is gone when it has the
+// stream again.
+func TestStreamThatIsOpenedAgain(t *testing.T) {
+	p := open(t, auth.Viewer)
+	p.do("connections", p.navigate("#/connections"), text(".bar", "2 of 2 shown"),
+		chromedp.Evaluate[chromedp.Void](`window.alarms = []; new MutationObserver(() => alarms.push(document.getElementById("alarm").textContent)).observe(document.getElementById("alarm"), {childList: true})`))
+	p.plane.Lose()
+	p.do("says so", holds(`alarms.some((a) => a.includes("fell behind"))`))
+	p.plane.Connect(planetest.Peer{ID: "3", Listener: "nfs", Address: "192.0.2.9:1003"})
+	p.do("again", text(".bar", "3 of 3 shown"), holds("document.getElementById('alarm').hidden"))
 }

@@ -98,7 +98,7 @@ function begin() {
   renew();
   if (view.every) looking = setInterval(renew, view.every);
   const shown = view, { signal } = streams;
-  const back = () => { if (blindSince) renew(); };
+  const back = () => { if (!alarm.hidden) renew(); }; // what is said of a stream that had ended is over
   follow("TelemetryService/WatchTelemetry", { read_mask: telemetry, ...shown.telemetry }, signal, {
     silence, began: back, lost: failed,
     message: (s) => {
@@ -120,7 +120,13 @@ function begin() {
     },
     lost: failed,
   });
-  for (const s of shown.streams ?? []) follow(s.method, s.request, signal, { ...s, lost: failed });
+  for (const s of shown.streams ?? []) {
+    const began = () => {
+      back();
+      s.began?.();
+    };
+    follow(s.method, s.request, signal, { ...s, began, lost: failed });
+  }
 }
 
 // seen shows what every view has: the client, and a change to be confirmed.
