@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
@@ -104,7 +105,7 @@ type Controlplane struct {
 	log      *slog.Logger
 	audit    *audit.Log // nil before OpenAudit
 	// endTracing sends the last spans.
-	endTracing func(context.Context) error
+	endTracing func(context.Context)
 
 	ctx     context.Context // of the hub
 	cancel  context.CancelFunc
@@ -129,12 +130,12 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Controlplane{Settings: store, log: cfg.Logger, endTracing: func(context.Context) error { return nil }}
+	c := &Controlplane{Settings: store, log: cfg.Logger, endTracing: func(context.Context) {}}
 	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, watch.DefaultWatchers)
 	defer func() {
 		if err != nil {
 			c.hub.Close()
-			_ = c.endTracing(ctx)
+			c.endTracing(ctx)
 		}
 	}()
 	if err := registerRevision(cfg.Registerer, store); err != nil {
@@ -186,7 +187,11 @@ func (c *Controlplane) startTracing(ctx context.Context, cfg *Config) (oteltrace
 	if err != nil {
 		return nil, err
 	}
-	c.endTracing = p.Shutdown
+	c.endTracing = func(ctx context.Context) {
+		if err := p.Shutdown(ctx); err != nil {
+			otel.Handle(err) // as the errors before
+		}
+	}
 	return p, nil
 }
 
@@ -235,7 +240,8 @@ func (c *Controlplane) Shutdown(ctx context.Context) error {
 	err = errors.Join(err, c.server.Shutdown(ctx))
 	c.running.Wait()
 	c.listener.Close()
-	err = errors.Join(err, c.Settings.Close(), c.endTracing(ctx))
+	err = errors.Join(err, c.Settings.Close())
+	c.endTracing(ctx)
 	if c.audit != nil {
 		err = errors.Join(err, c.audit.Close())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -50,7 +51,8 @@ func newCollector(t *testing.T) (*spans, string) {
 	return s, "http://" + l.Addr().String()
 }
 
-// TestCollectorIsAway: calls are answered, and rdmad ends in order.
+// TestCollectorIsAway: calls are answered, and rdmad ends in order. Its log has the spans that are
+// left, and no calls that were cut off.
 func TestCollectorIsAway(t *testing.T) {
 	l := have(net.Listen("tcp", apart))(t)
 	l.Close() // nobody listens there
@@ -60,6 +62,9 @@ func TestCollectorIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.end(t, "TERM", 0)
+	if log := p.Log(); !strings.Contains(log, "traces are not sent") || strings.Contains(log, "cut off") {
+		t.Errorf("the log has\n%s", log)
+	}
 }
 
 // TestTraces: a collector gets a span of each call of the control plane, in the trace of its
