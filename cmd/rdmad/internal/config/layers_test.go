@@ -263,6 +263,33 @@ func TestNotYAML(t *testing.T) {
 
 // TestVariables: no two keys share an environment variable, and all defaults and
 // ranges can be read.
+// TestNotUTF8: values of the command line and the environment are text in UTF-8, as those of the file.
+func TestNotUTF8(t *testing.T) {
+	services := "[{name: a, nfs: {path: /srv}}]"
+	for name, c := range map[string]struct {
+		options Options
+		env     string
+		want    string
+	}{
+		"--export":    {Options{Export: "/srv/\xff"}, "", "--export: is not text in UTF-8"},
+		"--set":       {Options{Set: []string{"state.path=/srv/\xff"}}, "", "--set state.path: state.path: is not text in UTF-8"},
+		"environment": {Options{}, "/srv/\xff", "RDMAD_STATE_PATH: state.path: is not text in UTF-8"},
+	} {
+		_, err := load("", nil, c.options, func(name string) (string, bool) {
+			switch name {
+			case Variable("services"):
+				return services, true
+			case Variable("state.path"):
+				return c.env, c.env != ""
+			}
+			return "", false
+		})
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
 func TestVariables(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range FlagVariables {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
@@ -151,6 +152,9 @@ func find(key string) (found spec.Field, ok bool) {
 
 // outside parses a value that does not come from the file. A list is written in YAML or JSON.
 func (d document) outside(f spec.Field, text string, at Origin) (any, bool) {
+	if !d.isText(f.Path, text, at) {
+		return nil, false
+	}
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 	if tags := spec.Expected(f.Type).Tags; !isYAML(f.Type) && tags != nil {
 		n.Tag = tags[0]
@@ -167,6 +171,16 @@ func (d document) outside(f spec.Field, text string, at Origin) (any, bool) {
 	}
 	d.Origins.Replace(f.Path, at)
 	return d.read(f.Path, n, f, func(*yaml.Node) Origin { return at })
+}
+
+// isText reports whether a value that does not come from the file is UTF-8, as a file must be. The
+// control plane can't show others.
+func (d document) isText(path, value string, at Origin) bool {
+	if !utf8.ValidString(value) {
+		d.Wrong(path, at, "is not text in UTF-8")
+		return false
+	}
+	return true
 }
 
 // isYAML reports whether values of a type are written in YAML or JSON outside of the file: lists
@@ -189,7 +203,8 @@ func (d document) decode(v *viper.Viper) (*Config, error) {
 
 // setExport replaces the directory of the file by that of the command line.
 func (c *Config) setExport(d document, dir string) {
-	if dir == "" {
+	at := Origin{Flag: "--export"}
+	if dir == "" || !d.isText("", dir, at) {
 		return
 	}
 	var nfs []int
@@ -198,7 +213,6 @@ func (c *Config) setExport(d document, dir string) {
 			nfs = append(nfs, i)
 		}
 	}
-	at := Origin{Flag: "--export"}
 	if len(nfs) != 1 {
 		d.Wrong("", at, fmt.Sprintf("%s has %d nfs services, not one; set their path there", c.File, len(nfs)))
 		return
