@@ -108,6 +108,10 @@ func (s *Store) commit(ctx context.Context, conditions []clientv3.Cmp, ops []cli
 func (s *Store) WatchRollout(ctx context.Context, ref fleet.Ref, changed func(*fleet.Rollout) (bool, error)) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
+	at, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
 	now, err := s.Rollout(ctx, ref)
 	if err != nil {
 		return err
@@ -115,7 +119,8 @@ func (s *Store) WatchRollout(ctx context.Context, ref fleet.Ref, changed func(*f
 	if more, err := changed(now); !more || err != nil {
 		return err
 	}
-	for res := range s.client.Watch(ctx, s.rolloutKey(ref), clientv3.WithRev(now.Changed+1)) {
+	from := max(at.Revision, now.Changed) + 1 // etcd may no longer have the revision after the rollout's own
+	for res := range s.client.Watch(ctx, s.rolloutKey(ref), clientv3.WithRev(from)) {
 		if err := res.Err(); err != nil {
 			return err
 		}

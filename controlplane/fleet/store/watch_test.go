@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 	"github.com/rdmad/rdmad/controlplane/fleet/store"
 )
@@ -128,5 +129,36 @@ func TestWatchResumesAnywhere(t *testing.T) {
 		if !errors.Is(err, stop) {
 			t.Fatalf("%v after %d of %d changes", err, len(seen), changes)
 		}
+	}
+}
+
+// A rollout that has not changed for longer than etcd keeps old revisions can be watched: one that
+// bakes or is paused for hours.
+func TestWatchRolloutAfterCompaction(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := open(t, e)
+	r := revision(t, "name: small\nsettings: {}")
+	begun, err := s.Apply(t.Context(), r, fleet.DefaultPlan(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		e.Put(t, "/rdmad/status/a", "{}")
+	}
+	now := e.Do(t, clientv3.OpGet("x")).Get().Header
+	if _, err := e.Client().Compact(t.Context(), now.Revision); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	err = s.WatchRollout(t.Context(), begun.Ref, func(r *fleet.Rollout) (bool, error) {
+		seen = append(seen, r.State.String())
+		if len(seen) > 1 {
+			return false, nil
+		}
+		_, err := s.ChangeRollout(t.Context(), r.Ref, func(r *fleet.Rollout) (*fleet.Rollout, error) { return r.Pause("alice", time.Now()) })
+		return true, err
+	})
+	if want := []string{"RUNNING", "PAUSED"}; err != nil || !slices.Equal(seen, want) {
+		t.Errorf("%v, %v, want %v", seen, err, want)
 	}
 }
