@@ -401,7 +401,7 @@ func (d *daemon) stop(drain time.Duration) {
 	unregistered := make(chan struct{})
 	go func() {
 		defer close(unregistered)
-		d.fleet.close()
+		d.fleet.leave()
 		d.unregister()
 	}()
 	for _, err := range []error{d.data.Shutdown(ctx), <-tcp} {
@@ -429,7 +429,7 @@ func (d *daemon) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	d.stopping.Store(true)
-	d.fleet.close()
+	d.fleet.leave()
 	if d.health != nil {
 		d.health.close()
 	}
@@ -448,6 +448,7 @@ func (d *daemon) close() {
 			d.log.Warn("control plane cut off", "error", err)
 		}
 	}
+	d.fleet.close()
 	if d.metrics != nil {
 		if err := d.metrics.Shutdown(ctx); err != nil {
 			d.log.Warn("metrics cut off", "error", err)

@@ -180,9 +180,9 @@ func fleetLoad(c telemetry.Counters) func(time.Time) fleet.Load {
 	}
 }
 
-// close leaves the fleet. Without an answer of etcd it gives up after closeTimeout; the leases
-// then end by themselves.
-func (m *membership) close() {
+// leave ends this rdmad's part in the fleet. The control plane still answers about the fleet. Without
+// an answer of etcd, leave gives up after closeTimeout; the leases then end by themselves.
+func (m *membership) leave() {
 	if m == nil {
 		return
 	}
@@ -192,7 +192,13 @@ func (m *membership) close() {
 	giveUp := time.AfterFunc(closeTimeout, func() { _ = m.store.Close() })
 	m.running.Wait()
 	giveUp.Stop()
-	_ = m.store.Close() // a second time is no harm
+}
+
+// close ends all requests to etcd. The membership must have ended.
+func (m *membership) close() {
+	if m != nil {
+		_ = m.store.Close() // a second time is no harm
+	}
 }
 
 // leaveFleet takes the settings of a fleet away in which this rdmad no longer is.

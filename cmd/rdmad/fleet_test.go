@@ -6,16 +6,22 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane/conditions"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
@@ -87,6 +93,41 @@ func awaitFleet(t *testing.T, d *daemon, want uint32) {
 		case <-time.After(time.Minute):
 			t.Fatalf("%+v, want %d", f, want)
 		}
+	}
+}
+
+// A daemon that ends answers about the fleet for as long as it answers at all. A watch of a rollout
+// ends with the daemon, not as if the rollout had ended.
+func TestFleetIsThereUntilTheControlPlaneEnds(t *testing.T) {
+	e := etcdtest.Start(t)
+	d, end := member(t, filepath.Join(t.TempDir(), "state"), fmt.Sprintf("fleet: {endpoints: [%q], node: n1}", e.Endpoint))
+	joined(t, d, conditions.FleetJoined)
+	p, err := fleet.ReadPolicy("p.yaml", []byte("name: small\nsettings: {inline: {send_max: 2KiB}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, err := d.fleet.store.Apply(t.Context(), fleet.Revision{Policy: *p}, fleet.DefaultPlan(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(d.control.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	watch, err := rdmadv1.NewFleetServiceClient(conn).WatchRollout(t.Context(), &rdmadv1.WatchRolloutRequest{Id: begun.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := watch.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	for err == nil {
+		_, err = watch.Recv()
+	}
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "shutting down") {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -138,5 +139,5 @@ func (s *Store) WatchRollout(ctx context.Context, ref fleet.Ref, changed func(*f
 			return err
 		}
 	}
-	return ctx.Err()
+	return cmp.Or(ctx.Err(), errWatch)
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet"
 )
 
+// errWatch means that a watch ended although nobody ended it.
+var errWatch = errors.New("the watch has ended")
+
 // Position is how far a watch of nodes has come. The zero Position is before the list.
 type Position struct {
 	Cluster  uint64
@@ -90,7 +93,7 @@ func (w *nodeWatch) follow(ctx context.Context, from int64, changed func(*NodeCh
 		for res := range watch {
 			w.take(&res)
 		}
-		w.end(errors.New("the watch has ended"))
+		w.end(errWatch)
 	})
 	for {
 		select {

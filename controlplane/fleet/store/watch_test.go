@@ -162,3 +162,16 @@ func TestWatchRolloutAfterCompaction(t *testing.T) {
 		t.Errorf("%v, %v, want %v", seen, err, want)
 	}
 }
+
+// The end of a watch is no end of the rollout: a script that waits for a rollout would go on.
+func TestWatchRolloutOfAClosedStore(t *testing.T) {
+	s := open(t, etcdtest.Start(t))
+	begun, err := s.Apply(t.Context(), revision(t, "name: small\nsettings: {}"), fleet.DefaultPlan(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.WatchRollout(t.Context(), begun.Ref, func(*fleet.Rollout) (bool, error) { return true, s.Close() })
+	if err == nil {
+		t.Error("no error, but the rollout is RUNNING")
+	}
+}
