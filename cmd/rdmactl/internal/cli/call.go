@@ -102,7 +102,10 @@ func follow[C, Q, E any](ctx context.Context, a *app, client func(grpc.ClientCon
 	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error {
 		stream, err := method(client(conn), ctx, req)
 		if err == nil {
-			begun()
+			// An rdmad that can't answer ends the stream without a header.
+			if header, err := stream.Header(); err == nil && header != nil {
+				begun()
+			}
 		}
 		for err == nil {
 			var e *E

@@ -14,7 +14,7 @@ import (
 
 // keep runs read, which reads a stream to its end, again whenever rdmad has gone away
 // from a stream that had begun. It says since when rdmactl sees nothing, and when it
-// sees again. read calls begun as soon as rdmad has the request.
+// sees again. read calls begun as soon as rdmad answers.
 func (a *app) keep(ctx context.Context, read func(conn *grpc.ClientConn, begun func()) error) error {
 	conn, err := a.dial()
 	if err != nil {

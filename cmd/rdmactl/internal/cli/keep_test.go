@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"net"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rdmad/rdmad/dataplane/conditions"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // seen matches what keep says about a restart.
@@ -61,6 +65,60 @@ func TestWatchFailsWithoutAFirstAnswer(t *testing.T) {
 			t.Errorf("%s: exit code %d, stderr %q", command, code, v.stderr.String())
 		}
 		v.cancel()
+	}
+}
+
+// etcdAway is an rdmad without etcd, except for some of the watches, by number from 0.
+type etcdAway struct {
+	rdmadv1.UnimplementedFleetServiceServer
+	watches atomic.Int32
+	there   []int32
+}
+
+func (e *etcdAway) WatchNodes(_ *rdmadv1.WatchNodesRequest, stream grpc.ServerStreamingServer[rdmadv1.WatchNodesResponse]) error {
+	if slices.Contains(e.there, e.watches.Add(1)-1) {
+		if err := stream.Send(&rdmadv1.WatchNodesResponse{Type: rdmadv1.WatchNodesResponse_LISTED}); err != nil {
+			return err
+		}
+	}
+	return status.Error(codes.Unavailable, "etcd is away")
+}
+
+// TestNothingIsSeenWithoutEtcd: an rdmad that is there, but can't answer, is not back. Before a
+// first answer, that is the end.
+func TestNothingIsSeenWithoutEtcd(t *testing.T) {
+	for _, c := range []struct {
+		there        []int32
+		again, backs int
+		lines        int
+	}{
+		{nil, 0, 0, 0},
+		{[]int32{0, 4, 5}, 3, 2, 3},
+	} {
+		l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, served := grpc.NewServer(), make(chan error, 1)
+		rdmadv1.RegisterFleetServiceServer(s, &etcdAway{there: c.there})
+		go func() { served <- s.Serve(l) }()
+		v := watch(t, "fleet", "nodes", "watch", "--addr", "unix://"+l.Addr().String())
+		for range c.lines {
+			v.line(t)
+		}
+		if c.lines > 0 {
+			v.cancel()
+		}
+		code := <-v.exit
+		v.cancel()
+		s.Stop()
+		<-served
+		got := v.stderr.String()
+		// The interruption may come before the last stream is known to have ended.
+		again, backs := strings.Count(got, "etcd is away: trying again"), strings.Count(got, "is back: nothing was seen")
+		if (code == 0) != (c.lines > 0) || again < c.again-1 || again > c.again || backs != c.backs {
+			t.Errorf("%v: exit code %d, stderr %s", c.there, code, got)
+		}
 	}
 }
 
