@@ -34,7 +34,7 @@ func (f *fakeFleet) AllNodes(context.Context) ([]*fleet.Node, []error, error) {
 			},
 		},
 		{Name: "b", Assigned: 16, Report: &fleet.Report{Assigned: 16, Applied: 9, Refused: "listener/x: there is no such listener", Time: fleetTime}},
-	}, []error{&store.ValueError{Key: "/rdmad/node/c", Err: errors.New("garbage")}}, nil
+	}, []error{&store.ValueError{Key: "/rdmad/node/c", Err: errors.New("garbage")}, &store.ValueError{Key: "/rdmad/node/\x1b[2J", Err: errors.New("garbage")}}, nil
 }
 
 // WatchNodes ends once as a restart of rdmad would. Resumed, it has a node that was removed.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -25,7 +26,7 @@ answers in the same way. Policies give settings to the nodes that they select by
 func (a *app) fleetNodes(ctx context.Context) (*rdmadv1.ListNodesResponse, error) {
 	all, err := askPages(ctx, a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListNodes, &rdmadv1.ListNodesRequest{}, 0)
 	for _, problem := range all.GetProblems() {
-		fmt.Fprintln(a.stderr, "rdmactl: warning:", problem)
+		fmt.Fprintln(a.stderr, "rdmactl: warning:", terminal.OneLine(problem)) // anybody may have written the key
 	}
 	return all, err
 }
