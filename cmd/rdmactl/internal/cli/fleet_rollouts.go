@@ -177,16 +177,20 @@ its change back any more. The exit code is 1 if it was rolled back or aborted.`,
 	}
 }
 
-// rolloutLine is the rollout now, with the wave that changed last.
+// rolloutLine is the rollout now, with the wave that changed last. Waves begin by another clock than
+// the rollout.
 func rolloutLine(r *rdmadv1.FleetRollout) []output.Cell {
 	state := rolloutState(r)
 	state.Text = fmt.Sprintf("%-11s", state.Text)
-	wave, at := "", r.GetBegan().AsTime()
+	wave, at := "", time.Time{}
 	for i, w := range r.GetWaves() {
 		if since := w.GetSince(); since != nil && !since.AsTime().Before(at) {
 			at = since.AsTime()
 			wave = fmt.Sprintf("wave %d/%d %s on %s", i+1, len(r.GetWaves()), w.GetState(), fleet.Names(w.GetNodes()))
 		}
+	}
+	if wave == "" {
+		at = r.GetBegan().AsTime()
 	}
 	if ended := r.GetEnded(); ended != nil && ended.AsTime().After(at) {
 		at = ended.AsTime()
