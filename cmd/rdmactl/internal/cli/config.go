@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/contexts"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -178,6 +179,13 @@ func changeContexts(change func(*contexts.File) error) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil { // other commands wait, where the file system has locks
+		defer dir.Close()
+		_ = unix.Flock(int(dir.Fd()), unix.LOCK_EX)
+	}
 	file, err := contexts.Load(path)
 	if err != nil {
 		return err
@@ -187,9 +195,6 @@ func changeContexts(change func(*contexts.File) error) error {
 	}
 	text, err := file.Encode()
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	return replaceFile(path, text)
