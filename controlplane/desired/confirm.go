@@ -104,6 +104,12 @@ func (s *Store) expire(revision uint32) {
 	if s.closed || p == nil || p.Revision != revision {
 		return
 	}
+	s.giveUp(revision)
+}
+
+// giveUp rolls back a revision that was not confirmed, or later if that can't be stored now; changing
+// is held.
+func (s *Store) giveUp(revision uint32) {
 	s.log.Warn("settings not confirmed in time", "revision", revision)
 	if err := s.takeBack(revision); err != nil {
 		s.log.Error("settings not rolled back yet", "revision", revision, "error", err)

@@ -2,6 +2,7 @@ package desired_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -252,4 +253,33 @@ func TestOptionsAreChecked(t *testing.T) {
 	if e.Actor.Name != strings.Repeat("é", 128) || e.Actor.From != "unix" || e.Comment != "why" {
 		t.Errorf("%+v", e)
 	}
+}
+
+// TestUnconfirmedWithoutRoom: a start does not fail because the rollback of what nobody confirmed
+// can't be stored. It is tried again.
+func TestUnconfirmedWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "s.db")
+		store, _ := open(t, path, defaultFile)
+		try(t, store, "global", live.InlineSendMax, 1024)
+		closeStore(t, store)
+		time.Sleep(time.Hour)
+		full := filepath.Join(dir, "s."+strings.Repeat("d", 253)) // no name is left for what replaces it
+		if err := os.Rename(path, full); err != nil {
+			t.Fatal(err)
+		}
+		store, _ = open(t, full, defaultFile)
+		if got := value(t, store, "global"); got != "1024 global" || store.Pending() == nil {
+			t.Errorf("%s, pending %+v", got, store.Pending())
+		}
+		if err := os.Rename(full, path); err != nil {
+			t.Fatal(err)
+		}
+		closeStore(t, store)
+		store, _ = open(t, path, defaultFile)
+		if got := value(t, store, "global"); got != "4096 default" || store.Pending() != nil {
+			t.Errorf("with room: %s, pending %+v", got, store.Pending())
+		}
+	})
 }

@@ -16,7 +16,7 @@ import (
 // become a revision. They do not while a revision waits to be confirmed, or if they conflict
 // with other settings: then the store has the last settings of the file, and waits has the
 // reason. Call Reload when the settings have changed. A revision whose confirm window is over
-// is rolled back at once.
+// is rolled back at once, or as soon as that can be stored.
 //
 // Call Open once, before the first change. Errors are one line for the operator. After an
 // error, the store can only be closed.
@@ -42,9 +42,7 @@ func (s *Store) Open(path string, f settings.FileLayer) (waits, err error) {
 	s.state.Store(state)
 	s.publishing.Unlock()
 	s.disk, s.seen, s.elements = disk, contents.Seen, contents.Elements
-	if err := s.resume(); err != nil {
-		return nil, fmt.Errorf("settings: %s: %w", path, err)
-	}
+	s.resume()
 	if _, _, err = s.reload(f, &Options{Actor: history.Actor{Name: fileActor}}); Waits(err) {
 		return err, nil
 	} else if err != nil {
@@ -74,13 +72,10 @@ func openDisk(path string, s *settings.State, f settings.FileLayer) (*statefile.
 }
 
 // resume goes on where an earlier process ended; changing is held.
-func (s *Store) resume() error {
+func (s *Store) resume() {
 	if p := s.pending(); p != nil && !time.Now().Before(p.Deadline) {
-		s.log.Warn("settings not confirmed in time", "revision", p.Revision)
-		if err := s.takeBack(p.Revision); err != nil {
-			return err
-		}
+		s.giveUp(p.Revision)
+		return
 	}
 	s.rearm()
-	return nil
 }
