@@ -181,7 +181,7 @@ func (s *state) unset(e *history.Entry) (doubt, err error) {
 		return nil, fmt.Errorf("revision %d was not confirmed until %s: rdmad takes it back when it starts; start it, then use rdmactl settings",
 			last.Revision, last.Deadline.UTC().Format(time.RFC3339))
 	case last != nil && last.Status == history.Pending:
-		return nil, &desired.PendingError{Revision: last.Revision, Deadline: last.Deadline}
+		return nil, &desired.PendingError{Revision: last.Revision, Deadline: last.Deadline, Fleet: last.Kind == history.Fleet}
 	case c.Revision == math.MaxUint32:
 		return nil, &settings.LimitError{What: "revisions", Limit: math.MaxUint32}
 	case len(e.Comment) > desired.MaxComment:

@@ -3,6 +3,7 @@ package desired_test
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,4 +184,20 @@ func TestOperatorTakesAssignmentBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	gives(t, store, 2048, 40, 41)
+}
+
+// An operator can't confirm an assignment: the node would keep a change that did harm elsewhere.
+func TestOperatorsConfirmNoAssignment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, _ := start(t)
+		assign(t, store, assigned(t, 40, "global", live.InlineSendMax, 2048))
+		tried(t, store, assigned(t, 41, "global", live.InlineSendMax, 1024))
+		var e *desired.PendingError
+		if err := store.Confirm(2); !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "revision 2 is an assignment of the fleet, which the controller confirms until ") {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		gives(t, store, 2048, 40, 41)
+	})
 }

@@ -36,11 +36,11 @@ func ended(e *history.Entry, as history.Status) *history.Entry {
 }
 
 func pendingError(e *history.Entry) error {
-	return &PendingError{Revision: e.Revision, Deadline: e.Deadline}
+	return &PendingError{Revision: e.Revision, Deadline: e.Deadline, Fleet: e.Kind == history.Fleet}
 }
 
-// Confirm confirms a revision. The error is a *NotPendingError if the revision does not wait
-// for it, a *StorageError if the confirmation cannot be stored and the revision still waits, or
+// Confirm confirms a revision of operators. The error is a *NotPendingError if the revision does not
+// wait for it, a *PendingError for one of the fleet, which only its controller confirms, by Assign, a *StorageError if the confirmation cannot be stored and the revision still waits, or
 // watch.ErrShutdown.
 func (s *Store) Confirm(revision uint32) error {
 	s.changing.Lock()
@@ -56,6 +56,8 @@ func (s *Store) Confirm(revision uint32) error {
 		return &NotPendingError{Revision: revision, Pending: p.Revision}
 	case !time.Now().Before(p.Deadline): // the rollback is on its way
 		return &NotPendingError{Revision: revision}
+	case p.Kind == history.Fleet:
+		return pendingError(p)
 	}
 	e := ended(p, history.Confirmed)
 	if err := s.commit(&Record{Amend: e}); err != nil {

@@ -5,13 +5,19 @@ import (
 	"time"
 )
 
-// PendingError refuses a change while another one waits to be confirmed.
+// PendingError refuses a change while another one waits to be confirmed, and refuses to confirm an
+// assignment of the fleet.
 type PendingError struct {
 	Revision uint32 // that waits
 	Deadline time.Time
+	Fleet    bool // the fleet's controller confirms it, and nobody else
 }
 
 func (e *PendingError) Error() string {
+	if e.Fleet {
+		return fmt.Sprintf("revision %d is an assignment of the fleet, which the controller confirms until %s: wait for that, or roll it back first",
+			e.Revision, e.Deadline.UTC().Format(time.RFC3339))
+	}
 	return fmt.Sprintf("revision %d waits to be confirmed until %s: confirm it or roll it back first",
 		e.Revision, e.Deadline.UTC().Format(time.RFC3339))
 }

@@ -51,7 +51,7 @@ func toStatus(err error) error {
 	case errors.As(err, &pending):
 		return withInfo(codes.FailedPrecondition, err, rdmadv1.ErrorReason_ERROR_REASON_UNCONFIRMED,
 			"revision", strconv.FormatUint(uint64(pending.Revision), 10),
-			"confirm_deadline", pending.Deadline.UTC().Format(time.RFC3339))
+			"confirm_deadline", pending.Deadline.UTC().Format(time.RFC3339), "by_fleet", strconv.FormatBool(pending.Fleet))
 	case errors.As(err, new(*desired.NotPendingError)):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.As(err, new(*desired.UnknownRevisionError)):

@@ -43,7 +43,8 @@ const (
 	// limit.
 	ErrorReason_ERROR_REASON_LIMIT ErrorReason = 4
 	// With FAILED_PRECONDITION: a revision waits for its confirmation. Metadata:
-	// revision, confirm_deadline.
+	// revision, confirm_deadline, by_fleet: "true" if it is an assignment of the
+	// fleet, which its controller confirms.
 	ErrorReason_ERROR_REASON_UNCONFIRMED ErrorReason = 5
 	// With FAILED_PRECONDITION: the thing to remove is in use. Metadata: by.
 	ErrorReason_ERROR_REASON_IN_USE ErrorReason = 6

@@ -70,7 +70,8 @@ type SettingsServiceClient interface {
 	// change, and then nothing changed.
 	SetSettings(ctx context.Context, in *SetSettingsRequest, opts ...grpc.CallOption) (*SetSettingsResponse, error)
 	// ConfirmSettings keeps the revision that waits for its confirmation. Errors:
-	// FAILED_PRECONDITION if no revision waits, or another one.
+	// FAILED_PRECONDITION if no revision waits, or another one, or one that the
+	// fleet's controller confirms.
 	ConfirmSettings(ctx context.Context, in *ConfirmSettingsRequest, opts ...grpc.CallOption) (*ConfirmSettingsResponse, error)
 	// ListRevisions returns the changes of the settings, the newest first.
 	ListRevisions(ctx context.Context, in *ListRevisionsRequest, opts ...grpc.CallOption) (*ListRevisionsResponse, error)
@@ -237,7 +238,8 @@ type SettingsServiceServer interface {
 	// change, and then nothing changed.
 	SetSettings(context.Context, *SetSettingsRequest) (*SetSettingsResponse, error)
 	// ConfirmSettings keeps the revision that waits for its confirmation. Errors:
-	// FAILED_PRECONDITION if no revision waits, or another one.
+	// FAILED_PRECONDITION if no revision waits, or another one, or one that the
+	// fleet's controller confirms.
 	ConfirmSettings(context.Context, *ConfirmSettingsRequest) (*ConfirmSettingsResponse, error)
 	// ListRevisions returns the changes of the settings, the newest first.
 	ListRevisions(context.Context, *ListRevisionsRequest) (*ListRevisionsResponse, error)

@@ -87,6 +87,9 @@ func remedy(st *status.Status) string {
 		if n, err := strconv.ParseUint(meta["revision"], 10, 32); err == nil && n > 0 {
 			back = fmt.Sprintf("rdmactl settings rollback %d", n-1)
 		}
+		if meta["by_fleet"] == strconv.FormatBool(true) {
+			return " (" + back + ")"
+		}
 		return " (rdmactl settings confirm, or " + back + ")"
 	case rdmadv1.ErrorReason_ERROR_REASON_IN_USE.String():
 		return " (rdmactl listeners remove)"

@@ -17,10 +17,21 @@ func TestExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unconfirmed := func(byFleet string) error {
+		st, err := status.New(codes.FailedPrecondition, "revision 6 waits").WithDetails(&errdetails.ErrorInfo{
+			Reason: "ERROR_REASON_UNCONFIRMED", Metadata: map[string]string{"revision": "6", "by_fleet": byFleet},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Err()
+	}
 	for _, c := range []struct {
 		err  error
 		want string
 	}{
+		{unconfirmed("false"), "revision 6 waits (rdmactl settings confirm, or rdmactl settings rollback 5)"},
+		{unconfirmed("true"), "revision 6 waits (rdmactl settings rollback 5)"},
 		{status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`), "rdmad is not reachable at here:1: is it running? set --addr or RDMACTL_ADDR (connection refused)"},
 		{status.Error(codes.Unavailable, "error reading from server: EOF"), "rdmad at here:1 went away: was it stopped?"},
 		{status.Error(codes.Unavailable, "rdmad is shutting down"), "rdmad is shutting down"},
