@@ -184,6 +184,57 @@ func TestWrongPolicy(t *testing.T) {
 	}
 }
 
+// idleFleet is one in which nothing changes.
+type idleFleet struct{ grpcapi.Fleet }
+
+func (idleFleet) WatchNodes(ctx context.Context, _ store.Position, changed func(*store.NodeChanges) error) error {
+	err := changed(&store.NodeChanges{Listed: true})
+	<-ctx.Done()
+	return err
+}
+
+func (idleFleet) WatchRollout(ctx context.Context, _ fleet.Ref, changed func(*fleet.Rollout) (bool, error)) error {
+	_, err := changed(&fleet.Rollout{})
+	<-ctx.Done()
+	return err
+}
+
+// Watches of the fleet are bounded: each has a watch of etcd, which all nodes share.
+func TestWatchesOfTheFleetAreBounded(t *testing.T) {
+	c := rdmadv1.NewFleetServiceClient(startIn(t, idleFleet{}, smallPlane(), nil, 16).client)
+	watch := func(ctx context.Context, i int) error {
+		if i%2 == 0 {
+			stream, err := c.WatchNodes(ctx, &rdmadv1.WatchNodesRequest{})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		}
+		stream, err := c.WatchRollout(ctx, &rdmadv1.WatchRolloutRequest{Id: "p@1"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	const most = 64
+	ctx, end := context.WithCancel(t.Context())
+	for i := range most {
+		if err := watch(ctx, i); err != nil {
+			t.Fatalf("watch %d: %v", i, err)
+		}
+	}
+	for i := range 2 {
+		if err := watch(t.Context(), i); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("one more: %v", err)
+		}
+	}
+	end()
+	for i := range most { // as soon as rdmad knows of the ends
+		for status.Code(watch(t.Context(), i)) == codes.ResourceExhausted {
+		}
+	}
+}
+
 // A watch of nodes tells where it can be resumed only between steps, and resumes there.
 func TestWatchNodesResumes(t *testing.T) {
 	f := newLargeFleet(2)
