@@ -61,6 +61,28 @@ func TestNotAppliedInTime(t *testing.T) {
 	}
 }
 
+// A node that is UP and does not report any more halts the rollout, but no sooner than other nodes
+// would take the change back.
+func TestSilentNode(t *testing.T) {
+	w, ref := begun(t, 2, quick())
+	w.await(t, ref, "baking", wave(0, WaveBaking))
+	w.nodes["n00"].hangs = true
+	for range int(quick().Window()/time.Second) - 1 {
+		w.pass()
+	}
+	if r := w.rollouts[ref]; r.State != Running {
+		t.Errorf("%s: %s", w.text(ref), r.Reason)
+	}
+	w.pass()
+	if r := w.rollouts[ref]; r.State != Halted || r.Reason != "n00: UP, but without a report for 45s" {
+		t.Errorf("%s: %s", w.text(ref), r.Reason)
+	}
+	w.nodes["n00"].hangs = false
+	if r := w.until(t, ref); r.State != RolledBack {
+		t.Error(w.text(ref))
+	}
+}
+
 // Without a controller, nodes take a change back that nobody confirmed. The next controller halts
 // the rollout; the nodes that had confirmed it take it back too.
 func TestNobodyConfirms(t *testing.T) {

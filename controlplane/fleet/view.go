@@ -26,10 +26,11 @@ type Member struct {
 	Reports [2]*Reported
 }
 
-// Reported is a report, and the revision of etcd at which it was written.
+// Reported is a report, the revision of etcd at which it was written, and when the controller got it.
 type Reported struct {
 	Report
-	At int64
+	At   int64
+	Seen time.Time
 }
 
 // Assigned is an assignment as etcd has it, and the revision at which it was written; 0 without

@@ -38,6 +38,7 @@ type box struct {
 	labels    Labels
 	up        bool
 	deaf      bool  // it reports, and reads nothing
+	hangs     bool  // it neither reads nor reports
 	has       []Ref // in force
 	applied   int64
 	takenBack int64
@@ -121,7 +122,9 @@ func (w *world) list() *View {
 	maps.Copy(v.Rollouts, w.rollouts)
 	for name, b := range w.nodes {
 		m := &Member{Labels: b.labels, Up: b.up, Assigned: w.assigned[name], Down: w.now}
-		m.Reports[0] = b.report
+		if m.Reports[0] = b.report; b.report != nil {
+			b.report.Seen = w.now
+		}
 		v.Members[name] = m
 	}
 	return v
@@ -158,14 +161,14 @@ func (w *world) pass() {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		b := w.nodes[name]
 		b.expire(w.now)
-		if b.up {
+		if b.up && !b.hangs {
 			read := w.assigned[name].At
 			if b.deaf {
 				read = b.applied
 			} else {
 				b.read(w.assigned[name], w.now)
 			}
-			b.says(read, w.next())
+			b.says(read, w.next(), w.now)
 			w.tellNode(name)
 		}
 	}
@@ -202,8 +205,8 @@ func (b *box) read(a Assigned, now time.Time) {
 	b.has, b.applied, b.takenBack = a.Policies, a.At, 0
 }
 
-func (b *box) says(assigned, at int64) {
-	r := &Reported{At: at}
+func (b *box) says(assigned, at int64, now time.Time) {
+	r := &Reported{At: at, Seen: now}
 	r.Assigned, r.Applied = assigned, b.applied
 	if b.applied != assigned {
 		r.Refused = "refused"

@@ -128,7 +128,7 @@ func (s *Store) takeMember(m *fleet.Member, folder string, kv *mvccpb.KeyValue, 
 		if !m.Up {
 			m.Labels = id.Labels
 		}
-		m.Reports[0], m.Reports[1] = &fleet.Reported{Report: *report, At: kv.ModRevision}, m.Reports[0]
+		m.Reports[0], m.Reports[1] = &fleet.Reported{Report: *report, At: kv.ModRevision, Seen: now}, m.Reports[0]
 	case folder == assignments && kv.ModRevision > m.Assigned.At:
 		m.Assigned = fleet.Assigned{}
 		if gone {
