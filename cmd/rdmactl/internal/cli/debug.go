@@ -43,6 +43,7 @@ in --duration. The profile trace is an execution trace for go tool trace. You ne
 the role admin.`,
 		Example: `  rdmactl debug pprof heap -w heap.pprof
   rdmactl debug pprof cpu -w cpu.pprof --duration 30s`,
+		Annotations:       oneContext,
 		ValidArgsFunction: fixed(profiles()...),
 	}
 	cmd.Flags().StringVarP(&f.file, "write", "w", "", "file to write or overwrite; - for standard output")
