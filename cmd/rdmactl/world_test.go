@@ -58,7 +58,7 @@ func newWorld(dir string, options []string) (*world, error) {
 		Listen: "127.0.0.1:0", Daemon: grpcapi.Daemon{Version: "v1.2.3"},
 		Initial: initial(), Configured: []string{"credits.max"}, Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}},
 	}
-	audited, file := false, false
+	audited, file, assigned := false, false, false
 	for _, option := range options {
 		switch option {
 		case "unix":
@@ -76,6 +76,8 @@ func newWorld(dir string, options []string) (*world, error) {
 			cfg.Access.Rules.Default = &role
 		case "fleet":
 			cfg.Fleet = &fakeFleet{}
+		case "assigned":
+			assigned = true
 		case "audit":
 			audited = true
 		case "import":
@@ -107,6 +109,11 @@ func newWorld(dir string, options []string) (*world, error) {
 	}
 	if err == nil && file {
 		_, err = c.Settings.Open(filepath.Join(dir, "settings.db"), fileLayer())
+	}
+	if err == nil && assigned {
+		var v settings.FleetValues
+		v.Values.Set(live.DDPMinChunk, 1000)
+		_, _, err = c.Settings.Assign(settings.FleetLayer{Cluster: 1, Assignment: 1, Scopes: map[settings.Scope]settings.FleetValues{{}: v}}, time.Hour)
 	}
 	if c.ConsoleAddr() != "" {
 		go func() { w.console <- c.ServeConsole() }()
@@ -189,7 +196,7 @@ func initial() rpcrdma.Settings {
 // are unix (a Unix socket), tls (with what certificates makes), viewer (that
 // is all anybody may be), nobody (has a role), audit (an audit log), busy (one request is let in),
 // degraded (a listener is, and there are adapters), console (it is on) and file (settings from a
-// file, and stored), import (fakeImport).
+// file, and stored), import (fakeImport), assigned (what a fleet gives waits for its controller).
 func control(ts *testscript.TestScript, _ bool, options []string) {
 	w, ok := ts.Value(worldKey{}).(*world)
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/procmem"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -35,7 +36,7 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 		Errors:        float64(totals.Errors),
 	}
 	if p := s.cfg.Store.Pending(); p != nil {
-		res.UnconfirmedRevision, res.ConfirmDeadline = p.Revision, timestamp(p.Deadline)
+		res.UnconfirmedRevision, res.ConfirmDeadline, res.UnconfirmedByFleet = p.Revision, timestamp(p.Deadline), p.Kind == history.Fleet
 	}
 	res.Providers = messages(s.cfg.Providers, provider)
 	if s.cfg.Devices != nil {

@@ -5,7 +5,7 @@ import { duration, h } from "./dom.js";
 const bar = document.getElementById("confirm");
 const notice = document.getElementById("notice");
 
-let waiting = null; // {revision, deadline}: the change that waits for its confirmation
+let waiting = null; // {revision, deadline, fleet}: the change that waits for its confirmation, by the fleet's controller if fleet
 let ahead = 0; // of this browser's clock over rdmad's, in ms
 let ticking = null;
 
@@ -14,7 +14,7 @@ let ticking = null;
 export function pending(status, mayDecide, changed) {
   ahead = Date.now() - (Date.parse(status.started) + 1000 * status.uptime_seconds);
   const before = waiting;
-  waiting = status.unconfirmed_revision ? { revision: status.unconfirmed_revision, deadline: Date.parse(status.confirm_deadline) } : null;
+  waiting = status.unconfirmed_revision ? { revision: status.unconfirmed_revision, deadline: Date.parse(status.confirm_deadline), fleet: status.unconfirmed_by_fleet } : null;
   if (before && before.revision !== waiting?.revision) ended(before.revision);
   if (before?.revision !== waiting?.revision || bar.hidden) show(mayDecide, changed);
   tick();
@@ -36,8 +36,8 @@ function show(mayDecide, changed) {
   };
   notice.hidden = true;
   bar.replaceChildren(...[
-    h("span", {}, `Revision ${revision} waits for a confirmation. `), h("span", { role: "timer" }),
-    mayDecide && h("p", { class: "bar" },
+    h("span", {}, waiting.fleet ? `Revision ${revision} waits for the fleet's controller. ` : `Revision ${revision} waits for a confirmation. `), h("span", { role: "timer" }),
+    mayDecide && !waiting.fleet && h("p", { class: "bar" },
       h("button", { class: "main", click: decide("SettingsService/ConfirmSettings", { revision }) }, "Keep"), copyable(command("settings", "confirm", String(revision)))),
     mayDecide && h("p", { class: "bar" },
       h("button", { click: decide("SettingsService/RollbackSettings", { revision: before, expected_revision: revision }) }, "Take back"),

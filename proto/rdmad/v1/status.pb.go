@@ -429,6 +429,9 @@ type GetStatusResponse struct {
 	UnconfirmedRevision uint32 `protobuf:"varint,9,opt,name=unconfirmed_revision,json=unconfirmedRevision,proto3" json:"unconfirmed_revision,omitempty"`
 	// Time at which rdmad rolls the unconfirmed revision back.
 	ConfirmDeadline *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=confirm_deadline,json=confirmDeadline,proto3" json:"confirm_deadline,omitempty"`
+	// True if the unconfirmed revision is an assignment of the fleet: its
+	// controller confirms it, and ConfirmSettings does not.
+	UnconfirmedByFleet bool `protobuf:"varint,15,opt,name=unconfirmed_by_fleet,json=unconfirmedByFleet,proto3" json:"unconfirmed_by_fleet,omitempty"`
 	// The client's identity, as in the audit log.
 	Actor string `protobuf:"bytes,11,opt,name=actor,proto3" json:"actor,omitempty"`
 	// The client's role.
@@ -549,6 +552,13 @@ func (x *GetStatusResponse) GetConfirmDeadline() *timestamppb.Timestamp {
 		return x.ConfirmDeadline
 	}
 	return nil
+}
+
+func (x *GetStatusResponse) GetUnconfirmedByFleet() bool {
+	if x != nil {
+		return x.UnconfirmedByFleet
+	}
+	return false
 }
 
 func (x *GetStatusResponse) GetActor() string {
@@ -1318,7 +1328,7 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\x17WatchConditionsResponse\x121\n" +
 	"\tcondition\x18\x01 \x01(\v2\x13.rdmad.v1.ConditionR\tcondition\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\bR\aremoved\"\x12\n" +
-	"\x10GetStatusRequest\"\x8d\x06\n" +
+	"\x10GetStatusRequest\"\xbf\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12%\n" +
@@ -1330,7 +1340,8 @@ const file_rdmad_v1_status_proto_rawDesc = "" +
 	"\x06errors\x18\b \x01(\x01R\x06errors\x121\n" +
 	"\x14unconfirmed_revision\x18\t \x01(\rR\x13unconfirmedRevision\x12E\n" +
 	"\x10confirm_deadline\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\x12\x14\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\x120\n" +
+	"\x14unconfirmed_by_fleet\x18\x0f \x01(\bR\x12unconfirmedByFleet\x12\x14\n" +
 	"\x05actor\x18\v \x01(\tR\x05actor\x12\"\n" +
 	"\x04role\x18\f \x01(\x0e2\x0e.rdmad.v1.RoleR\x04role\x120\n" +
 	"\tproviders\x18\r \x03(\v2\x12.rdmad.v1.ProviderR\tproviders\x12*\n" +

@@ -34,8 +34,11 @@ func statusTable(s *rdmadv1.GetStatusResponse) *output.Table {
 	t.Row("uptime", (time.Duration(s.GetUptimeSeconds()) * time.Second).String())
 	t.Row("settings revision", fmt.Sprint(s.GetRevision()))
 	if r := s.GetUnconfirmedRevision(); r != 0 {
-		t.Cells(output.Cell{Text: "unconfirmed"}, output.Cell{Colour: output.Yellow, Text: fmt.Sprintf(
-			"revision %d, rolled back at %s unless confirmed (rdmactl settings confirm)", r, clock(s.GetConfirmDeadline()))})
+		format := "revision %d, rolled back at %s unless confirmed (rdmactl settings confirm)"
+		if s.GetUnconfirmedByFleet() {
+			format = "revision %d of the fleet, rolled back at %s unless the controller confirms it"
+		}
+		t.Cells(output.Cell{Text: "unconfirmed"}, output.Cell{Colour: output.Yellow, Text: fmt.Sprintf(format, r, clock(s.GetConfirmDeadline()))})
 	}
 	t.Row("listeners", fmt.Sprint(s.GetListeners()))
 	t.Row("connections", fmt.Sprint(s.GetConnections()))
