@@ -129,3 +129,15 @@ func TestFleetWithoutEtcd(t *testing.T) {
 	p := open(t, auth.Viewer, func(p *page) { p.fleet = lost{} })
 	p.do("away", p.navigate("#/fleet"), text("[role=alert]", "etcd: "), text("main", "rdmad serves without etcd"), holds("document.getElementById('alarm').hidden"))
 }
+
+// TestFleetConfirms: what the fleet gives waits for its controller. Operators can only take it back.
+func TestFleetConfirms(t *testing.T) {
+	p := open(t, auth.Operator)
+	var v settings.FleetValues
+	v.Values.Set(live.CreditsMax, 7)
+	if _, _, err := p.control.Settings.Assign(settings.FleetLayer{Cluster: 1, Assignment: 1, Scopes: map[settings.Scope]settings.FleetValues{{}: v}}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	p.do("it waits", p.navigate("#/settings"), text("#confirm", "Revision 1 waits for the fleet's controller."),
+		holds("![...document.querySelectorAll('#confirm button')].some((b) => b.textContent === 'Keep')"), click("Take back"), text("#notice", "Revision 1 is taken back."))
+}

@@ -57,7 +57,7 @@ function tick() {
 async function ended(revision) {
   const { revisions } = await call("SettingsService/ListRevisions", { page_size: 20 });
   const state = revisions.find((r) => r.revision === revision)?.state;
-  const after = revisions.find((r) => r.restored && r.restored < revision && r.revision > revision);
+  const after = revisions.find((r) => (r.kind === "ROLLBACK" || r.kind === "EXPIRED") && r.restored < revision && r.revision > revision);
   let text = `Revision ${revision} is kept.`;
   if (state === "UNDONE") {
     text = after?.kind === "EXPIRED" || !after
