@@ -51,7 +51,7 @@ func newSettingsAdvise(a *app) *cobra.Command {
 		if _, answers := terminalOf(cmd.InOrStdin()); *apply && !*yes && !answers {
 			return usagef("--apply needs a terminal for its question: add --yes")
 		}
-		res, err := ask(cmd.Context(), a, newAPI, api.AdviseSettings, &rdmadv1.AdviseSettingsRequest{Scope: *scope})
+		res, err := ask(cmd.Context(), a, api.AdviseSettings, &rdmadv1.AdviseSettingsRequest{Scope: *scope})
 		if err != nil {
 			return err
 		}

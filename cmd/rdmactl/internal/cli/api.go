@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"google.golang.org/grpc"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -22,6 +24,12 @@ type api struct {
 	rdmadv1.StatusServiceClient
 	rdmadv1.TelemetryServiceClient
 }
+
+// unary is a method of api with one answer, such as api.GetStatus.
+type unary[Q, R any] = func(api, context.Context, Q, ...grpc.CallOption) (R, error)
+
+// streaming is a method of api with a stream of answers.
+type streaming[Q, E any] = func(api, context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[E], error)
 
 func newAPI(conn grpc.ClientConnInterface) api {
 	return api{

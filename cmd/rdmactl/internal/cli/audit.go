@@ -33,7 +33,7 @@ complete requests. You need the role admin.`,
 			}
 			req.Since = timestamppb.New(t)
 		}
-		return showList(cmd.Context(), a, newAPI, api.ListAudit, req, *limit, auditTable)
+		return showList(cmd.Context(), a, api.ListAudit, req, *limit, auditTable)
 	}
 	return cmd
 }

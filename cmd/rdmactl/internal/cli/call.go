@@ -11,24 +11,18 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 )
 
-// ask makes one request, of a client's method, and gives the answer:
-//
-//	ask(ctx, a, newAPI, api.GetStatus, req)
-func ask[C, Q, R any](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
-	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q,
-) (res R, err error) {
+// ask makes one request, and gives the answer.
+func ask[Q, R any](ctx context.Context, a *app, method unary[Q, R], req Q) (res R, err error) {
 	err = a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		res, err = method(client(conn), ctx, req)
+		res, err = method(newAPI(conn), ctx, req)
 		return err
 	})
 	return res, err
 }
 
 // show makes one request and prints the answer, with a table of it.
-func show[C, Q any, R proto.Message](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
-	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q, table func(R) *output.Table,
-) error {
-	res, err := ask(ctx, a, client, method, req)
+func show[Q any, R proto.Message](ctx context.Context, a *app, method unary[Q, R], req Q, table func(R) *output.Table) error {
+	res, err := ask(ctx, a, method, req)
 	if err != nil {
 		return err
 	}
@@ -96,11 +90,9 @@ func (a *app) waiting(ctx context.Context, conn *grpc.ClientConn, tell teller) (
 
 // follow shows a stream's messages until it is interrupted, which is how it is meant
 // to end. It continues after a restart of rdmad.
-func follow[C, Q, E any](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
-	method func(C, context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[E], error), req Q, show func(*E) error,
-) error {
+func follow[Q, E any](ctx context.Context, a *app, method streaming[Q, E], req Q, show func(*E) error) error {
 	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error {
-		stream, err := method(client(conn), ctx, req)
+		stream, err := method(newAPI(conn), ctx, req)
 		if err == nil {
 			// An rdmad that can't answer ends the stream without a header.
 			if header, err := stream.Header(); err == nil && header != nil {
@@ -122,14 +114,12 @@ func follow[C, Q, E any](ctx context.Context, a *app, client func(grpc.ClientCon
 }
 
 // watchLines is follow for messages that are a line each.
-func watchLines[C, Q, E any, M interface {
+func watchLines[Q, E any, M interface {
 	*E
 	proto.Message
-}](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
-	method func(C, context.Context, Q, ...grpc.CallOption) (grpc.ServerStreamingClient[E], error), req Q, line func(M) []output.Cell,
-) error {
+}](ctx context.Context, a *app, method streaming[Q, E], req Q, line func(M) []output.Cell) error {
 	p := a.printer()
-	return follow(ctx, a, client, method, req, func(e *E) error {
+	return follow(ctx, a, method, req, func(e *E) error {
 		return p.Event(M(e), func() []output.Cell { return line(e) })
 	})
 }

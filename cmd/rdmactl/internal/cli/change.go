@@ -151,7 +151,7 @@ func changesText(changes []*rdmadv1.SettingChange, scope string) string {
 
 // setSettings makes a change and prints what it did.
 func (a *app) setSettings(ctx context.Context, req *rdmadv1.SetSettingsRequest) error {
-	res, err := ask(ctx, a, newAPI, api.SetSettings, req)
+	res, err := ask(ctx, a, api.SetSettings, req)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ last line has all others together. MEAN is the mean time of a call in the servic
 or at the target of a connector.`,
 		Example: "  rdmactl clients\n  rdmactl clients --limit 0 -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, newAPI, api.ListClients, &rdmadv1.ListClientsRequest{Limit: limit}, clientsTable)
+			return show(cmd.Context(), a, api.ListClients, &rdmadv1.ListClientsRequest{Limit: limit}, clientsTable)
 		},
 	}
 	cmd.Flags().Uint32Var(&limit, "limit", 20, "most clients to list one by one; 0 for all")

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -14,15 +13,13 @@ import (
 
 // try asks rdmad for a completion. When it doesn't answer there is nothing
 // to offer, which the shell's debug log says.
-func try[C, Q, R any](a *app, client func(grpc.ClientConnInterface) C,
-	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q,
-) (res R) {
+func try[Q, R any](a *app, method unary[Q, R], req Q) (res R) {
 	err := a.check()
 	if err == nil {
 		if !a.global.Changed("timeout") {
 			a.timeout = completeWait
 		}
-		res, err = ask(context.Background(), a, client, method, req)
+		res, err = ask(context.Background(), a, method, req)
 	}
 	if err != nil {
 		cobra.CompDebugln(a.explain(err), false)
@@ -32,7 +29,7 @@ func try[C, Q, R any](a *app, client func(grpc.ClientConnInterface) C,
 
 // connectionIDs are those that are up, with a description for the shell.
 func (a *app) connectionIDs(prefix string) (out []string) {
-	res := try(a, newAPI, api.ListConnections, &rdmadv1.ListConnectionsRequest{PageSize: mostOffered})
+	res := try(a, api.ListConnections, &rdmadv1.ListConnectionsRequest{PageSize: mostOffered})
 	for _, c := range res.GetConnections() {
 		out = append(out, cobra.CompletionWithDesc(prefix+c.GetId(), terminal.OneLine(c.GetListener()+" "+c.GetPeer())))
 	}
@@ -44,7 +41,7 @@ const mostOffered = 500
 
 // listenerNames are those there are.
 func (a *app) listenerNames(prefix string) (out []string) {
-	res := try(a, newAPI, api.ListListeners, &rdmadv1.ListListenersRequest{PageSize: mostOffered})
+	res := try(a, api.ListListeners, &rdmadv1.ListListenersRequest{PageSize: mostOffered})
 	for _, l := range res.GetListeners() {
 		out = append(out, cobra.CompletionWithDesc(prefix+l.GetName(), terminal.OneLine(l.GetAddress())))
 	}
@@ -53,7 +50,7 @@ func (a *app) listenerNames(prefix string) (out []string) {
 
 // completeConnector completes the name of a connector.
 func (a *app) completeConnector(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
-	res := try(a, newAPI, api.ListConnectors, &rdmadv1.ListConnectorsRequest{PageSize: mostOffered})
+	res := try(a, api.ListConnectors, &rdmadv1.ListConnectorsRequest{PageSize: mostOffered})
 	for _, c := range res.GetConnectors() {
 		out = append(out, cobra.CompletionWithDesc(c.GetName(), terminal.OneLine(c.GetAddress()+" to "+c.GetTarget())))
 	}
@@ -62,7 +59,7 @@ func (a *app) completeConnector(*cobra.Command, []string, string) (out []string,
 
 // completeService completes the name of a service.
 func (a *app) completeService(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
-	res := try(a, newAPI, api.ListServices, &rdmadv1.ListServicesRequest{})
+	res := try(a, api.ListServices, &rdmadv1.ListServicesRequest{})
 	for _, s := range res.GetServices() {
 		out = append(out, cobra.CompletionWithDesc(s.GetName(), terminal.OneLine(strings.TrimSpace(s.GetKind()+" "+serviceText(s)))))
 	}
@@ -72,7 +69,7 @@ func (a *app) completeService(*cobra.Command, []string, string) (out []string, _
 // revisions are the newest ones; only those that wait to be confirmed, if
 // that is asked for.
 func (a *app) revisions(unconfirmed bool) (out []string) {
-	res := try(a, newAPI, api.ListRevisions, &rdmadv1.ListRevisionsRequest{})
+	res := try(a, api.ListRevisions, &rdmadv1.ListRevisionsRequest{})
 	for _, r := range res.GetRevisions() {
 		if !unconfirmed || r.GetState() == rdmadv1.Revision_UNCONFIRMED {
 			what := clock(r.GetTime()) + " " + changesText(r.GetChanges(), r.GetScope())
@@ -109,7 +106,7 @@ func (a *app) completeUnconfirmed(*cobra.Command, []string, string) ([]string, c
 
 // completeRevisionFlag completes --revision: the current one.
 func (a *app) completeRevisionFlag(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
-	res := try(a, newAPI, api.GetStatus, &rdmadv1.GetStatusRequest{})
+	res := try(a, api.GetStatus, &rdmadv1.GetStatusRequest{})
 	if res != nil {
 		out = []string{fmt.Sprintf("%d\tthe current revision", res.GetRevision())}
 	}

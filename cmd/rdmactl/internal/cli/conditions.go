@@ -41,14 +41,14 @@ func newConditions(a *app) *cobra.Command {
 		Example:     "  rdmactl conditions watch -o json",
 		Annotations: streams,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return watchLines(cmd.Context(), a, newAPI, api.WatchConditions, &rdmadv1.WatchConditionsRequest{}, conditionLine)
+			return watchLines(cmd.Context(), a, api.WatchConditions, &rdmadv1.WatchConditionsRequest{}, conditionLine)
 		},
 	})
 	return cmd
 }
 
 func (a *app) conditions(ctx context.Context, failed bool) error {
-	res, err := ask(ctx, a, newAPI, api.ListConditions, &rdmadv1.ListConditionsRequest{})
+	res, err := ask(ctx, a, api.ListConditions, &rdmadv1.ListConditionsRequest{})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ of its messages.`,
 		Example:           "  rdmactl connections show 3",
 		ValidArgsFunction: a.completeConnection,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(cmd.Context(), a, newAPI, api.GetConnection, &rdmadv1.GetConnectionRequest{Id: args[0]}, connectionTable)
+			return show(cmd.Context(), a, api.GetConnection, &rdmadv1.GetConnectionRequest{Id: args[0]}, connectionTable)
 		},
 	}
 }

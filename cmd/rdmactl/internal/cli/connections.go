@@ -52,7 +52,7 @@ func (a *app) listenerFlag(cmd *cobra.Command, usage string) *string {
 
 // listConnections prints all pages as one.
 func (a *app) listConnections(ctx context.Context, req *rdmadv1.ListConnectionsRequest) error {
-	all, err := askPages(ctx, a, newAPI, api.ListConnections, req, 0)
+	all, err := askPages(ctx, a, api.ListConnections, req, 0)
 	if err != nil {
 		return err
 	}

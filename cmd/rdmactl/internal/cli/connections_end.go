@@ -86,7 +86,7 @@ them again. connections drain waits for them.`,
 		Example:           "  rdmactl connections close 3",
 		ValidArgsFunction: a.completeConnection,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := ask(cmd.Context(), a, newAPI, api.CloseConnection, &rdmadv1.CloseConnectionRequest{Id: args[0]})
+			res, err := ask(cmd.Context(), a, api.CloseConnection, &rdmadv1.CloseConnectionRequest{Id: args[0]})
 			if err != nil {
 				return err
 			}

@@ -21,7 +21,7 @@ ends or gets other settings, until you interrupt it.`,
 	}
 	listener := a.listenerFlag(cmd, "only connections of this listener")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return watchLines(cmd.Context(), a, newAPI, api.WatchConnections, &rdmadv1.WatchConnectionsRequest{Listener: *listener}, eventLine)
+		return watchLines(cmd.Context(), a, api.WatchConnections, &rdmadv1.WatchConnectionsRequest{Listener: *listener}, eventLine)
 	}
 	return cmd
 }

@@ -22,7 +22,7 @@ listener/NAME. JSON and YAML also have access lists, limits, and why a connector
 failed.`,
 		Example: "  rdmactl connectors list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showList(cmd.Context(), a, newAPI, api.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0, connectorsTable)
+			return showList(cmd.Context(), a, api.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0, connectorsTable)
 		},
 	}
 }

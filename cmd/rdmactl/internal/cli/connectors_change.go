@@ -28,7 +28,7 @@ connectors are not affected.`,
 			return err
 		}
 		req.Name = args[0]
-		return show(cmd.Context(), a, newAPI, api.AddConnector, req, connectorTable)
+		return show(cmd.Context(), a, api.AddConnector, req, connectorTable)
 	}
 	return cmd
 }
@@ -59,7 +59,7 @@ func newConnectorsUnset(a *app) *cobra.Command {
 }
 
 func (a *app) updateConnector(ctx context.Context, req *rdmadv1.UpdateConnectorRequest) error {
-	return show(ctx, a, newAPI, api.UpdateConnector, req, connectorTable)
+	return show(ctx, a, api.UpdateConnector, req, connectorTable)
 }
 
 func newConnectorsRemove(a *app) *cobra.Command {
@@ -76,7 +76,7 @@ reload.`,
 			ValidArgsFunction: a.completeConnector,
 		},
 		left: func(ctx context.Context, conn *grpc.ClientConn, name string) (uint64, bool) {
-			all, _ := pages(ctx, conn, newAPI, api.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0)
+			all, _ := pages(ctx, conn, api.ListConnectors, &rdmadv1.ListConnectorsRequest{}, 0)
 			return left(all.GetConnectors(), name)
 		},
 	})

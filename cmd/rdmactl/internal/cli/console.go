@@ -24,7 +24,7 @@ configuration file.`,
 	}
 	open := cmd.Flags().Bool("open", false, "open the address in a browser with xdg-open")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		res, err := ask(cmd.Context(), a, newAPI, api.OpenConsole, &rdmadv1.OpenConsoleRequest{})
+		res, err := ask(cmd.Context(), a, api.OpenConsole, &rdmadv1.OpenConsoleRequest{})
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func newConsoleSessionsList(a *app) *cobra.Command {
 		Short:   "List the sessions, oldest first",
 		Example: "  rdmactl console sessions list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, newAPI, api.ListConsoleSessions, &rdmadv1.ListConsoleSessionsRequest{}, consoleSessionsTable)
+			return show(cmd.Context(), a, api.ListConsoleSessions, &rdmadv1.ListConsoleSessionsRequest{}, consoleSessionsTable)
 		},
 	}
 }
@@ -81,7 +81,7 @@ func consoleSessionsTable(res *rdmadv1.ListConsoleSessionsResponse) *output.Tabl
 
 // completeConsoleSession completes the ID of a session.
 func (a *app) completeConsoleSession(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
-	res := try(a, newAPI, api.ListConsoleSessions, &rdmadv1.ListConsoleSessionsRequest{})
+	res := try(a, api.ListConsoleSessions, &rdmadv1.ListConsoleSessionsRequest{})
 	for _, s := range res.GetSessions() {
 		ids = append(ids, s.GetId()+"\t"+s.GetActor())
 	}
@@ -96,7 +96,7 @@ func newConsoleSessionsEnd(a *app) *cobra.Command {
 		Example:           "  rdmactl console sessions end k3vw2zqa",
 		ValidArgsFunction: a.completeConsoleSession,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := ask(cmd.Context(), a, newAPI, api.EndConsoleSession, &rdmadv1.EndConsoleSessionRequest{Id: args[0]})
+			res, err := ask(cmd.Context(), a, api.EndConsoleSession, &rdmadv1.EndConsoleSessionRequest{Id: args[0]})
 			if err != nil {
 				return err
 			}

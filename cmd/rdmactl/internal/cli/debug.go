@@ -96,7 +96,7 @@ type written struct {
 func (a *app) profile(ctx context.Context, req *rdmadv1.ProfileRequest, name string) error {
 	var out io.WriteCloser
 	done := written{File: name}
-	err := follow(ctx, a, newAPI, api.Profile, req, func(part *rdmadv1.ProfileResponse) (err error) {
+	err := follow(ctx, a, api.Profile, req, func(part *rdmadv1.ProfileResponse) (err error) {
 		if out == nil {
 			if out, err = a.create(name); err != nil {
 				return err

@@ -45,7 +45,7 @@ removed are left out; a line on standard error names each one with the reason.`,
 			name = args[0]
 		}
 		format := cmp.Or(*asked, exportFormat(output.FormatTable, name))
-		res, err := ask(cmd.Context(), a, newAPI, api.ExportConfiguration, &rdmadv1.ExportConfigurationRequest{
+		res, err := ask(cmd.Context(), a, api.ExportConfiguration, &rdmadv1.ExportConfigurationRequest{
 			Format: rdmadv1.ExportConfigurationRequest_Format(rdmadv1.ExportConfigurationRequest_Format_value[strings.ToUpper(format)]),
 		})
 		if err != nil {

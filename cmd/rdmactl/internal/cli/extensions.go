@@ -26,7 +26,7 @@ that use each. JSON and YAML have the reason why this rdmad lacks one.`,
 	}
 	scope := a.scopeFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return show(cmd.Context(), a, newAPI, api.ListExtensions, &rdmadv1.ListExtensionsRequest{Scope: *scope}, extensionsTable)
+		return show(cmd.Context(), a, api.ListExtensions, &rdmadv1.ListExtensionsRequest{Scope: *scope}, extensionsTable)
 	}
 	return cmd
 }

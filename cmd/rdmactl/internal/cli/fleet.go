@@ -24,7 +24,7 @@ answers in the same way. Policies give settings to the nodes that they select by
 
 // fleetNodes asks for all nodes. Keys of nodes that can't be read go to standard error.
 func (a *app) fleetNodes(ctx context.Context) (*rdmadv1.ListNodesResponse, error) {
-	all, err := askPages(ctx, a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListNodes, &rdmadv1.ListNodesRequest{}, 0)
+	all, err := askPages(ctx, a, api.ListNodes, &rdmadv1.ListNodesRequest{}, 0)
 	for _, problem := range all.GetProblems() {
 		fmt.Fprintln(a.stderr, "rdmactl: warning:", terminal.OneLine(problem)) // anybody may have written the key
 	}
@@ -169,7 +169,7 @@ func newFleetRemove(a *app) *cobra.Command {
 that is UP leaves first: take the section fleet out of its configuration, and restart it.`,
 		Example: "  rdmactl fleet remove gateway-3",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.RemoveNode, &rdmadv1.RemoveNodeRequest{Name: args[0]})
+			res, err := ask(cmd.Context(), a, api.RemoveNode, &rdmadv1.RemoveNodeRequest{Name: args[0]})
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ that the node refused: rdmactl audit.`,
 	}
 	limit := limitFlag(cmd, "changes")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListHistory, &rdmadv1.ListHistoryRequest{PageSize: mostOfPage}, *limit, fleetHistoryTable)
+		return showList(cmd.Context(), a, api.ListHistory, &rdmadv1.ListHistoryRequest{PageSize: mostOfPage}, *limit, fleetHistoryTable)
 	}
 	return cmd
 }

@@ -23,9 +23,9 @@ the rollout of each. etcd keeps 100.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return show(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]}, policyRevisions)
+				return show(cmd.Context(), a, api.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]}, policyRevisions)
 			}
-			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicies, &rdmadv1.ListPoliciesRequest{}, 0, policyTable)
+			return showList(cmd.Context(), a, api.ListPolicies, &rdmadv1.ListPoliciesRequest{}, 0, policyTable)
 		},
 	}
 	cmd.AddCommand(newFleetPolicyRemove(a))
@@ -46,7 +46,7 @@ back.
 	}
 	request.register(cmd, "removed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		all, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]})
+		all, err := ask(cmd.Context(), a, api.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]})
 		if err != nil {
 			return err
 		}
@@ -102,8 +102,7 @@ func (r *policyRequest) send(cmd *cobra.Command, a *app, p *rdmadv1.FleetPolicy)
 		return err
 	}
 	p.Comment = r.comment
-	res, err := ask(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ApplyPolicy,
-		&rdmadv1.ApplyPolicyRequest{Policy: p, DryRun: r.dryRun, Plan: plan, AtOnce: r.plan.atOnce})
+	res, err := ask(cmd.Context(), a, api.ApplyPolicy, &rdmadv1.ApplyPolicyRequest{Policy: p, DryRun: r.dryRun, Plan: plan, AtOnce: r.plan.atOnce})
 	if err != nil {
 		return err
 	}

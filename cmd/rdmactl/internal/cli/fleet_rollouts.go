@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -34,11 +33,11 @@ func newFleetRollouts(a *app) *cobra.Command {
 	},
 		newRolloutsList(a), newRolloutShow(a), newRolloutWatch(a),
 		newRolloutChange(a, "pause", "Let no further wave of a rollout begin", "Lets no further wave of a rollout begin. The wave that is under way continues: if the gates pass, its nodes keep the change.",
-			rdmadv1.FleetServiceClient.PauseRollout, &rdmadv1.PauseRolloutRequest{}),
+			api.PauseRollout, &rdmadv1.PauseRolloutRequest{}),
 		newRolloutChange(a, "resume", "Let the further waves of a rollout begin", "Lets the further waves of a paused rollout begin.",
-			rdmadv1.FleetServiceClient.ResumeRollout, &rdmadv1.ResumeRolloutRequest{}),
+			api.ResumeRollout, &rdmadv1.ResumeRolloutRequest{}),
 		newRolloutChange(a, "abort", "End a rollout: its nodes take the change back", "Ends a rollout. Its nodes take the change back. A rollout that is HALTED stops waiting for nodes that have not.",
-			rdmadv1.FleetServiceClient.AbortRollout, &rdmadv1.AbortRolloutRequest{}))
+			api.AbortRollout, &rdmadv1.AbortRolloutRequest{}))
 }
 
 func newRolloutsList(a *app) *cobra.Command {
@@ -48,7 +47,7 @@ func newRolloutsList(a *app) *cobra.Command {
 		Long:    "Lists the rollouts, ordered by policy, of each the newest first. etcd keeps 20 of each policy.",
 		Example: "  rdmactl fleet rollouts list -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showList(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.ListRollouts, &rdmadv1.ListRolloutsRequest{}, 0, rolloutsTable)
+			return showList(cmd.Context(), a, api.ListRollouts, &rdmadv1.ListRolloutsRequest{}, 0, rolloutsTable)
 		},
 	}
 }
@@ -145,7 +144,7 @@ func newRolloutShow(a *app) *cobra.Command {
 		Long:    "Shows a rollout: its state, why it was halted, and the nodes of each wave.",
 		Example: "  rdmactl fleet rollouts show small@2\n  rdmactl fleet rollouts show small@2 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return showRollout(cmd.Context(), a, rdmadv1.FleetServiceClient.GetRollout, &rdmadv1.GetRolloutRequest{Id: args[0]})
+			return showRollout(cmd.Context(), a, api.GetRollout, &rdmadv1.GetRolloutRequest{Id: args[0]})
 		},
 	}
 }
@@ -161,7 +160,7 @@ its change back any more. The exit code is 1 if it was rolled back or aborted.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p := a.printer()
 			var last *rdmadv1.FleetRollout
-			err := follow(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.WatchRollout, &rdmadv1.WatchRolloutRequest{Id: args[0]},
+			err := follow(cmd.Context(), a, api.WatchRollout, &rdmadv1.WatchRolloutRequest{Id: args[0]},
 				func(e *rdmadv1.WatchRolloutResponse) error {
 					last = e.GetRollout()
 					return p.Event(last, func() []output.Cell { return rolloutLine(last) })
@@ -202,9 +201,7 @@ func rolloutLine(r *rdmadv1.FleetRollout) []output.Cell {
 type rolloutAnswer interface{ GetRollout() *rdmadv1.FleetRollout }
 
 // newRolloutChange makes a command that changes the rollout whose id it sets in req.
-func newRolloutChange[Q proto.Message, R rolloutAnswer](a *app, verb, short, long string,
-	method func(rdmadv1.FleetServiceClient, context.Context, Q, ...grpc.CallOption) (R, error), req Q,
-) *cobra.Command {
+func newRolloutChange[Q proto.Message, R rolloutAnswer](a *app, verb, short, long string, method unary[Q, R], req Q) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " ID", Short: short, Long: long, Example: "  rdmactl fleet rollouts " + verb + " small@2",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -215,10 +212,8 @@ func newRolloutChange[Q proto.Message, R rolloutAnswer](a *app, verb, short, lon
 }
 
 // showRollout makes one request and prints the rollout in the answer.
-func showRollout[Q any, R rolloutAnswer](ctx context.Context, a *app,
-	method func(rdmadv1.FleetServiceClient, context.Context, Q, ...grpc.CallOption) (R, error), req Q,
-) error {
-	res, err := ask(ctx, a, rdmadv1.NewFleetServiceClient, method, req)
+func showRollout[Q any, R rolloutAnswer](ctx context.Context, a *app, method unary[Q, R], req Q) error {
+	res, err := ask(ctx, a, method, req)
 	if err != nil {
 		return err
 	}
@@ -245,7 +240,7 @@ func newFleetRollback(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return show(cmd.Context(), a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.RollbackPolicy,
+		return show(cmd.Context(), a, api.RollbackPolicy,
 			&rdmadv1.RollbackPolicyRequest{Policy: args[0], Revision: uint32(revision), Comment: comment, Plan: plan, AtOnce: flags.atOnce},
 			func(res *rdmadv1.RollbackPolicyResponse) *output.Table { return appliedTable(res, nil, false) })
 	}

@@ -13,13 +13,12 @@ import (
 func (a *app) watchNodes(ctx context.Context) error {
 	p := a.printer()
 	req := &rdmadv1.WatchNodesRequest{ChangesOnly: true}
-	return follow(ctx, a, rdmadv1.NewFleetServiceClient, rdmadv1.FleetServiceClient.WatchNodes, req,
-		func(e *rdmadv1.WatchNodesResponse) error {
-			if token := e.GetResumeToken(); token != "" {
-				req.ResumeToken = token
-			}
-			return p.Event(e, func() []output.Cell { return nodeLine(e) })
-		})
+	return follow(ctx, a, api.WatchNodes, req, func(e *rdmadv1.WatchNodesResponse) error {
+		if token := e.GetResumeToken(); token != "" {
+			req.ResumeToken = token
+		}
+		return p.Event(e, func() []output.Cell { return nodeLine(e) })
+	})
 }
 
 var nodeColours = map[rdmadv1.WatchNodesResponse_Type]output.Colour{

@@ -43,7 +43,7 @@ error names each one.`,
 		if err != nil {
 			return err
 		}
-		res, err := ask(cmd.Context(), a, newAPI, api.ImportConfiguration, &rdmadv1.ImportConfigurationRequest{
+		res, err := ask(cmd.Context(), a, api.ImportConfiguration, &rdmadv1.ImportConfigurationRequest{
 			Text: string(text), File: args[0], DryRun: c.dryRun, ExpectedRevision: c.expected(cmd), Comment: c.comment, Deadline: deadline(cmd, *wait),
 		})
 		if err != nil {

@@ -30,7 +30,7 @@ func newLimitsShow(a *app) *cobra.Command {
 		Short:   "The limits in force",
 		Example: "  rdmactl limits show",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, newAPI, api.GetLimits, &rdmadv1.GetLimitsRequest{}, limitsTable)
+			return show(cmd.Context(), a, api.GetLimits, &rdmadv1.GetLimitsRequest{}, limitsTable)
 		},
 	}
 }
@@ -179,14 +179,14 @@ the defaults, are in force at once.`,
 		ValidArgsFunction: a.completeLimits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &rdmadv1.SetLimitsRequest{Limits: &rdmadv1.Limits{}, Unset: unsetFields(args)}
-			return show(cmd.Context(), a, newAPI, api.SetLimits, req, limitsTable)
+			return show(cmd.Context(), a, api.SetLimits, req, limitsTable)
 		},
 	}
 }
 
 // completeLimits completes the limits that were changed.
 func (a *app) completeLimits(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	res := try(a, newAPI, api.GetLimits, &rdmadv1.GetLimitsRequest{})
+	res := try(a, api.GetLimits, &rdmadv1.GetLimitsRequest{})
 	return flagNames(res.GetChanged()), noFiles
 }
 

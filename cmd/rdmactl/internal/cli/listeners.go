@@ -23,7 +23,7 @@ func newListenersList(a *app) *cobra.Command {
 		Long:    "List all listeners. JSON and YAML also have access lists and limits.",
 		Example: "  rdmactl listeners list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return showList(cmd.Context(), a, newAPI, api.ListListeners, &rdmadv1.ListListenersRequest{}, 0, listenersTable)
+			return showList(cmd.Context(), a, api.ListListeners, &rdmadv1.ListListenersRequest{}, 0, listenersTable)
 		},
 	}
 }

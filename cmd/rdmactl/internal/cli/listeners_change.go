@@ -29,7 +29,7 @@ restart, with the same port. Other listeners are not affected.`,
 			return err
 		}
 		req.Name = args[0]
-		return show(cmd.Context(), a, newAPI, api.AddListener, req, listenerTable)
+		return show(cmd.Context(), a, api.AddListener, req, listenerTable)
 	}
 	return cmd
 }
@@ -74,7 +74,7 @@ func (a *app) updateListener(ctx context.Context, req *rdmadv1.UpdateListenerReq
 	for i, path := range req.GetUpdateMask().GetPaths() { // an older rdmad knows only the fields of admission
 		req.UpdateMask.Paths[i] = strings.TrimPrefix(path, "admission.")
 	}
-	res, err := ask(ctx, a, newAPI, api.UpdateListener, req)
+	res, err := ask(ctx, a, api.UpdateListener, req)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ reload.`,
 			ValidArgsFunction: a.completeListener,
 		},
 		left: func(ctx context.Context, conn *grpc.ClientConn, name string) (uint64, bool) {
-			all, _ := pages(ctx, conn, newAPI, api.ListListeners, &rdmadv1.ListListenersRequest{}, 0)
+			all, _ := pages(ctx, conn, api.ListListeners, &rdmadv1.ListListenersRequest{}, 0)
 			return left(all.GetListeners(), name)
 		},
 	})

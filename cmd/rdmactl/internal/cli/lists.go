@@ -21,10 +21,8 @@ const mostOfPage = 1000
 
 // pages gets a list page by page, and makes one answer of it. It ends when there are limit
 // elements; a limit of 0 is none. req has a page_size and a page_token.
-func pages[C any, Q proto.Message, R listAnswer](ctx context.Context, conn grpc.ClientConnInterface, client func(grpc.ClientConnInterface) C,
-	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q, limit uint32,
-) (all R, err error) {
-	c := client(conn)
+func pages[Q proto.Message, R listAnswer](ctx context.Context, conn grpc.ClientConnInterface, method unary[Q, R], req Q, limit uint32) (all R, err error) {
+	c := newAPI(conn)
 	if limit > 0 {
 		setField(req, "page_size", min(limit, mostOfPage))
 	}
@@ -54,21 +52,17 @@ func setField(m proto.Message, name protoreflect.Name, value any) {
 }
 
 // askPages is pages with a connection of its own.
-func askPages[C any, Q proto.Message, R listAnswer](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
-	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q, limit uint32,
-) (all R, err error) {
+func askPages[Q proto.Message, R listAnswer](ctx context.Context, a *app, method unary[Q, R], req Q, limit uint32) (all R, err error) {
 	err = a.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		all, err = pages(ctx, conn, client, method, req, limit)
+		all, err = pages(ctx, conn, method, req, limit)
 		return err
 	})
 	return all, err
 }
 
 // showList prints a list, or the first limit elements of it.
-func showList[C any, Q proto.Message, R listAnswer](ctx context.Context, a *app, client func(grpc.ClientConnInterface) C,
-	method func(C, context.Context, Q, ...grpc.CallOption) (R, error), req Q, limit uint32, table func(R) *output.Table,
-) error {
-	all, err := askPages(ctx, a, client, method, req, limit)
+func showList[Q proto.Message, R listAnswer](ctx context.Context, a *app, method unary[Q, R], req Q, limit uint32, table func(R) *output.Table) error {
+	all, err := askPages(ctx, a, method, req, limit)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // revisionList answers with pages of at most 3 of 8 revisions.
 type revisionList struct{ asked []uint32 }
 
-func (l *revisionList) list(_ context.Context, req *rdmadv1.ListRevisionsRequest, _ ...grpc.CallOption) (*rdmadv1.ListRevisionsResponse, error) {
+func (l *revisionList) list(_ api, _ context.Context, req *rdmadv1.ListRevisionsRequest, _ ...grpc.CallOption) (*rdmadv1.ListRevisionsResponse, error) {
 	if l.asked = append(l.asked, req.GetPageSize()); len(l.asked) > 8 {
 		return nil, errors.New("asked again and again")
 	}
@@ -50,8 +50,7 @@ func TestPages(t *testing.T) {
 		{5000, []uint32{mostOfPage, mostOfPage, mostOfPage}, ""},
 	} {
 		l := &revisionList{}
-		client := func(grpc.ClientConnInterface) *revisionList { return l }
-		all, err := pages(t.Context(), nil, client, (*revisionList).list, &rdmadv1.ListRevisionsRequest{}, c.limit)
+		all, err := pages(t.Context(), nil, l.list, &rdmadv1.ListRevisionsRequest{}, c.limit)
 		if err != nil {
 			t.Fatal(err)
 		}

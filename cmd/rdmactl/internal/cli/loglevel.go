@@ -24,7 +24,7 @@ func newLogLevelGet(a *app) *cobra.Command {
 		Short:   "The log level and its origin",
 		Example: "  rdmactl log-level get",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, newAPI, api.GetLogLevel, &rdmadv1.GetLogLevelRequest{}, logLevelTable)
+			return show(cmd.Context(), a, api.GetLogLevel, &rdmadv1.GetLogLevelRequest{}, logLevelTable)
 		},
 	}
 }
@@ -43,7 +43,7 @@ error. The change ends with rdmad: at its next start the level is that of
 			if level == rdmadv1.LogLevel_LEVEL_UNSPECIFIED {
 				return usagef("%q is not one of %s", args[0], strings.Join(logLevels(), ", "))
 			}
-			return show(cmd.Context(), a, newAPI, api.SetLogLevel, &rdmadv1.SetLogLevelRequest{Level: level}, logLevelTable)
+			return show(cmd.Context(), a, api.SetLogLevel, &rdmadv1.SetLogLevelRequest{Level: level}, logLevelTable)
 		},
 	}
 }

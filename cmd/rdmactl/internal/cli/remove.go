@@ -27,7 +27,7 @@ type removed interface {
 
 // newRemoval makes the command that removes something, by a method whose request has its name
 // and the deadline.
-func newRemoval[Q proto.Message, R removed](a *app, method func(api, context.Context, Q, ...grpc.CallOption) (R, error), req Q, r *removal) *cobra.Command {
+func newRemoval[Q proto.Message, R removed](a *app, method unary[Q, R], req Q, r *removal) *cobra.Command {
 	cmd := &r.cmd
 	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -36,7 +36,7 @@ one.`,
 					return err
 				}
 			}
-			res, err := ask(cmd.Context(), a, newAPI, api.ConfirmSettings, req)
+			res, err := ask(cmd.Context(), a, api.ConfirmSettings, req)
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ func newSettingsHistory(a *app) *cobra.Command {
 	}
 	limit := limitFlag(cmd, "revisions")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return showList(cmd.Context(), a, newAPI, api.ListRevisions, &rdmadv1.ListRevisionsRequest{PageSize: mostOfPage}, *limit, historyTable)
+		return showList(cmd.Context(), a, api.ListRevisions, &rdmadv1.ListRevisionsRequest{PageSize: mostOfPage}, *limit, historyTable)
 	}
 	return cmd
 }
@@ -121,7 +121,7 @@ connections do not return. If nothing changes, there is no new revision.`,
 		if err != nil {
 			return err
 		}
-		res, err := ask(cmd.Context(), a, newAPI, api.RollbackSettings,
+		res, err := ask(cmd.Context(), a, api.RollbackSettings,
 			&rdmadv1.RollbackSettingsRequest{Revision: to, ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, Comment: c.comment})
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ rolled back, until you interrupt it.`,
 		Example:     "  rdmactl settings watch",
 		Annotations: streams,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return watchLines(cmd.Context(), a, newAPI, api.WatchSettings, &rdmadv1.WatchSettingsRequest{},
+			return watchLines(cmd.Context(), a, api.WatchSettings, &rdmadv1.WatchSettingsRequest{},
 				func(e *rdmadv1.WatchSettingsResponse) []output.Cell { return revisionLine(e.GetRevision()) })
 		},
 	}

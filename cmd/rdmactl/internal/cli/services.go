@@ -29,7 +29,7 @@ func newServicesList(a *app) *cobra.Command {
 		Short:   "All services",
 		Example: "  rdmactl services list",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, newAPI, api.ListServices, &rdmadv1.ListServicesRequest{},
+			return show(cmd.Context(), a, api.ListServices, &rdmadv1.ListServicesRequest{},
 				func(res *rdmadv1.ListServicesResponse) *output.Table { return servicesTable(res.GetServices()) })
 		},
 	}
@@ -158,7 +158,7 @@ func newServicesAddEcho(a *app) *cobra.Command {
 }
 
 func (a *app) addService(ctx context.Context, req *rdmadv1.AddServiceRequest) error {
-	return show(ctx, a, newAPI, api.AddService, req, serviceTable)
+	return show(ctx, a, api.AddService, req, serviceTable)
 }
 
 func newServicesUpdate(a *app) *cobra.Command {
@@ -184,7 +184,7 @@ func newServicesUnset(a *app) *cobra.Command {
 }
 
 func (a *app) updateService(ctx context.Context, req *rdmadv1.UpdateServiceRequest) error {
-	return show(ctx, a, newAPI, api.UpdateService, req, serviceTable)
+	return show(ctx, a, api.UpdateService, req, serviceTable)
 }
 
 // serviceTable is one service, with what was changed at runtime.

@@ -44,7 +44,7 @@ func newSettingsGet(a *app) *cobra.Command {
 		if err := checkKeys(args); err != nil {
 			return err
 		}
-		return show(cmd.Context(), a, newAPI, api.GetSettings, &rdmadv1.GetSettingsRequest{Scope: *scope, Keys: args}, settingsTable)
+		return show(cmd.Context(), a, api.GetSettings, &rdmadv1.GetSettingsRequest{Scope: *scope, Keys: args}, settingsTable)
 	}
 	return cmd
 }

@@ -24,7 +24,7 @@ all values of the setting for a scope, the widest scope first. The last one wins
 		if _, err := findKey(args[0]); err != nil {
 			return err
 		}
-		return show(cmd.Context(), a, newAPI, api.ExplainSetting, &rdmadv1.ExplainSettingRequest{Key: args[0], Scope: *scope}, explainTable)
+		return show(cmd.Context(), a, api.ExplainSetting, &rdmadv1.ExplainSettingRequest{Key: args[0], Scope: *scope}, explainTable)
 	}
 	return cmd
 }

@@ -27,7 +27,7 @@ POST is the time until the reply was in the send queue, SEND the time until it h
 left.`,
 		Example: "  rdmactl slow-calls",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			res, err := ask(cmd.Context(), a, newAPI, api.ListSlowCalls, &rdmadv1.ListSlowCallsRequest{})
+			res, err := ask(cmd.Context(), a, api.ListSlowCalls, &rdmadv1.ListSlowCallsRequest{})
 			if err != nil {
 				return err
 			}

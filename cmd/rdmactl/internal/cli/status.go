@@ -21,7 +21,7 @@ whether it waits for a confirmation, the verbs providers of the build, the
 machine's RDMA devices, and your identity and role.`,
 		Example: "  rdmactl status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd.Context(), a, newAPI, api.GetStatus, &rdmadv1.GetStatusRequest{}, statusTable)
+			return show(cmd.Context(), a, api.GetStatus, &rdmadv1.GetStatusRequest{}, statusTable)
 		},
 	}
 }

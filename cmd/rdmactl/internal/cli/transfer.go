@@ -42,7 +42,7 @@ func newSettingsExport(a *app) *cobra.Command {
 					return err
 				}
 			}
-			res, err := ask(cmd.Context(), a, newAPI, api.ExportSettings, &rdmadv1.ExportSettingsRequest{})
+			res, err := ask(cmd.Context(), a, api.ExportSettings, &rdmadv1.ExportSettingsRequest{})
 			if err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ the daemon's own configuration file stays in force if FILE does not name it.`,
 		if err != nil {
 			return err
 		}
-		res, err := ask(cmd.Context(), a, newAPI, api.ImportSettings, &rdmadv1.ImportSettingsRequest{
+		res, err := ask(cmd.Context(), a, api.ImportSettings, &rdmadv1.ImportSettingsRequest{
 			Scopes: scopeSettings(file), Base: settingsproto.Message(&file.Values),
 			ExpectedRevision: c.expected(cmd), DryRun: c.dryRun, Comment: c.comment,
 		})
