@@ -49,6 +49,7 @@ type call struct {
 
 	// Under s.mu.
 	sending, awaiting bool      // with neither, the call's memory is no longer used
+	replied           bool      // it counts in s.replied
 	sent              time.Time // when it was sent; zero before that
 	err               error     // why there is no reply
 }
@@ -240,8 +241,8 @@ func (c *call) ready() int {
 	return n + len(c.args.Stream) - at
 }
 
-// Sent implements rpctcp.Outgoing. An error has failed the session already. The time that
-// sending took shows how busy the upstream is.
+// Sent implements rpctcp.Outgoing. After an error the session fails, or its reader soon does. The
+// time that sending took shows how busy the upstream is.
 func (c *call) Sent(error) {
 	now := time.Now()
 	s, took := c.s, now.Sub(c.began)
@@ -251,13 +252,17 @@ func (c *call) Sent(error) {
 	if c.awaiting {
 		s.armLocked(s.f.cfg.CallTimeout)
 	}
-	over := s.overLocked(c)
+	over, replied := s.overLocked(c), c.replied
+	c.replied = false
 	s.mu.Unlock()
 	if conn != nil {
 		conn.Waited(took)
 	}
 	if over {
 		c.answer()
+	}
+	if replied {
+		s.replied.Done()
 	}
 }
 

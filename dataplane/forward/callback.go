@@ -141,5 +141,5 @@ type answer struct {
 // AppendTo implements rpctcp.Outgoing.
 func (a *answer) AppendTo(vec net.Buffers) net.Buffers { return append(vec, a.record) }
 
-// Sent implements rpctcp.Outgoing; an error has failed the session already.
+// Sent implements rpctcp.Outgoing. After an error the session fails, or its reader soon does.
 func (a *answer) Sent(error) { close(a.sent) }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -129,6 +131,42 @@ func TestRepliesBeforeBrokenPipe(t *testing.T) {
 	if err := <-errs[1]; err == nil {
 		t.Error("the other one has a reply")
 	}
+}
+
+// tardyConn is an upstream whose writes end, some time after the connection, with an error.
+type tardyConn struct{ *scriptConn }
+
+func (c tardyConn) Write([]byte) (int, error) {
+	<-c.closed
+	time.Sleep(time.Second)
+	return 0, net.ErrClosed
+}
+
+// TestReplyWhileSending: an upstream answers a call and closes its connection while the call is
+// still being sent, for example with others. The client gets the reply before its connection ends.
+func TestReplyWhileSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nc, ended, answered := tardyConn{newScriptConn()}, make(chan string, 1), make(chan error, 1)
+		f := New(Config{})
+		f.life = 0
+		s := newSession(f, netip.AddrPort{}, nc)
+		defer s.Close()
+		s.Up(fakeConn{ended: ended})
+		go func() {
+			answered <- serve(t.Context(), s, &oncrpc.Call{XID: 1, Program: 7, Version: 1}, new(oncrpc.Reply))
+		}()
+		synctest.Wait()
+		nc.next <- record(success(1, "results"), 0)
+		synctest.Wait()
+		close(nc.next)
+		<-ended
+		if len(answered) == 0 {
+			t.Error("the connection ends before the reply")
+		}
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestNotSent: what a call can't be sent for.

@@ -45,6 +45,7 @@ type Session struct {
 	cancel  context.CancelFunc
 	done    chan struct{}  // closed when the reader has ended
 	calling sync.WaitGroup // calls of the upstream
+	replied sync.WaitGroup // calls with a reply that are still being sent
 	up      chan struct{}  // closed when conn is set
 	open    func()         // opens the back channel
 	limits  *ulb.Limits    // for the values that the client and the upstream announce to each other
@@ -203,7 +204,8 @@ func (s *Session) tell(err error, lost int) {
 		"peer", s.peer.String(), "from", s.nc.LocalAddr().String(), "reason", err, "unanswered", lost)
 }
 
-// end ends the client's connection, but not before Forwarder.life.
+// end ends the client's connection, but not before Forwarder.life, nor before the replies that came
+// are given to it.
 func (s *Session) end(c perconn.Conn, err error) {
 	if errors.Is(err, io.EOF) {
 		err = errors.New("closed its connection")
@@ -212,7 +214,10 @@ func (s *Session) end(c perconn.Conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.ending = time.AfterFunc(s.f.life-time.Since(s.began), func() { c.End(reason) })
+		s.ending = time.AfterFunc(s.f.life-time.Since(s.began), func() {
+			s.replied.Wait()
+			c.End(reason)
+		})
 	}
 }
 
@@ -272,6 +277,10 @@ func (s *Session) ended(c *call, err error) {
 	}
 	c.awaiting, c.err = false, err
 	over := s.overLocked(c)
+	if c.sending && err == nil && s.err == nil {
+		c.replied = true
+		s.replied.Add(1)
+	}
 	s.mu.Unlock()
 	if over {
 		c.answer()
