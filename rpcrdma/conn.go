@@ -236,8 +236,9 @@ func (c *Conn) Drain(ctx context.Context) error {
 	return err
 }
 
-// Finish disconnects once the replies so far are sent. It does not wait. Calls in progress get no
-// reply, and the contexts of their handlers end with the connection.
+// Finish disconnects once the replies so far are sent, and the client has read those that it is to
+// read. It does not wait. Calls in progress get no reply, and the contexts of their handlers end with
+// the connection.
 func (c *Conn) Finish() { c.resp.Finish() }
 
 // Close ends the connection at once and waits until its calls have returned and everything

@@ -550,3 +550,33 @@ func TestInvalidatesReply(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestFinishReadReplies: Finish lets the client read the replies so far, and does not wait for the
+// calls without one.
+func TestFinishReadReplies(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		var s *rpcrdma.Conn
+		waits := make(chan struct{})
+		h := handlerFunc(func(ctx context.Context, c *call, r *reply) error {
+			switch c.Procedure {
+			case procNull:
+				close(waits)
+				<-ctx.Done()
+			case procRead:
+				r.Sent = s.Finish
+			}
+			return service{}.ServeRPC(ctx, c, r)
+		})
+		b := newBed(t, p, bedConfig{settings: readReplies, handler: h, up: func(c *rpcrdma.Conn) { s = c }})
+		c, _ := b.dial(readReplies)
+		must(t, echo(b.ctx, c, 10, 1)) // before it there is one credit
+		waiting := begin(func() error { return plain(b.ctx, c, procNull) })
+		<-waits
+		_, err := unexpected(b.ctx, c, procRead, 300000, 0, 1)
+		should(t, err)
+		if err := <-waiting; err == nil {
+			t.Error("the call without a reply got one")
+		}
+		<-s.Done()
+	})
+}

@@ -59,6 +59,7 @@ type Responder struct {
 	adaptive credit.Adaptive
 	started  bool // the first call has arrived
 	draining bool // new calls are dropped
+	finishes bool // see Finish
 	dead     bool
 	held     bool   // see Hold
 	noReads  bool   // see MakesNoReads
@@ -201,8 +202,15 @@ func (r *Responder) Drain(acts []Action) []Action {
 	return r.drained(acts)
 }
 
+// Finish is like Drain, but does not wait for calls without a reply, also those in the other
+// direction.
+func (r *Responder) Finish(acts []Action) []Action {
+	r.finishes = true
+	return r.Drain(acts)
+}
+
 func (r *Responder) drained(acts []Action) []Action {
-	if r.draining && !r.dead && !r.held && r.grants.Held() == 0 && r.exposures.live == 0 {
+	if r.draining && !r.dead && (r.finishes || !r.held && r.grants.Held() == 0) && r.exposures.live == 0 {
 		r.dead = true
 		acts = append(acts, Disconnect{})
 	}

@@ -58,7 +58,7 @@ const (
 // exposures holds a responder's exposures.
 type exposures struct {
 	all   []*Exposure // by Index
-	live  int         // number in exposureLive
+	live  int         // number in exposureBinding and exposureLive
 	bytes int         // not Unexposed yet
 }
 
@@ -132,6 +132,7 @@ func (r *Responder) replyByRead(c *Call, streamLen int, items []chunk.Item, acts
 		return r.tooLong(c, acts)
 	}
 	c.Exposure = e
+	r.exposures.live++
 	r.exposures.bytes += e.Bytes
 	r.grants.Reserve()
 	acts = r.wantReceives(acts)
@@ -181,11 +182,11 @@ func (r *Responder) Exposed(c *Call, acts []Action) []Action {
 	e := c.Exposure
 	if !r.grants.Ready() { // without it there might be no receive for the DONE
 		c.Exposure, e.acked = nil, true
+		r.exposures.live--
 		r.grants.Unreserve()
 		return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, r.unexpose(e, acts))
 	}
 	e.state = exposureLive
-	r.exposures.live++
 	h := &c.header
 	for i := range e.Chunks {
 		x := &e.Chunks[i]
@@ -202,6 +203,7 @@ func (r *Responder) Exposed(c *Call, acts []Action) []Action {
 func (r *Responder) NotExposed(c *Call, acts []Action) []Action {
 	e := c.Exposure
 	c.Exposure, e.state = nil, exposureIdle
+	r.exposures.live--
 	r.exposures.bytes -= e.Bytes
 	r.grants.Unreserve()
 	return r.refuse(c, rpcrdma1.ErrChunk, ErrNoMemory, acts)

@@ -89,7 +89,7 @@ func (m *responderModel) run(acts []Action) {
 				m.t.Fatal("refuses without a reason")
 			}
 		case Disconnect:
-			if len(m.fetching)+len(m.delivered)+len(m.exposing) > 0 || m.r.exposures.live > 0 {
+			if !m.r.finishes && len(m.fetching)+len(m.delivered) > 0 || len(m.exposing) > 0 || m.r.exposures.live > 0 {
 				m.t.Fatal("disconnects with calls in progress")
 			}
 			m.dead = true
@@ -260,6 +260,8 @@ func fuzzResponder(t *testing.T, s *script) {
 			switch s.byte() {
 			case 0:
 				m.run(m.r.Drain(nil))
+			case 4:
+				m.run(m.r.Finish(nil))
 			case 1:
 				m.judge.off = true
 				m.r.Configured(uint32(s.uint16()), uint32(s.byte()%3))

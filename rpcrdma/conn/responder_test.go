@@ -124,6 +124,8 @@ func (p *responderPlayer) play(t *testing.T, verb string, args []string) []strin
 			fmt.Sprintf("invalidates %v, no calls to the client %v", p.r.Invalidates(), p.r.NoBackward()))
 	case "drain":
 		return p.show(p.r.Drain(nil))
+	case "finish":
+		return p.show(p.r.Finish(nil))
 	case "exposed":
 		return p.exposed(p.calls[uint32(number(t, args[0]))])
 	case "noexposure":

@@ -151,22 +151,21 @@ func (r *Responder) SetSettings(s *settings.Settings) {
 // Drain finishes the calls in progress, including those to the client, and disconnects. If
 // ctx ends first, Drain closes the connection at once.
 func (r *Responder) Drain(ctx context.Context) error {
-	r.mu.Lock()
-	r.draining = true
-	if !r.dead {
-		r.do(r.core.Drain(r.acts))
-	}
-	r.mu.releaseAndPost()
+	r.drain(r.core.Drain)
 	return r.drainedBy(ctx)
 }
 
-// Finish disconnects once the replies so far are sent. It does not wait. Calls in progress get no
-// reply.
-func (r *Responder) Finish() {
+// Finish disconnects once the replies so far are sent, and the client has read those that it is to
+// read. It does not wait. Calls in progress get no reply.
+func (r *Responder) Finish() { r.drain(r.core.Finish) }
+
+func (r *Responder) drain(how func([]conn.Action) []conn.Action) {
 	r.mu.Lock()
 	defer r.mu.releaseAndPost()
-	r.ending = true
-	r.pump()
+	r.draining = true
+	if !r.dead {
+		r.do(how(r.acts))
+	}
 }
 
 // State is the current state of a connection. Sizes are in bytes.
