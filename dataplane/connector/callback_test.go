@@ -40,8 +40,15 @@ func (callerConn) Close() {}
 // newCaller makes a target call its clients.
 func newCaller(t *testing.T, p rdmacm.Provider, cfg Config) (*rig, caller) {
 	t.Helper()
-	target := caller{handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return nil }), make(chan perconn.Conn, 1)}
+	return newCallerWith(t, p, cfg, func(*rig) {}, handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return nil }))
+}
+
+// newCallerWith has a handler answer the calls. prepare is called before the connector begins.
+func newCallerWith(t *testing.T, p rdmacm.Provider, cfg Config, prepare func(*rig), h oncrpc.Handler) (*rig, caller) {
+	t.Helper()
+	target := caller{h, make(chan perconn.Conn, 1)}
 	r := newTargetless(t, p)
+	prepare(r)
 	r.d.ApplySettings(dataplane.Update{Resolve: settings(func(s *rpcrdma.Settings) {
 		s.Extensions |= rpcrdma.ExtBackchannel
 		s.CreditsBackchannel = 8

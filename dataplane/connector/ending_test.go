@@ -203,19 +203,17 @@ func (c endingConn) Close() error {
 }
 
 // TestRepliesBeforeDrain: a client gets its replies before a drain disconnects it, also if it reads
-// late and has made more calls meanwhile.
+// late, has made more calls meanwhile, and the target calls it.
 func TestRepliesBeforeDrain(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		called, answer, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
-		var cfg Config
-		r := newTargetless(t, p)
-		r.listen(handlerFunc(func(ctx context.Context, c *oncrpc.Call, reply *oncrpc.Reply) error {
+		r, target := newCallerWith(t, p, Config{}, func(r *rig) {
+			r.around = func(l net.Listener) net.Listener { return endingListener{l, ended} }
+		}, handlerFunc(func(ctx context.Context, c *oncrpc.Call, reply *oncrpc.Reply) error {
 			close(called)
 			<-answer
 			return echo.New().ServeRPC(ctx, c, reply)
-		}), &cfg)
-		r.around = func(l net.Listener) net.Listener { return endingListener{l, ended} }
-		r.connect(cfg)
+		}))
 		nc, records := r.raw()
 		const size = 192 << 10
 		if _, err := nc.Write(echoRecord(1, echo.ProcRead, xdr.AppendUint32(nil, size))); err != nil {
@@ -230,6 +228,12 @@ func TestRepliesBeforeDrain(t *testing.T) {
 		}
 		close(answer)
 		<-ended
+		if err := (<-target.conns).Call(t.Context(), newCall(1, nil)); err == nil {
+			t.Error("a call of the target is answered")
+		}
+		if _, err := nc.Write(echoRecord(3, echo.ProcNull, nil)); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := records.Next(); err != nil {
 			t.Fatal(err)
 		}

@@ -132,15 +132,15 @@ func (s *session) run() {
 	s.crew.Dismiss()
 	close(stop)
 	watching.Wait()
+	s.free() // a call of the target could not be written any more, and would end the session
 	s.intake.Linger(s.c.cfg.WriteTimeout)
 	s.end(why)
 	if s.reset.Load() && s.unanswered.Load() {
 		s.c.stats.disconnects.Add(1)
 	}
-	s.free()
 }
 
-// free releases the share of an ended session, and closes its connection to the target if
+// free releases the share of a session without calls, and closes its connection to the target if
 // there is one.
 func (s *session) free() {
 	s.share.Leave()
