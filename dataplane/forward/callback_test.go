@@ -268,7 +268,7 @@ type bareSession struct {
 // newBare makes a session, which is closed with the test.
 func newBare(t testing.TB, cfg Config, c fakeConn) *bareSession {
 	ours, theirs := net.Pipe()
-	s := &bareSession{newSession(New(cfg), netip.AddrPort{}, ours), newPeer(t, theirs)}
+	s := &bareSession{newSession(newHasty(cfg), netip.AddrPort{}, ours), newPeer(t, theirs)}
 	s.Up(c)
 	t.Cleanup(func() {
 		s.Close()

@@ -225,7 +225,7 @@ func TestEndsSoon(t *testing.T) {
 // ends the connection as soon as there is one.
 func TestEndsBeforeUp(t *testing.T) {
 	ours, theirs := net.Pipe()
-	s := newSession(New(Config{Forward: spec.Forward{Address: "u:1"}}), netip.AddrPort{}, ours)
+	s := newSession(newHasty(Config{Forward: spec.Forward{Address: "u:1"}}), netip.AddrPort{}, ours)
 	theirs.Close()
 	<-s.done
 	ended := make(chan string, 1)

@@ -106,7 +106,7 @@ func (c *brokenConn) Write(b []byte) (int, error) {
 // finds that out before the reply is read. The first call gets its reply nevertheless.
 func TestRepliesBeforeBrokenPipe(t *testing.T) {
 	nc := &brokenConn{scriptConn: newScriptConn(), takes: 1}
-	s := newSession(New(Config{}), netip.AddrPort{}, nc)
+	s := newSession(newHasty(Config{}), netip.AddrPort{}, nc)
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	s.Up(endedConn{cancel})
@@ -147,9 +147,7 @@ func (c tardyConn) Write([]byte) (int, error) {
 func TestReplyWhileSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nc, ended, answered := tardyConn{newScriptConn()}, make(chan string, 1), make(chan error, 1)
-		f := New(Config{})
-		f.life = 0
-		s := newSession(f, netip.AddrPort{}, nc)
+		s := newSession(newHasty(Config{}), netip.AddrPort{}, nc)
 		defer s.Close()
 		s.Up(fakeConn{ended: ended})
 		go func() {

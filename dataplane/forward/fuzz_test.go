@@ -90,8 +90,8 @@ func FuzzUpstream(f *testing.F) {
 				sent.Done()
 			}
 		}
-		f := New(Config{Forward: spec.Forward{MaxRecord: 1 << 16}})
-		f.least, f.enough, f.life = 2, 5, 0
+		f := newHasty(Config{Forward: spec.Forward{MaxRecord: 1 << 16}})
+		f.least, f.enough = 2, 5
 		s := newSession(f, netip.AddrPort{}, nc)
 		ctx, cancel := context.WithCancel(t.Context())
 		s.Up(endedConn{cancel})

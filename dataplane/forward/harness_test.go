@@ -37,6 +37,13 @@ func eachProvider(t *testing.T, f func(t *testing.T, p rdmacm.Provider)) {
 	})
 }
 
+// newHasty makes a forwarder without Forwarder.life, which TestEndsSoon has.
+func newHasty(cfg Config) *Forwarder {
+	f := New(cfg)
+	f.life = 0
+	return f
+}
+
 // rig is a data plane whose only listener forwards to an upstream. At its end
 // nothing may be left of it, and none of its registered memory be taken.
 type rig struct {
@@ -65,8 +72,7 @@ func newRigWith(t testing.TB, p rdmacm.Provider, ext rpcrdma.Extensions, upstrea
 	for _, f := range change {
 		f(&cfg)
 	}
-	r.Forwarder = New(cfg)
-	r.life = 0 // TestEndsSoon has it
+	r.Forwarder = newHasty(cfg)
 	r.d = dataplane.New(dataplane.Config{Logger: log, Resolver: func(dataplane.ConnKey) *rpcrdma.Settings { return &r.settings }})
 	r.events = r.d.Subscribe(1 << 10)
 	listener, err := r.d.PrepareListener(t.Context(), dataplane.ListenerConfig{

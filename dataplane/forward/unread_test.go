@@ -50,4 +50,7 @@ func TestReplyNotTaken(t *testing.T) {
 	if err := <-over; err == nil {
 		t.Error("a closed client has a reply")
 	}
+	if err := r.d.CloseConnection(r.d.Connections()[0].ID); err != nil { // its completion is late
+		t.Error(err)
+	}
 }
