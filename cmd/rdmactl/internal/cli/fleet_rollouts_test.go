@@ -19,7 +19,7 @@ func TestRolloutLineByTwoClocks(t *testing.T) {
 			{Nodes: []string{"a"}, State: rdmadv1.FleetWave_APPLYING, Since: timestamppb.New(since)},
 			{Nodes: []string{"b"}},
 		}})
-		if at, wave := cells[0].Text, cells[2].Text; at != since.Local().Format(time.TimeOnly) || wave != "wave 1/2 APPLYING on a" {
+		if at, wave := cells[0].Text, cells[2].Text; at != since.Local().Format(time.DateTime) || wave != "wave 1/2 APPLYING on a" {
 			t.Errorf("%v: %s %q", skew, at, wave)
 		}
 	}
