@@ -40,7 +40,8 @@ func pendingError(e *history.Entry) error {
 }
 
 // Confirm confirms a revision of operators. The error is a *NotPendingError if the revision does not
-// wait for it, a *PendingError for one of the fleet, which only its controller confirms, by Assign, a *StorageError if the confirmation cannot be stored and the revision still waits, or
+// wait for it, a *PendingError for one of the fleet, which only its controller confirms, by Assign,
+// a *StorageError if the confirmation cannot be stored and the revision still waits, or
 // watch.ErrShutdown.
 func (s *Store) Confirm(revision uint32) error {
 	s.changing.Lock()

@@ -261,8 +261,6 @@ func TestNotYAML(t *testing.T) {
 	}
 }
 
-// TestVariables: no two keys share an environment variable, and all defaults and
-// ranges can be read.
 // TestNotUTF8: values of the command line and the environment are text in UTF-8, as those of the file.
 func TestNotUTF8(t *testing.T) {
 	services := "[{name: a, nfs: {path: /srv}}]"
@@ -290,6 +288,8 @@ func TestNotUTF8(t *testing.T) {
 	}
 }
 
+// TestVariables: no two keys share an environment variable, and all defaults and
+// ranges can be read.
 func TestVariables(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range FlagVariables {
