@@ -34,6 +34,11 @@ func (v *View) judge(r *Rollout, now time.Time) (f *failure, wake time.Time) {
 		if text := r.Plan.judge(m); text != "" {
 			return &failure{node, node + ": " + text}, time.Time{}
 		}
+		late := m.silent(r.Plan)
+		if !late.IsZero() && !now.Before(late) {
+			return &failure{node, fmt.Sprintf("%s: UP, but without a report for %v", node, r.Plan.Window())}, time.Time{}
+		}
+		wake = earlier(wake, late)
 		if m.has() && m.Reports[0] != nil {
 			unsupported += uint64(m.Reports[0].Outcomes.Unsupported)
 		}

@@ -83,6 +83,42 @@ func TestSilentNode(t *testing.T) {
 	}
 }
 
+// A node that hangs after its wave is done halts the rollout, too: else the last one would wait for it
+// for ever, and the others would keep what it may have no more.
+func TestSilentNodeOfADoneWave(t *testing.T) {
+	for name, i := range map[string]int{"n00": 0, "n01": 1} {
+		w, ref := begun(t, 2, quick())
+		w.await(t, ref, "done", wave(i, WaveDone))
+		w.nodes[name].hangs = true
+		for range int(quick().Window()/time.Second) + 1 {
+			w.pass()
+		}
+		if r := w.rollouts[ref]; r.State != Halted || r.Reason != name+": UP, but without a report for 45s" {
+			t.Errorf("%s: %s", w.text(ref), r.Reason)
+		}
+	}
+}
+
+// A node that was away for long, and is UP again, has time for its first report.
+func TestBackBeforeItsFirstReport(t *testing.T) {
+	plan := quick()
+	plan.MaxLost, plan.Bake = 1, 10*time.Minute
+	w, ref := begun(t, 2, plan)
+	w.await(t, ref, "baking", wave(0, WaveBaking))
+	w.down("n00")
+	for range int(plan.Window()/time.Second) + 1 {
+		w.pass()
+	}
+	n := w.nodes["n00"]
+	n.up, n.hangs = true, true
+	w.tellNode("n00")
+	w.pass()
+	n.hangs = false
+	if r := w.until(t, ref); r.State != Done {
+		t.Errorf("%s: %s", w.text(ref), r.Reason)
+	}
+}
+
 // Without a controller, nodes take a change back that nobody confirmed. The next controller halts
 // the rollout; the nodes that had confirmed it take it back too.
 func TestNobodyConfirms(t *testing.T) {

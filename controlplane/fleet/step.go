@@ -108,8 +108,7 @@ func (v *View) applying(r *Rollout, i int, now time.Time) (*Rollout, time.Time) 
 	return nil, until
 }
 
-// baking waits for the end of the bake, and for two reports of each node from then on. It does not
-// wait for the reports of a node that hangs longer than nodes wait to take a change back.
+// baking waits for the end of the bake, and for two reports of each node from then on.
 func (v *View) baking(r *Rollout, i int, now time.Time) (*Rollout, time.Time) {
 	w := &r.Waves[i]
 	if until := w.Since.Add(r.Plan.Bake); now.Before(until) {
@@ -117,16 +116,9 @@ func (v *View) baking(r *Rollout, i int, now time.Time) (*Rollout, time.Time) {
 	}
 	for _, node := range w.Nodes {
 		m := v.Members[node]
-		if lost, _ := m.lost(r.Plan, now); lost || m.Up && m.reportedAfter(r.Changed) {
-			continue
-		}
-		if !m.Up || m.Reports[0] == nil {
+		if lost, _ := m.lost(r.Plan, now); !lost && (!m.Up || !m.reportedAfter(r.Changed)) {
 			return nil, time.Time{}
 		}
-		if late := m.Reports[0].Seen.Add(r.Plan.Window()); now.Before(late) {
-			return nil, late
-		}
-		return r.halt(&failure{node, fmt.Sprintf("%s: UP, but without a report for %v", node, r.Plan.Window())}, now), time.Time{}
 	}
 	next := r.clone()
 	next.Waves[i].State, next.Waves[i].Since = WaveDone, now

@@ -20,7 +20,7 @@ type View struct {
 type Member struct {
 	Labels   Labels
 	Up       bool
-	Down     time.Time // since the controller knows that it is not up
+	Since    time.Time // the controller knows that it is up, or that it is not
 	Assigned Assigned
 	// Reports are the last two, the newest first; nil without one.
 	Reports [2]*Reported
@@ -228,8 +228,21 @@ func (m *Member) lost(p *Plan, now time.Time) (lost bool, at time.Time) {
 	case m.Up:
 		return false, time.Time{}
 	}
-	at = m.Down.Add(p.ApplyWithin)
+	at = m.Since.Add(p.ApplyWithin)
 	return !now.Before(at), at
+}
+
+// silent is when a node that is up will have been without a report for as long as nodes wait to take
+// a change back; zero while it is not up. It then hangs.
+func (m *Member) silent(p *Plan) time.Time {
+	if !m.Up {
+		return time.Time{}
+	}
+	last := m.Since // after which it has its first report still to make
+	if r := m.Reports[0]; r != nil && r.Seen.After(last) {
+		last = r.Seen
+	}
+	return last.Add(p.Window())
 }
 
 // has reports whether the assignment that etcd has is in force on the node.

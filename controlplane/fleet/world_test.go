@@ -121,7 +121,7 @@ func (w *world) list() *View {
 	maps.Copy(v.Policies, w.policies)
 	maps.Copy(v.Rollouts, w.rollouts)
 	for name, b := range w.nodes {
-		m := &Member{Labels: b.labels, Up: b.up, Assigned: w.assigned[name], Down: w.now}
+		m := &Member{Labels: b.labels, Up: b.up, Assigned: w.assigned[name], Since: w.now}
 		if m.Reports[0] = b.report; b.report != nil {
 			b.report.Seen = w.now
 		}
@@ -140,8 +140,8 @@ func (w *world) tellNode(name string) {
 		m = &Member{}
 		w.view.Members[name] = m
 	}
-	if m.Up && !b.up {
-		m.Down = w.now
+	if m.Up != b.up {
+		m.Since = w.now
 	}
 	m.Up, m.Labels = b.up, b.labels
 	if b.report != m.Reports[0] {

@@ -60,7 +60,7 @@ func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Tim
 			if len(v.Members) >= fleet.MaxNodes {
 				return &ValueError{key, fmt.Errorf("no more than %d nodes", fleet.MaxNodes)}
 			}
-			m = &fleet.Member{Down: now}
+			m = &fleet.Member{Since: now}
 			v.Members[rest] = m
 		}
 		err := s.takeMember(m, folder+"/", kv, gone, now)
@@ -110,14 +110,14 @@ func (s *Store) takeRollout(v *fleet.View, kv *mvccpb.KeyValue, rest string, gon
 func (s *Store) takeMember(m *fleet.Member, folder string, kv *mvccpb.KeyValue, gone bool, now time.Time) error {
 	switch {
 	case folder == nodes && gone:
-		m.Up, m.Down = false, now
+		m.Up, m.Since = false, now
 	case folder == nodes:
 		_, id, err := s.DecodeNode(kv)
+		m.Up, m.Since = err == nil, now
 		if err != nil {
-			m.Up, m.Down = false, now
 			return err
 		}
-		m.Up, m.Labels = true, id.Labels
+		m.Labels = id.Labels
 	case folder == statuses && gone:
 		m.Reports = [2]*fleet.Reported{}
 	case folder == statuses:
