@@ -91,7 +91,8 @@ func (b *browser) do(method, path, body string, change ...func(*http.Request)) a
 	for _, f := range change {
 		f(r)
 	}
-	res := have(b.http.Do(r))(b.t)
+	res, err := b.http.Do(r)
+	must(b.t, err)
 	defer res.Body.Close()
 	text := have(io.ReadAll(res.Body))(b.t)
 	return answer{res, string(text)}
