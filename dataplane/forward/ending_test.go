@@ -158,6 +158,7 @@ func TestReplyWhileSending(t *testing.T) {
 		synctest.Wait()
 		close(nc.next)
 		<-ended
+		synctest.Wait()
 		if len(answered) == 0 {
 			t.Error("the connection ends before the reply")
 		}
