@@ -2,9 +2,13 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -69,7 +73,7 @@ becomes the current one.`,
 		Example:           "  rdmactl config add nas1 --addr nas1:20050 --tls-cert me.pem --tls-key me.key --tls-ca ca.pem",
 		Annotations:       noContext,
 		ValidArgsFunction: a.completeContext,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.where.addr == "" {
 				return usagef("config add needs --addr")
 			}
@@ -84,7 +88,7 @@ becomes the current one.`,
 			if strings.HasPrefix(a.where.addr, "unix:") {
 				tls = contexts.TLS{} // the environment's are for other addresses
 			}
-			return changeContexts(func(f *contexts.File) error {
+			return a.changeContexts(cmd.Context(), func(f *contexts.File) error {
 				f.Put(contexts.Context{Name: args[0], Addr: a.where.addr, TLS: tls.Absolute(dir)})
 				return nil
 			})
@@ -99,8 +103,8 @@ func newConfigUse(a *app) *cobra.Command {
 		Example:           "  rdmactl config use nas1",
 		Annotations:       noContext,
 		ValidArgsFunction: a.completeContext,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContexts(func(f *contexts.File) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeContexts(cmd.Context(), func(f *contexts.File) error {
 				if _, ok := f.Get(args[0]); !ok {
 					return noSuchContext(args[0])
 				}
@@ -119,8 +123,8 @@ func newConfigRemove(a *app) *cobra.Command {
 		Example:           "  rdmactl config remove nas1",
 		Annotations:       noContext,
 		ValidArgsFunction: a.completeContext,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContexts(func(f *contexts.File) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeContexts(cmd.Context(), func(f *contexts.File) error {
 				if !f.Remove(args[0]) {
 					return noSuchContext(args[0])
 				}
@@ -173,8 +177,8 @@ func (a *app) completeContext(*cobra.Command, []string, string) ([]string, cobra
 	return a.contextNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// changeContexts changes the user's file.
-func changeContexts(change func(*contexts.File) error) error {
+// changeContexts changes the user's file. Other commands wait.
+func (a *app) changeContexts(ctx context.Context, change func(*contexts.File) error) error {
 	path, err := contexts.Path()
 	if err != nil {
 		return err
@@ -182,9 +186,11 @@ func changeContexts(change func(*contexts.File) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if dir, err := os.Open(filepath.Dir(path)); err == nil { // other commands wait, where the file system has locks
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
 		defer dir.Close()
-		_ = unix.Flock(int(dir.Fd()), unix.LOCK_EX)
+		if err := a.lock(ctx, dir); err != nil {
+			return err
+		}
 	}
 	file, err := contexts.Load(path)
 	if err != nil {
@@ -198,4 +204,17 @@ func changeContexts(change func(*contexts.File) error) error {
 		return err
 	}
 	return replaceFile(path, text)
+}
+
+// lock locks a file, where the file system has locks. It waits no longer than for an answer: a user's
+// own script may have the lock.
+func (a *app) lock(ctx context.Context, f *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	for errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		if !pause(ctx, 10*time.Millisecond) {
+			return fmt.Errorf("another program has locked %s", f.Name())
+		}
+	}
+	return nil
 }

@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/contexts"
 )
@@ -27,5 +32,28 @@ func TestContextsOfManyCommands(t *testing.T) {
 	f, err := contexts.Load(name)
 	if err != nil || len(f.Contexts) != commands {
 		t.Errorf("%d contexts, %v", len(f.Contexts), err)
+	}
+}
+
+// TestLockedContexts: another program that keeps the directory locked, as flock DIR rdmactl … does,
+// can't have rdmactl wait for ever, nor for longer than a user wants.
+func TestLockedContexts(t *testing.T) {
+	dir, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RDMACTL_CONFIG", filepath.Join(dir.Name(), "config.yaml"))
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for timeout, ctx := range map[string]context.Context{"1ms": t.Context(), "1h": interrupted} {
+		var stderr strings.Builder
+		code := Run(ctx, "test", []string{"config", "add", "nas", "--addr", "nas:20050", "--timeout", timeout}, io.Discard, &stderr)
+		if want := "rdmactl: another program has locked " + dir.Name() + "\n"; code != 1 || stderr.String() != want {
+			t.Errorf("exit code %d, %s", code, stderr.String())
+		}
 	}
 }
