@@ -108,7 +108,7 @@ var (
 	LimitsLeftOut = reason(Limits, "LeftOut", Degraded, "Limits that were set at runtime before the start are out of range, or do not go with those of the configuration file. The file's are in force instead.", "set them again, which forgets those: rdmactl limits set")
 
 	ReloadLoaded  = reason(Reload, "Loaded", OK, "The configuration file is in force.", "")
-	ReloadWaits   = reason(Reload, "WaitsForConfirmation", Degraded, "The changed file waits until a revision of the settings is confirmed or rolled back.", "rdmactl settings confirm, or rdmactl settings rollback REVISION")
+	ReloadWaits   = reason(Reload, "WaitsForConfirmation", Degraded, "The changed file waits until a revision of the settings is confirmed or rolled back.", "rdmactl settings confirm, or rdmactl settings rollback REVISION; one of the fleet: wait for its controller, or roll it back")
 	ReloadRestart = reason(Reload, "WaitsForRestart", Degraded, "The changed file is in force, except for values that rdmad reads at its start only: see the message.", "restart rdmad, or undo these changes of the file")
 	ReloadRefused = reason(Reload, "Refused", Degraded, "The changed file has errors. Everything stays as it was.", "correct the file: rdmad check --config FILE lists its errors")
 	ReloadBlocked = reason(Reload, "Blocked", Degraded, "The changed file needs something that is not there now, such as a port or a directory. Everything stays as it was, and rdmad tries again.", "remove the cause: see the message; rdmad then applies the file within a minute")

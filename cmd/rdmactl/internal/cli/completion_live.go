@@ -66,12 +66,12 @@ func (a *app) completeService(*cobra.Command, []string, string) (out []string, _
 	return out, noFiles
 }
 
-// revisions are the newest ones; only those that wait to be confirmed, if
-// that is asked for.
+// revisions are the newest ones; only those that wait for operators to confirm
+// them, if that is asked for.
 func (a *app) revisions(unconfirmed bool) (out []string) {
 	res := try(a, api.ListRevisions, &rdmadv1.ListRevisionsRequest{})
 	for _, r := range res.GetRevisions() {
-		if !unconfirmed || r.GetState() == rdmadv1.Revision_UNCONFIRMED {
+		if !unconfirmed || r.GetState() == rdmadv1.Revision_UNCONFIRMED && r.GetKind() != rdmadv1.Revision_FLEET {
 			what := clock(r.GetTime()) + " " + changesText(r.GetChanges(), r.GetScope())
 			out = append(out, cobra.CompletionWithDesc(fmt.Sprint(r.GetRevision()), terminal.OneLine(what)))
 		}
@@ -99,7 +99,7 @@ func (a *app) completeRevision(*cobra.Command, []string, string) ([]string, cobr
 	return append(a.revisions(false), "0\tthe configuration file alone"), inOrder
 }
 
-// completeUnconfirmed completes a REVISION that waits to be confirmed.
+// completeUnconfirmed completes a REVISION that operators can confirm.
 func (a *app) completeUnconfirmed(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return a.revisions(true), noFiles
 }
