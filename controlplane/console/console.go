@@ -120,18 +120,20 @@ func (s *Server) Address(token string) string {
 	if s.certs != nil {
 		scheme = "https"
 		if names := s.certs.Names(); !s.certs.IsFor(host) && len(names) > 0 {
-			host = ownName(names)
+			machine, _ := os.Hostname() // without it, the first name
+			host = ownName(machine, names)
 		}
 	}
 	return scheme + "://" + net.JoinHostPort(host, number) + "/#token=" + token
 }
 
 // ownName returns the name of this machine among those in a certificate, or the first one. A
-// certificate may be for several machines. A first name with a wildcard is for all of a domain.
-func ownName(names []string) string {
-	machine, _ := os.Hostname() // without it, the first name
-	label, _, _ := strings.Cut(machine, ".")
-	own := slices.IndexFunc(names, func(name string) bool { return name == machine || strings.HasPrefix(name, label+".") })
+// certificate may be for several machines, and a name with a wildcard for all of a domain.
+func ownName(machine string, names []string) string {
+	label, domain, _ := strings.Cut(machine, ".")
+	own := slices.IndexFunc(names, func(name string) bool {
+		return name == machine || strings.HasPrefix(name, label+".") || domain != "" && name == "*."+domain
+	})
 	return strings.Replace(names[max(own, 0)], "*", label, 1)
 }
 

@@ -118,3 +118,18 @@ func TestAddressOfThisMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnName: a wildcard for the machine's own domain is for this machine, also behind the name of
+// the domain, as many certificates have both.
+func TestOwnName(t *testing.T) {
+	for _, c := range []struct{ machine, want string }{
+		{"gw1.example.com", "gw1.example.com"},
+		{"gw1.example.net", "example.com"},
+		{"gw1", "example.com"},
+		{"", "example.com"},
+	} {
+		if got := ownName(c.machine, []string{"example.com", "*.example.com"}); got != c.want {
+			t.Errorf("%q: %s, not %s", c.machine, got, c.want)
+		}
+	}
+}
