@@ -85,8 +85,9 @@ func (r *request) createOrFind(dir *object, how *createHow) (o *object, err erro
 	return nil, errJukebox
 }
 
-// createTries is how often somebody may remove the file meanwhile.
-const createTries = 64
+// createTries is how often somebody may remove the file meanwhile. A try takes some 20 us. A program
+// that makes and removes the file in a loop can be quicker a hundred times in a row.
+const createTries = 1000
 
 // createNew makes a file that must not exist yet.
 func (r *request) createNew(dir *object, how *createHow) (*object, error) {
