@@ -86,7 +86,7 @@ func (r *request) createOrFind(dir *object, how *createHow) (o *object, err erro
 }
 
 // createTries is how often somebody may remove the file meanwhile. A try takes some 20 us. A program
-// that makes and removes the file in a loop can be quicker a hundred times in a row.
+// that makes and removes the file in a loop can be quicker dozens of times in a row.
 const createTries = 1000
 
 // createNew makes a file that must not exist yet.
