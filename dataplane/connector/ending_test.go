@@ -14,6 +14,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/dataplane/rpctcp/rpctcptest"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -171,44 +172,13 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// endingListener accepts connections that report when their sending side is closed. Their sockets
-// take long replies that the client does not read yet.
-type endingListener struct {
-	net.Listener
-	ended chan struct{}
-}
-
-type endingConn struct {
-	*net.TCPConn
-	ended chan struct{}
-}
-
-func (l endingListener) Accept() (net.Conn, error) {
-	nc, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	tcp := nc.(*net.TCPConn)
-	return endingConn{tcp, l.ended}, tcp.SetWriteBuffer(1 << 20)
-}
-
-func (c endingConn) CloseWrite() error {
-	defer func() { c.ended <- struct{}{} }()
-	return c.TCPConn.CloseWrite()
-}
-
-func (c endingConn) Close() error {
-	defer func() { c.ended <- struct{}{} }()
-	return c.TCPConn.Close()
-}
-
 // TestRepliesBeforeDrain: a client gets its replies before a drain disconnects it, also if it reads
 // late, has made more calls meanwhile, and the target calls it.
 func TestRepliesBeforeDrain(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		called, answer, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2)
 		r, target := newCallerWith(t, p, Config{}, func(r *rig) {
-			r.around = func(l net.Listener) net.Listener { return endingListener{l, ended} }
+			r.around = func(l net.Listener) net.Listener { return rpctcptest.EndingListener{Listener: l, Ended: ended} }
 		}, handlerFunc(func(ctx context.Context, c *oncrpc.Call, reply *oncrpc.Reply) error {
 			close(called)
 			<-answer
@@ -265,7 +235,7 @@ func TestRepliesBeforeTargetGoes(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}), &cfg)
-		r.around = func(l net.Listener) net.Listener { return endingListener{l, ended} }
+		r.around = func(l net.Listener) net.Listener { return rpctcptest.EndingListener{Listener: l, Ended: ended} }
 		r.connect(cfg)
 		nc, records := r.raw()
 		const size = 192 << 10

@@ -114,8 +114,8 @@ func TestErrorsOfEarlierData(t *testing.T) {
 	}
 }
 
-// What was written UNSTABLE goes to the disk before the file is closed for
-// others to be opened.
+// UNSTABLE data goes to the disk before its file is closed in favour of
+// other files.
 func TestDirtyFilesAreFlushed(t *testing.T) {
 	x := serve(t, options{})
 	c := x.me()

@@ -8,40 +8,10 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/rpctcp/rpctcptest"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
-
-// endingListener accepts connections that report when their sending side is closed. Their sockets
-// take long replies that the client does not read yet.
-type endingListener struct {
-	net.Listener
-	ended chan struct{}
-}
-
-type endingConn struct {
-	*net.TCPConn
-	ended chan struct{}
-}
-
-func (l endingListener) Accept() (net.Conn, error) {
-	nc, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	tcp := nc.(*net.TCPConn)
-	return endingConn{tcp, l.ended}, tcp.SetWriteBuffer(1 << 20)
-}
-
-func (c endingConn) CloseWrite() error {
-	defer func() { c.ended <- struct{}{} }()
-	return c.TCPConn.CloseWrite()
-}
-
-func (c endingConn) Close() error {
-	defer func() { c.ended <- struct{}{} }()
-	return c.TCPConn.Close()
-}
 
 // stopWithin shuts a server down during a READ of a client that has made another call meanwhile.
 func stopWithin(t *testing.T, cfg Config, size int) (ended chan struct{}, nc net.Conn, r *oncrpc.RecordReader, down chan error) {
@@ -57,7 +27,7 @@ func stopWithin(t *testing.T, cfg Config, size int) (ended chan struct{}, nc net
 		<-answer
 		return echo.New().ServeRPC(ctx, c, r)
 	})
-	s := startServer(t, cfg, endingListener{l, ended})
+	s := startServer(t, cfg, rpctcptest.EndingListener{Listener: l, Ended: ended})
 	nc, r = dialRaw(t, s)
 	if _, err := nc.Write(record(1, echo.ProcRead, xdr.AppendUint32(nil, uint32(size)))); err != nil {
 		t.Fatal(err)
