@@ -3,7 +3,7 @@
 /^=== (RUN|NAME|CONT) / { test = $3; left = 0; next }
 /^ *--- FAIL: / { fails($3); left = 0; next }
 /^ *--- (PASS|SKIP): |^(ok|FAIL|PASS)[ \t]/ { left = 0; next }
-/^ +[A-Za-z0-9_]+\.go:[0-9]+: / { left = 4 }
+/^ +[A-Za-z0-9_]+\.go:[0-9]+: / { left = /the guest hung: / ? 50 : 4 }
 /^(panic|fatal error): / { fails(test); left = 25 }
 /^WARNING: DATA RACE/ { left = 25 }
 left > 0 && lines[test] < 60 { left--; lines[test]++; text[test] = text[test] substr($0, 1, 400) "\n" }

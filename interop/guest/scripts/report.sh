@@ -1,7 +1,17 @@
-# What a guest that hangs does. What may hang itself comes late, and all of it
-# has a bound on the host.
+# What a guest that hangs does. CI shows the beginning: programs that wait in
+# the kernel, and what they wait for. What may hang itself comes late, and all
+# of it has a bound on the host. Sysrq prints to the console.
 echo "--- $(uname -r), load $(cat /proc/loadavg), up $(cat /proc/uptime)"
-grep -E '^(MemFree|MemAvailable|Dirty|Writeback|SUnreclaim)' /proc/meminfo
+echo "--- threads that can't be interrupted"
+for dir in /proc/[0-9]*/task/[0-9]*; do
+	case "$(cat $dir/stat)" in
+	*") D "*) echo "$dir $(cat $dir/comm)"; cat $dir/stack ;;
+	esac
+done 2>/dev/null
+echo "--- RPC tasks and transports"
+for file in /sys/kernel/debug/sunrpc/rpc_clnt/*/tasks /sys/kernel/debug/sunrpc/rpc_xprt/*/info /proc/fs/nfsfs/servers; do
+	[ ! -s "$file" ] && [ -z "$(cat $file 2>/dev/null)" ] || { echo "$file:"; cat $file; }
+done 2>/dev/null
 echo "--- processes"
 ps -o pid,ppid,stat,args 2>/dev/null | grep -v '\[.*\]$'
 # Kernel stacks of programs, and of the kernel's own threads unless they are idle.
@@ -15,16 +25,7 @@ for dir in /proc/[0-9]*; do
 	echo "--- stack of ${dir#/proc/} $name: $(grep State $dir/status)"
 	echo "$stack"
 done 2>/dev/null
-echo "--- threads that can't be interrupted"
-for dir in /proc/[0-9]*/task/[0-9]*; do
-	case "$(cat $dir/stat)" in
-	*") D "*) echo "$dir $(cat $dir/comm)"; cat $dir/stack ;;
-	esac
-done 2>/dev/null
-echo "--- RPC tasks and transports"
-for file in /sys/kernel/debug/sunrpc/rpc_clnt/*/tasks /sys/kernel/debug/sunrpc/rpc_xprt/*/info /proc/fs/nfsfs/servers; do
-	[ ! -s "$file" ] && [ -z "$(cat $file 2>/dev/null)" ] || { echo "$file:"; cat $file; }
-done 2>/dev/null
+grep -E '^(MemFree|MemAvailable|Dirty|Writeback|SUnreclaim)' /proc/meminfo
 echo "--- TCP"
 timeout 5 ss -tanpo
 pids=$(pidof rdmad) && kill -QUIT $pids && sleep 1
