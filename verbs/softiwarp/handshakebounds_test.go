@@ -74,6 +74,40 @@ func TestHandshakeFlood(t *testing.T) {
 	a.calm()
 }
 
+// TestRequestsOnTheirWay: connections whose requests have not come yet take no place for a second,
+// and do not replace each other. On a busy machine that second can pass meanwhile.
+func TestRequestsOnTheirWay(t *testing.T) {
+	a := newArena(t, Config{MaxHandshakes: 1, HandshakeTimeout: testTimeout})
+	frame := rawRequest()
+	request := must(frame.Append(nil))(t)
+	for range 10 {
+		far := []*rawPeer{a.dial(), a.dial(), a.dial()}
+		near, s := a.attach(rawRequest()) // the listener has accepted what came before
+		answered := 0
+		for _, p := range far {
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+			if _, err := p.conn.Write(request); err == nil {
+				context.AfterFunc(ctx, func() { p.conn.Close() })
+				go func() { // the end of a connection that was replaced
+					defer cancel()
+					_, _ = io.ReadAll(p.conn)
+				}()
+				if id, err := a.l.GetRequest(ctx); err == nil {
+					answered++
+					id.Close()
+				}
+			}
+			cancel()
+		}
+		near.conn.Close()
+		_ = s.ended()
+		if answered == len(far) {
+			return
+		}
+	}
+	t.Error("requests that came a moment later than their connections were lost")
+}
+
 // TestBacklogOfOnePeer: an address with too many requests loses its own, and another
 // address's request finds room.
 func TestBacklogOfOnePeer(t *testing.T) {
