@@ -163,7 +163,7 @@ syscalls: build ## system calls of rdmad for each kind of NFS call, over softiwa
 	$(GO) test -run '^$$' -bench SystemCalls -benchtime 500x ./interop/costs -args -rdmad $(CURDIR)/$(BIN)/rdmad
 
 .PHONY: many
-many: build ## processor time for a call, descriptors and memory, of 10,000 connections that call seldom (MANYFLAGS="-connections 5000")
+many: build ## processor time for a call, descriptors and memory, of 10,000 connections that call seldom (MANYFLAGS="-connections 5000"); how soon 4,000 clients connect at once
 	$(GO) test -run '^$$' -bench Many -benchtime 1x ./interop/costs -args -rdmad $(CURDIR)/$(BIN)/rdmad $(MANYFLAGS)
 
 bench-gateway: ## a kernel client's work through rdmad to ganesha, as ratios to the same work straight on ganesha

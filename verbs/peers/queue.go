@@ -17,6 +17,7 @@ type Queue[T any] struct {
 	mu     sync.Mutex
 	closed bool
 	list   *List[T]
+	left   chan struct{} // closed when a value leaves; nil when nobody waits for that
 }
 
 // NewQueue makes a queue with room for a number of values.
@@ -35,6 +36,21 @@ func (q *Queue[T]) Put(address netip.Addr, v T) (lost *Item[T], err error) {
 	_, lost = q.list.Add(address, v)
 	q.wake()
 	return lost, nil
+}
+
+// Crowded returns a channel while another value would replace that of a peer that has no other. The
+// channel is closed when a value leaves by Get. While there is room, or a peer has several values,
+// Crowded returns nil.
+func (q *Queue[T]) Crowded() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.list.Len() < q.list.room || q.list.most[0].size > 1 {
+		return nil
+	}
+	if q.left == nil {
+		q.left = make(chan struct{})
+	}
+	return q.left
 }
 
 // wake has one caller of Get look.
@@ -71,6 +87,10 @@ func (q *Queue[T]) next(ctx context.Context) (v T, ok bool, err error) {
 	}
 	if err = ctx.Err(); err == nil {
 		v, ok = q.list.Next()
+	}
+	if ok && q.left != nil {
+		close(q.left)
+		q.left = nil
 	}
 	if q.list.Len() > 0 {
 		q.wake()

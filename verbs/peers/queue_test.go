@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,6 +71,37 @@ func TestQueueLeaves(t *testing.T) {
 	}
 	if _, err := q.Get(t.Context()); !errors.Is(err, verbs.ErrClosed) {
 		t.Errorf("Get: %v", err)
+	}
+}
+
+// TestCrowded: a full queue is crowded unless a peer has several values.
+func TestCrowded(t *testing.T) {
+	q := NewQueue[int](2)
+	put := func(a netip.Addr) {
+		if _, err := q.Put(a, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(innocent)
+	if q.Crowded() != nil {
+		t.Error("crowded with room for another")
+	}
+	put(attacker)
+	left := q.Crowded()
+	if left == nil || q.Crowded() != left {
+		t.Fatal("not crowded with a value of each peer")
+	}
+	if _, err := q.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+	put(attacker)
+	if q.Crowded() != nil {
+		t.Error("crowded although one peer has all")
+	}
+	q.Close()
+	if q.Crowded() != nil {
+		t.Error("crowded although it is closed")
 	}
 }
 

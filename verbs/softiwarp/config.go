@@ -50,7 +50,8 @@ type Config struct {
 	// the peer that has the most (verbs/peers). 0 is 128.
 	MaxHandshakes int
 	// Backlog bounds the requests waiting for GetRequest; 0 is 128. At the bound, the
-	// oldest request of the peer that has the most is rejected.
+	// oldest request of the peer that has the most is rejected. If each peer has one, further
+	// connections wait in the kernel until GetRequest takes one, for a second at most.
 	Backlog int
 	// Descriptors bounds the file descriptors of two kinds of connections: those of
 	// one listener that the consumer does not have yet, and those that the consumer
@@ -60,7 +61,8 @@ type Config struct {
 	// it. dataplane/loglimit has a handler that bounds such lines. Nil logs nothing.
 	Logger *slog.Logger
 
-	maxLingers int
+	maxLingers  int
+	roomTimeout time.Duration
 }
 
 // withDefaults fills in the defaults and checks ranges.
@@ -72,6 +74,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxHandshakes = cmp.Or(c.MaxHandshakes, defaultMaxHandshakes)
 	c.Backlog = cmp.Or(c.Backlog, defaultBacklog)
 	c.maxLingers = maxLingers
+	c.roomTimeout = cmp.Or(c.roomTimeout, time.Second)
 	if n := c.Descriptors; n > 0 {
 		half, quarter := max(n/2, 1), max(n/4, 1)
 		c.MaxHandshakes, c.Backlog, c.maxLingers = min(c.MaxHandshakes, half), min(c.Backlog, quarter), min(c.maxLingers, quarter)

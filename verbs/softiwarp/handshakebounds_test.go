@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -65,8 +67,8 @@ func TestHandshakeFlood(t *testing.T) {
 		t.Errorf("request of another: %q", got)
 	}
 	id.Close()
-	// The one that got in and the slow one left room for the rest.
-	for _, p := range idle[:2*limit+2] {
+	// The slow one left room for the rest. The one that got in sent its request at once.
+	for _, p := range idle[:2*limit+1] {
 		if _, err := io.ReadAll(p.conn); err != nil && !errors.Is(err, unix.ECONNRESET) {
 			t.Errorf("an old handshake is still up: %v", err)
 		}
@@ -106,6 +108,39 @@ func TestRequestsOnTheirWay(t *testing.T) {
 		}
 	}
 	t.Error("requests that came a moment later than their connections were lost")
+}
+
+// TestManyPeersAtOnce: peers with one request each wait for their turn, and none is rejected. When
+// nobody fetches requests for long, the oldest makes room.
+func TestManyPeersAtOnce(t *testing.T) {
+	const peers = 50
+	a := newArena(t, Config{Backlog: 3, roomTimeout: testTimeout})
+	for i := range peers {
+		a.dialFrom(fmt.Sprintf("127.0.0.%d", 10+i)).frame(rawRequest())
+	}
+	all := make(map[netip.Addr]bool)
+	for range peers {
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+		id, err := a.l.GetRequest(ctx)
+		cancel()
+		if err != nil {
+			t.Fatalf("%d of %d peers: %v", len(all), peers, err)
+		}
+		all[id.RemoteAddr().Addr()] = true
+		id.Close()
+	}
+	if len(all) != peers {
+		t.Errorf("requests of %d of %d peers", len(all), peers)
+	}
+	a = newArena(t, Config{Backlog: 3, roomTimeout: time.Millisecond})
+	oldest := a.dialFrom("127.0.0.10")
+	oldest.frame(rawRequest())
+	for i := range 5 {
+		a.dialFrom(fmt.Sprintf("127.0.0.%d", 11+i)).frame(rawRequest())
+	}
+	if f, err := readFrame(oldest.conn, mpa.Reply); err != nil || !f.Reject {
+		t.Errorf("the oldest request: %+v, %v", f, err)
+	}
 }
 
 // TestBacklogOfOnePeer: an address with too many requests loses its own, and another

@@ -16,8 +16,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
-// listener accepts TCP connections and reads their MPA requests, each in a goroutine of
-// its own. The incomplete handshakes and the requests that the consumer has not fetched are
+// listener accepts TCP connections and reads their MPA requests. Each request that is not there yet
+// has a goroutine. The incomplete handshakes and the requests that the consumer has not fetched are
 // bounded. Beyond a bound, the oldest one of the peer that has the most ends. So a flood
 // neither stops the listener nor affects other peers.
 type listener struct {
@@ -90,9 +90,13 @@ func (l *listener) Close() error {
 // run out, it tries again after a pause.
 func (l *listener) accept() {
 	for {
+		l.awaitRoom()
 		conn, err := l.tcp.AcceptTCP()
 		if err == nil {
-			if half := l.begin(conn); half != nil {
+			if arrived(conn) {
+				frame, err := readFrame(conn, mpa.Request)
+				l.conclude(conn, frame, err)
+			} else if half := l.begin(conn); half != nil {
 				l.wg.Go(func() { l.handshake(conn, half) })
 			}
 			continue
@@ -103,6 +107,23 @@ func (l *listener) accept() {
 		case <-time.After(acceptRetry):
 			l.p.config.Logger.Warn("softiwarp: accept failed", "listener", l.Addr(), "error", err)
 		}
+	}
+}
+
+// awaitRoom leaves connections to the kernel while a request would replace that of a peer with no
+// other, for roomTimeout at most. So when many clients connect at the same moment, they wait for
+// their turn, and need not try again.
+func (l *listener) awaitRoom() {
+	full := l.requests.Crowded()
+	if full == nil {
+		return
+	}
+	timeout := time.NewTimer(l.p.config.roomTimeout)
+	defer timeout.Stop()
+	select {
+	case <-full:
+	case <-l.closing:
+	case <-timeout.C:
 	}
 }
 
@@ -143,15 +164,38 @@ func (l *listener) end(half *peers.Item[*net.TCPConn]) error {
 	return errCrowded
 }
 
-// handshake reads a peer's request and queues it for GetRequest.
+// arrived reports whether a peer's request can be read without waiting.
+func arrived(conn *net.TCPConn) (whole bool) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = raw.Control(func(fd uintptr) {
+		b := make([]byte, mpa.FrameHeaderSize)
+		if n, _, err := unix.Recvfrom(int(fd), b, unix.MSG_PEEK|unix.MSG_DONTWAIT); err != nil || n < len(b) {
+			return
+		}
+		size, err := mpa.FrameSize(mpa.Request, b)
+		n, _ := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+		whole = err != nil || n >= size
+	})
+	return whole
+}
+
+// handshake waits for a peer's request.
 func (l *listener) handshake(conn *net.TCPConn, half *peers.Item[*net.TCPConn]) {
 	_ = conn.SetReadDeadline(time.Now().Add(l.p.config.HandshakeTimeout))
 	frame, err := readFrame(conn, mpa.Request)
 	if closed := l.end(half); closed != nil {
 		err = closed
 	}
+	_ = conn.SetReadDeadline(time.Time{})
+	l.conclude(conn, frame, err)
+}
+
+// conclude queues a request for GetRequest, or closes its connection.
+func (l *listener) conclude(conn *net.TCPConn, frame mpa.Frame, err error) {
 	if err == nil {
-		_ = conn.SetReadDeadline(time.Time{})
 		err = l.queue(conn, frame)
 	}
 	if err != nil {
