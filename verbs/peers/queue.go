@@ -38,19 +38,22 @@ func (q *Queue[T]) Put(address netip.Addr, v T) (lost *Item[T], err error) {
 	return lost, nil
 }
 
-// Crowded returns a channel while another value would replace that of a peer that has no other. The
-// channel is closed when a value leaves by Get. While there is room, or a peer has several values,
-// Crowded returns nil.
-func (q *Queue[T]) Crowded() <-chan struct{} {
+// Load returns the number of values, and the number of those of the peer that has the most. left is
+// closed when a value leaves by Get; it is nil while there is room.
+func (q *Queue[T]) Load() (all, most int, left <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || q.list.Len() < q.list.room || q.list.most[0].size > 1 {
-		return nil
+	all = q.list.Len()
+	if all > 0 {
+		most = q.list.most[0].size
+	}
+	if all < q.list.room || q.closed {
+		return all, most, nil
 	}
 	if q.left == nil {
 		q.left = make(chan struct{})
 	}
-	return q.left
+	return all, most, q.left
 }
 
 // wake has one caller of Get look.

@@ -74,34 +74,34 @@ func TestQueueLeaves(t *testing.T) {
 	}
 }
 
-// TestCrowded: a full queue is crowded unless a peer has several values.
-func TestCrowded(t *testing.T) {
-	q := NewQueue[int](2)
-	put := func(a netip.Addr) {
+// TestLoad: callers learn how full a queue is, and when a value leaves a full one.
+func TestLoad(t *testing.T) {
+	q := NewQueue[int](3)
+	put := func(a netip.Addr, wantAll, wantMost int) (left <-chan struct{}) {
+		t.Helper()
 		if _, err := q.Put(a, 0); err != nil {
 			t.Fatal(err)
 		}
+		all, most, left := q.Load()
+		if all != wantAll || most != wantMost {
+			t.Errorf("%d values, %d of one peer; want %d and %d", all, most, wantAll, wantMost)
+		}
+		return left
 	}
-	put(innocent)
-	if q.Crowded() != nil {
-		t.Error("crowded with room for another")
+	if put(innocent, 1, 1) != nil || put(attacker, 2, 1) != nil {
+		t.Error("full with room for another")
 	}
-	put(attacker)
-	left := q.Crowded()
-	if left == nil || q.Crowded() != left {
-		t.Fatal("not crowded with a value of each peer")
+	left := put(attacker, 3, 2)
+	if left == nil || put(attacker, 3, 2) != left {
+		t.Fatal("not full")
 	}
 	if _, err := q.Get(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	<-left
-	put(attacker)
-	if q.Crowded() != nil {
-		t.Error("crowded although one peer has all")
-	}
 	q.Close()
-	if q.Crowded() != nil {
-		t.Error("crowded although it is closed")
+	if all, most, left := q.Load(); all != 0 || most != 0 || left != nil {
+		t.Errorf("closed, and still %d values, %d of one peer, %v", all, most, left)
 	}
 }
 

@@ -50,8 +50,8 @@ type Config struct {
 	// the peer that has the most (verbs/peers). 0 is 128.
 	MaxHandshakes int
 	// Backlog bounds the requests waiting for GetRequest; 0 is 128. At the bound, the
-	// oldest request of the peer that has the most is rejected. If each peer has one, further
-	// connections wait in the kernel until GetRequest takes one, for a second at most.
+	// oldest request of the peer that has the most is rejected. Before that, if each peer has few,
+	// further connections wait in the kernel until GetRequest takes one, for a second at most.
 	Backlog int
 	// Descriptors bounds the file descriptors of two kinds of connections: those of
 	// one listener that the consumer does not have yet, and those that the consumer

@@ -110,36 +110,48 @@ func TestRequestsOnTheirWay(t *testing.T) {
 	t.Error("requests that came a moment later than their connections were lost")
 }
 
-// TestManyPeersAtOnce: peers with one request each wait for their turn, and none is rejected. When
-// nobody fetches requests for long, the oldest makes room.
+// TestManyPeersAtOnce: peers with few requests each wait for their turn, and none is rejected.
 func TestManyPeersAtOnce(t *testing.T) {
-	const peers = 50
-	a := newArena(t, Config{Backlog: 3, roomTimeout: testTimeout})
-	for i := range peers {
-		a.dialFrom(fmt.Sprintf("127.0.0.%d", 10+i)).frame(rawRequest())
-	}
-	all := make(map[netip.Addr]bool)
-	for range peers {
-		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-		id, err := a.l.GetRequest(ctx)
-		cancel()
-		if err != nil {
-			t.Fatalf("%d of %d peers: %v", len(all), peers, err)
+	for _, each := range []int{1, 2} {
+		const peers = 30
+		a := newArena(t, Config{Backlog: 8 * each, roomTimeout: testTimeout})
+		for i := range peers * each {
+			a.dialFrom(fmt.Sprintf("127.0.0.%d", 10+i/each)).frame(rawRequest())
 		}
-		all[id.RemoteAddr().Addr()] = true
-		id.Close()
+		all := make(map[netip.Addr]int)
+		for n := range peers * each {
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+			id, err := a.l.GetRequest(ctx)
+			cancel()
+			if err != nil {
+				t.Fatalf("%d of %d peers' %d requests each: %v", n, peers, each, err)
+			}
+			all[id.RemoteAddr().Addr()]++
+			id.Close()
+		}
+		for peer, n := range all {
+			if n != each {
+				t.Errorf("%d requests of %s, want %d", n, peer, each)
+			}
+		}
 	}
-	if len(all) != peers {
-		t.Errorf("requests of %d of %d peers", len(all), peers)
+}
+
+// TestNobodyFetches: when nobody fetches requests for long, peers with several lose theirs first, then
+// the oldest makes room.
+func TestNobodyFetches(t *testing.T) {
+	a := newArena(t, Config{Backlog: 16, roomTimeout: time.Millisecond})
+	several := []*rawPeer{a.dialFrom("127.0.0.10"), a.dialFrom("127.0.0.10"), a.dialFrom("127.0.0.10")}
+	for _, p := range several {
+		p.frame(rawRequest())
 	}
-	a = newArena(t, Config{Backlog: 3, roomTimeout: time.Millisecond})
-	oldest := a.dialFrom("127.0.0.10")
-	oldest.frame(rawRequest())
-	for i := range 5 {
+	for i := range 16 {
 		a.dialFrom(fmt.Sprintf("127.0.0.%d", 11+i)).frame(rawRequest())
 	}
-	if f, err := readFrame(oldest.conn, mpa.Reply); err != nil || !f.Reject {
-		t.Errorf("the oldest request: %+v, %v", f, err)
+	for i, p := range several {
+		if f, err := readFrame(p.conn, mpa.Reply); err != nil || !f.Reject {
+			t.Errorf("request %d: %+v, %v", i, f, err)
+		}
 	}
 }
 
