@@ -122,7 +122,7 @@ func (c *conn) leave() {
 	c.e.gone.Add(&stats)
 	d.gone.Add(&stats)
 	d.mu.Unlock()
-	c.counted.Leave(time.Now())
+	c.counted.Leave()
 	c.place.Leave()
 	if c.why.Load() == nil && c.handler.lost.Load() > 0 {
 		c.l.disconnects.Add(1)

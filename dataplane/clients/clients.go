@@ -10,6 +10,7 @@ package clients
 
 import (
 	"cmp"
+	"container/list"
 	"net/netip"
 	"slices"
 	"sync"
@@ -47,6 +48,7 @@ type Table struct {
 
 	mu      sync.Mutex
 	clients map[netip.Addr]*client
+	idle    list.List // of the clients without connections, the one that left first at the front
 	rest    client
 	top     top
 }
@@ -59,10 +61,11 @@ func New(room int) *Table { return &Table{room: room, clients: make(map[netip.Ad
 
 // client is what the table has of an address.
 type client struct {
+	address  netip.Addr // invalid for the rest
 	conns    map[*Conn]struct{}
-	ended    Counters  // of connections that have ended
-	since    time.Time // of the first connection that is remembered
-	left     time.Time // when the last connection ended
+	idle     *list.Element // of the table, while there are no conns
+	ended    Counters      // of connections that have ended
+	since    time.Time     // of the first connection that is remembered
 	selected selected
 }
 
@@ -82,6 +85,10 @@ func (t *Table) Join(now time.Time, address netip.Addr, counters func() Counters
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.client = t.of(address.Unmap().WithZone(""), now)
+	if c.client.idle != nil {
+		t.idle.Remove(c.client.idle)
+		c.client.idle = nil
+	}
 	if c.client.conns == nil {
 		c.client.conns = make(map[*Conn]struct{})
 	}
@@ -93,7 +100,7 @@ func (t *Table) Join(now time.Time, address netip.Addr, counters func() Counters
 func (t *Table) of(address netip.Addr, now time.Time) *client {
 	c := t.clients[address]
 	if c == nil && (len(t.clients) < t.room || t.forget()) {
-		c = &client{since: now}
+		c = &client{address: address, since: now}
 		t.clients[address] = c
 	}
 	if c == nil {
@@ -105,34 +112,35 @@ func (t *Table) of(address netip.Addr, now time.Time) *client {
 // forget makes room for a client. It returns false if all clients have connections or a series
 // in the metrics, which would begin again from 0 when its client comes back.
 func (t *Table) forget() bool {
-	var oldest netip.Addr
-	for a, c := range t.clients {
-		if len(c.conns) == 0 && !c.selected.chosen && (!oldest.IsValid() || c.left.Before(t.clients[oldest].left)) {
-			oldest = a
+	for e := t.idle.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*client)
+		if c.selected.chosen {
+			continue
 		}
+		t.top.see(c, c.ended)
+		t.rest.ended.add(c.ended)
+		t.rest.selected.seen.add(c.ended) // the part that was not seen before is seen now
+		delete(t.clients, c.address)
+		t.idle.Remove(e)
+		return true
 	}
-	c := t.clients[oldest]
-	if c == nil {
-		return false
-	}
-	t.top.see(c, c.ended)
-	t.rest.ended.add(c.ended)
-	t.rest.selected.seen.add(c.ended) // the part that was not seen before is seen now
-	delete(t.clients, oldest)
-	return true
+	return false
 }
 
 // Leave removes a connection that has ended, and keeps its counters.
-func (c *Conn) Leave(now time.Time) {
+func (c *Conn) Leave() {
 	if c == nil {
 		return
 	}
 	last := c.counters()
-	c.table.mu.Lock()
-	defer c.table.mu.Unlock()
+	t := c.table
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	delete(c.client.conns, c)
 	c.client.ended.add(last)
-	c.client.left = now
+	if len(c.client.conns) == 0 && c.client != &t.rest {
+		c.client.idle = t.idle.PushBack(c.client)
+	}
 }
 
 // now returns the counters of all connections of a client, ended ones included.
@@ -152,8 +160,8 @@ type Client struct {
 	Counters
 }
 
-func (c *client) describe(a netip.Addr) Client {
-	return Client{Address: a, Connections: len(c.conns), Since: c.since, Counters: c.now()}
+func (c *client) describe() Client {
+	return Client{Address: c.address, Connections: len(c.conns), Since: c.since, Counters: c.now()}
 }
 
 // List returns the clients with the most calls, at most n of them, and the sum and the number
@@ -161,10 +169,10 @@ func (c *client) describe(a netip.Addr) Client {
 func (t *Table) List(n int) (list []Client, others Client, number int) {
 	t.mu.Lock()
 	list = make([]Client, 0, len(t.clients))
-	for a, c := range t.clients {
-		list = append(list, c.describe(a))
+	for _, c := range t.clients {
+		list = append(list, c.describe())
 	}
-	others = t.rest.describe(netip.Addr{})
+	others = t.rest.describe()
 	t.mu.Unlock()
 	slices.SortFunc(list, func(a, b Client) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), a.Address.Compare(b.Address))

@@ -43,7 +43,7 @@ func TestList(t *testing.T) {
 	join(table, start.Add(time.Second), 1, 5)
 	join(table, start, 2, 9)
 	join(table, start, 3, 1)
-	a.Leave(start)
+	a.Leave()
 	list, others, n := table.List(2)
 	if got, want := show(list, others), "192.0.0.2 1:9 192.0.0.1 1:6 invalid IP 1:1 "; got != want || n != 1 {
 		t.Errorf("got %s and %d, want %s", got, n, want)
@@ -66,16 +66,42 @@ func TestRoom(t *testing.T) {
 	if got, want := show(list, others), "192.0.0.2 1:20 192.0.0.1 1:10 invalid IP 1:30 "; got != want {
 		t.Errorf("full: %s, want %s", got, want)
 	}
-	b.conn.Leave(start.Add(time.Second))
-	a.conn.Leave(start.Add(2 * time.Second))
+	b.conn.Leave()
+	a.conn.Leave()
 	join(table, start, 4, 40)
-	c.conn.Leave(start)
+	c.conn.Leave()
 	list, others, _ = table.List(0)
 	if got, want := show(list, others), "192.0.0.4 1:40 192.0.0.1 0:10 invalid IP 0:50 "; got != want {
 		t.Errorf("one forgotten: %s, want %s", got, want)
 	}
 	if len(table.clients) != 2 {
 		t.Errorf("%d clients", len(table.clients))
+	}
+}
+
+// A client that was back meanwhile is forgotten after those that left before its last connection
+// ended, and not at all while it is connected.
+func TestBackAgain(t *testing.T) {
+	table := New(3)
+	for i := range 3 {
+		join(table, start, i, uint64(i)).conn.Leave()
+	}
+	again := join(table, start, 0, 0)
+	join(table, start, 3, 3)
+	again.conn.Leave()
+	join(table, start, 4, 4)
+	join(table, start, 5, 5)
+	list, others, _ := table.List(0)
+	if got, want := show(list, others), "192.0.0.5 1:5 192.0.0.4 1:4 192.0.0.3 1:3 invalid IP 0:3 "; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// BenchmarkFull has clients come and go whose addresses the table does not know, while it is full.
+func BenchmarkFull(b *testing.B) {
+	table := New(Room)
+	for i := 0; b.Loop(); i++ {
+		table.Join(start, netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), func() Counters { return Counters{} }).Leave()
 	}
 }
 
@@ -115,7 +141,7 @@ func TestExportGrows(t *testing.T) {
 			case 1:
 				if len(up) > 0 {
 					i := rapid.IntRange(0, len(up)-1).Draw(t, "conn")
-					up[i].conn.Leave(now)
+					up[i].conn.Leave()
 					up = append(up[:i], up[i+1:]...)
 				}
 			case 2:
@@ -157,5 +183,5 @@ func TestExportGrows(t *testing.T) {
 
 func TestNilCountsNothing(t *testing.T) {
 	var table *Table
-	table.Join(start, address(1), nil).Leave(start)
+	table.Join(start, address(1), nil).Leave()
 }

@@ -2,7 +2,6 @@ package clients
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"time"
 )
@@ -39,11 +38,11 @@ func (t *Table) Export(now time.Time) (list []Client, others Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	current := make(map[*client]Client, len(t.clients))
-	for a, c := range t.clients {
-		current[c] = c.describe(a)
+	for _, c := range t.clients {
+		current[c] = c.describe()
 	}
 	t.choose(now, current)
-	others = t.rest.describe(netip.Addr{})
+	others = t.rest.describe()
 	t.top.see(&t.rest, others.Counters)
 	for c, is := range current {
 		if c.selected.chosen {

@@ -19,7 +19,7 @@ func (c *serverConn) leave() {
 	if c.place != nil {
 		c.place.Leave()
 	}
-	c.counted.Leave(time.Now())
+	c.counted.Leave()
 	c.server.keepBytes(c)
 	c.server.relief.Leave(c)
 	for _, s := range c.shares() {
