@@ -88,11 +88,11 @@ func (e *DeniedError) Error() string {
 // Answered reports whether the result of a call, err or none, is the answer of a working
 // server. Such a server may lack the program or the version, or refuse the credential.
 func Answered(err error) bool {
-	if accept, ok := errors.AsType[*AcceptError](err); ok {
+	if accept, _ := errors.AsType[*AcceptError](err); accept != nil {
 		return accept.Stat != SystemErr
 	}
-	_, denied := errors.AsType[*DeniedError](err)
-	return err == nil || denied
+	denied, _ := errors.AsType[*DeniedError](err)
+	return err == nil || denied != nil
 }
 
 // The errors that this package makes itself, made once: a peer must not be

@@ -46,12 +46,13 @@ func appendReply(dst []byte, xid uint32, stat replyStat) []byte {
 }
 
 // AppendError appends the whole reply for err: an *AcceptError or a *DeniedError with its
-// status, any other error as SYSTEM_ERR.
+// status, any other error as SYSTEM_ERR. A nil pointer that a handler returns as its error
+// is such another one.
 func AppendError(dst []byte, xid uint32, err error) []byte {
-	if e, ok := errors.AsType[*DeniedError](err); ok {
+	if e, _ := errors.AsType[*DeniedError](err); e != nil {
 		return AppendDenied(dst, xid, e)
 	}
-	if e, ok := errors.AsType[*AcceptError](err); ok && e.Stat != Success {
+	if e, _ := errors.AsType[*AcceptError](err); e != nil && e.Stat != Success {
 		return AppendAcceptError(dst, xid, e)
 	}
 	return appendAccepted(dst, xid, SystemErr)

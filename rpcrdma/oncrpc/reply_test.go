@@ -60,7 +60,7 @@ func TestReplies(t *testing.T) {
 
 func TestAppendErrorOfOthers(t *testing.T) {
 	want := AppendAcceptError(nil, 9, &AcceptError{Stat: SystemErr})
-	for _, err := range []error{errors.New("disk on fire"), &AcceptError{Stat: Success}, &PanicError{Value: 1}} {
+	for _, err := range []error{errors.New("disk on fire"), &AcceptError{Stat: Success}, &PanicError{Value: 1}, (*AcceptError)(nil), (*DeniedError)(nil)} {
 		if got := AppendError(nil, 9, err); !bytes.Equal(got, want) {
 			t.Errorf("%v: %x, want SYSTEM_ERR", err, got)
 		}

@@ -35,6 +35,7 @@ func TestServe(t *testing.T) {
 		{"accept error", accept, AppendAcceptError(nil, 7, accept)},
 		{"denied", denied, AppendDenied(nil, 7, denied)},
 		{"any other error", odd, AppendAcceptError(nil, 7, &AcceptError{Stat: SystemErr})},
+		{"nil pointer", (*AcceptError)(nil), AppendAcceptError(nil, 7, &AcceptError{Stat: SystemErr})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var buf buffer
