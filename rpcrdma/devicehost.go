@@ -27,20 +27,29 @@ func (l *Listener) host(dev verbs.Device) (*deviceHost, error) {
 	h := l.hosts[dev]
 	if h == nil {
 		made, err := transport.NewHost(transport.HostConfig{
-			Device: dev, Role: transport.RoleResponder, MemoryLimit: l.cfg.MemoryLimit, Logger: l.cfg.Logger,
-			DoneTimeout: l.cfg.DoneTimeout,
+			Device: dev, Role: transport.RoleResponder, MemoryLimit: l.cfg.MemoryLimit / int64(len(l.hosts)+1),
+			Logger: l.cfg.Logger, DoneTimeout: l.cfg.DoneTimeout,
 		})
 		if err != nil {
 			return nil, err
 		}
 		h = &deviceHost{Host: made, freed: make(chan struct{})}
 		l.hosts[dev] = h
+		l.divideMemory()
 		if r, ok := dev.(verbs.Removable); ok {
 			go l.follow(dev, h, r.Removed())
 		}
 	}
 	h.users++
 	return h, nil
+}
+
+// divideMemory gives each device its part of MemoryLimit, and returns the limit in force.
+func (l *Listener) divideMemory() (inForce int64) {
+	for _, h := range l.hosts {
+		inForce += h.SetMemoryLimit(l.cfg.MemoryLimit / int64(len(l.hosts)))
+	}
+	return inForce
 }
 
 // follow frees the host of a removed device once its connections have ended.
@@ -54,6 +63,7 @@ func (l *Listener) follow(dev verbs.Device, h *deviceHost, removed <-chan struct
 	h.gone = true
 	if l.hosts[dev] == h {
 		delete(l.hosts, dev)
+		l.divideMemory()
 	}
 	unused := l.unused(h)
 	l.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -22,7 +23,8 @@ type ListenConfig struct {
 	// Logger gets messages that concern no single connection. nil means slog.Default.
 	Logger *slog.Logger
 	// MemoryLimit limits the registered memory of all connections together, in bytes. 0
-	// means 1 GiB.
+	// means 1 GiB. The devices that have connections get equal parts of it, but at least
+	// MinMemoryLimit each.
 	MemoryLimit int64
 	// DoneTimeout is how long a peer may take to read a reply and to acknowledge it
 	// (extensions.read_replies). After that the memory is reclaimed, within 5 s. 0 means 30
@@ -68,6 +70,7 @@ func Listen(ctx context.Context, p rdmacm.Provider, hostPort string, cfg ListenC
 
 func newListener(p rdmacm.Provider, cm *address, cfg ListenConfig) *Listener {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	cfg.MemoryLimit = cmp.Or(cfg.MemoryLimit, transport.DefaultMemoryLimit)
 	cm.users.Add(1)
 	l := &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*deviceHost)}
 	l.ended, l.end = context.WithCancel(context.Background())
@@ -110,10 +113,7 @@ func (l *Listener) SetMemoryLimit(limit int64) (inForce int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cfg.MemoryLimit = limit
-	for _, h := range l.hosts {
-		inForce += h.SetMemoryLimit(limit / int64(len(l.hosts)))
-	}
-	return max(limit, inForce)
+	return max(limit, l.divideMemory())
 }
 
 // Room returns for how many more connections with these settings there is memory for their

@@ -40,11 +40,14 @@ func newRemovable() *removableProvider {
 }
 
 // remove takes the device away.
-func (p *removableProvider) remove() {
+func (p *removableProvider) remove() { close(p.next().removed) }
+
+// next makes another device the one of connections from now on.
+func (p *removableProvider) next() (before *removableDevice) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	close(p.dev.removed)
-	p.dev = &removableDevice{p.Device(), make(chan struct{})}
+	before, p.dev = p.dev, &removableDevice{p.Device(), make(chan struct{})}
+	return before
 }
 
 type removableID struct {
@@ -92,6 +95,32 @@ func TestRemovedDeviceUnused(t *testing.T) {
 			p.remove()
 			b.waitFree(p.Device().(verbs.LiveCounter))
 		})
+	}
+}
+
+// The devices of a listener share its memory. When one is gone, the others get its part.
+func TestDevicesShareMemory(t *testing.T) {
+	const limit = 16 * rpcrdma.MinMemoryLimit
+	p := newRemovable()
+	b := newBed(t, p, bedConfig{memory: limit})
+	for range 2 {
+		b.dial(nil)
+		if got := b.l.Memory().Limit; got != limit {
+			t.Errorf("limit %d, want %d", got, limit)
+		}
+		p.next()
+	}
+	c, conn := b.dial(nil)
+	live := p.Device().(verbs.LiveCounter)
+	before := live.Live().PDs
+	p.remove()
+	c.Close()
+	<-conn.Done()
+	for live.Live().PDs > before-2 && b.ctx.Err() == nil { // those of the client and of the listener
+		runtime.Gosched()
+	}
+	if got := b.l.Memory().Limit; got != limit {
+		t.Errorf("limit %d without one device, want %d", got, limit)
 	}
 }
 
