@@ -18,19 +18,8 @@ maintainer="rdmad maintainers <maintainers@rdmad.invalid>"
 
 : "${VERSION:=$(git -C "$top" describe --tags --always --dirty)}"
 : "${SOURCE_DATE_EPOCH:=$(git -C "$top" log -1 --format=%ct)}"
-export SOURCE_DATE_EPOCH LC_ALL=C
+export VERSION SOURCE_DATE_EPOCH LC_ALL=C
 umask 022
-
-# package_version makes git describe's words a version that grows: v1.2.3 is
-# 1.2.3, v1.2.3-5-gabc1234 is 1.2.3+5.gabc1234, and a commit without a tag
-# before it is 0~ and its time. The release after it is always 1.
-package_version() {
-	v=$(echo "$VERSION" | sed 's/^v\([0-9]\)/\1/; s/-/+/; s/[^A-Za-z0-9.+~]/./g')
-	case $v in
-	[0-9]*.*) echo "$v" ;;
-	*) echo "0~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S).$v" ;;
-	esac
-}
 
 # arch is the architecture as the format names it.
 arch() {
@@ -160,7 +149,7 @@ scripts() {
 	done
 }
 
-version=$(package_version)
+version=$("$debian/version.sh")
 case $package in
 rdmad) files_rdmad ;;
 rdmad-rdmacore) files_rdmad_rdmacore; libc=$(libc "$bin/rdmad") ;;
