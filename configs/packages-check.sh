@@ -62,7 +62,8 @@ for step in "-i $rpm" "-U $(echo "$work"/newer/rdmad-9999*.rpm)" "-e rdmad"; do
 	[ -d "$live/srv/rdmad" ] || fail "rpm ${step%% *}: /srv/rdmad is not there"
 	echo "rpm ${step%% *}" >>"$live/log"
 done
-[ ! -e "$live/usr/lib/rdmad/rdmad" ] || fail "the removal leaves rdmad"
+left=$(find "$live/usr" "$live/etc" -name '*rdmad*')
+[ -z "$left" ] || fail "the removal leaves $left"
 alternatives="update-alternatives --install /usr/sbin/rdmad rdmad /usr/lib/rdmad/rdmad 10 --slave /usr/bin/rdmactl rdmactl /usr/lib/rdmad/rdmactl"
 diff -u - "$live/log" <<EOF
 systemd-sysusers rdmad.conf

@@ -126,7 +126,7 @@ libc() { objdump -T "$1" | sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tai
 # contents lists the files for nfpm, and the directories that are the package's own.
 contents() {
 	echo contents:
-	(cd "$root" && find . -type d \( -name rdmad -o -name "$package" -o -name examples \) -printf '%P\n' | LC_ALL=C sort) |
+	(cd "$root" && find . -type d \( -name rdmad -o -name "$package" -o -path '*/rdmad/*' \) -printf '%P\n' | LC_ALL=C sort) |
 		sed 's|.*|  - {dst: "/&", type: dir, file_info: {mode: 0755}}|'
 	(cd "$root" && find . -type f -printf '%P\n' | LC_ALL=C sort) | while read -r file; do
 		case $file in
