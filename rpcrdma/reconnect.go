@@ -1,6 +1,7 @@
 package rpcrdma
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,13 +84,22 @@ func (c *Client) callThrough(ctx context.Context, call *Call) error {
 	}
 	defer c.leave()
 	do := (*transport.Requester).Call
+	var ended error // why a connection ended on which the call may have been sent
 	for lost := losses(0); ; {
 		s, err := c.await(ctx)
-		if err != nil {
+		again := false
+		if err == nil {
+			err = do(s.req, ctx, call)
+			again = c.lose(s, err)
+		}
+		if !again {
+			if errors.Is(err, ErrClosed) {
+				err = cmp.Or(ended, err)
+			}
 			return err
 		}
-		if err = do(s.req, ctx, call); !c.lose(s, err) {
-			return err
+		if end, ok := errors.AsType[*Error](err); ok {
+			ended = end
 		}
 		if err = lost.more(err); err != nil {
 			return err

@@ -224,6 +224,7 @@ func TestCloseWhileReconnecting(t *testing.T) {
 				c := b.dialAgain(p, rpcrdma.Reconnect{})
 				b.l.Close()
 				(<-b.conns).Close()
+				synctest.Wait() // the client knows it, and does not send the call
 				failed := begin(func() error { return echo(b.ctx, c, 10, 1) })
 				synctest.Wait()
 				should(t, end(b.ctx, c))
@@ -237,6 +238,27 @@ func TestCloseWhileReconnecting(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCloseAfterLoss: ErrClosed means that a call was not sent. A call that was sent on a
+// connection that was lost, and cannot be made again, fails with the loss.
+func TestCloseAfterLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newBlocking()
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: h, timeout: 24 * time.Hour})
+		c := b.dialAgain(b.p, rpcrdma.Reconnect{})
+		failed := begin(func() error { return echo(b.ctx, c, 10, 1) })
+		<-h.entered
+		b.l.Close()
+		ended := begin((<-b.conns).Close)
+		synctest.Wait() // the call waits for a connection
+		should(t, c.Close())
+		if _, lost := errors.AsType[*rpcrdma.Error](<-failed); !lost {
+			t.Error("the call says that it was not sent")
+		}
+		close(h.release)
+		should(t, <-ended)
+	})
 }
 
 // TestDrainFinishesCalls: Drain waits for calls that lost their connection.
