@@ -67,7 +67,8 @@ func (b *Backchannel[K]) Unbind(key K) {
 // Call calls client key with Conn.Call, now or once the client has a connection. If the
 // connection ends before the reply, the call is repeated on the next, with the same XID.
 // ctx bounds the wait: if it ends while there is no connection, the error is
-// ErrNoBackchannel and ctx.Err().
+// ErrNoBackchannel and ctx.Err(). The client may then have got the call on a connection that
+// was lost.
 func (b *Backchannel[K]) Call(ctx context.Context, key K, call *Call) error {
 	do := (*transport.Responder).Call
 	for lost := losses(0); ; {

@@ -21,7 +21,10 @@ import (
 type DialConfig struct {
 	// Settings are the initial settings. nil means DefaultSettings.
 	Settings *Settings
-	Logger   *slog.Logger
+	// Logger gets a line for each attempt to connect again that fails, and for each refused
+	// message of the server. nil logs neither. It also gets errors of freeing memory. For
+	// these nil means slog.Default.
+	Logger *slog.Logger
 	// MemoryLimit limits the client's registered memory, in bytes. 0 means 1 GiB.
 	MemoryLimit int64
 	// Reconnect, if not nil, makes the client connect again when a connection is lost. The
@@ -192,10 +195,12 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 }
 
 // Call makes a call and waits for its results; see transport.RPC for its fields. It returns
-// an *oncrpc.AcceptError or *oncrpc.DeniedError if the server answered so, a
-// *conn.PeerError if the server's transport did, ctx.Err() if ctx ended first, or an *Error
-// if the connection ended and the client does not reconnect. ErrClosed and ErrDraining mean
-// that it was not sent. When it returns, the peer no longer has access to the call's memory.
+// an *oncrpc.AcceptError or *oncrpc.DeniedError if the server answered so, a *PeerError if
+// the server's transport did, ErrBadReply if the answer is malformed, ctx.Err() if ctx ended
+// first, or an *Error if the connection ended and the client does not reconnect. ErrClosed,
+// ErrDraining and the errors beside them mean that it was not sent. When it returns, the peer
+// no longer has access to the call's memory. A server that still uses this memory after ctx
+// has ended loses the connection: other calls on it fail, or are repeated.
 func (c *Client) Call(ctx context.Context, call *Call) error {
 	if c.cfg.Reconnect == nil {
 		err := c.cur.req.Call(ctx, call)
@@ -221,7 +226,8 @@ func (c *Client) Go(call *Call, done func(err error, more bool)) bool {
 
 // Alloc returns a buffer of at least n bytes. Items and results in it are sent and received
 // without a copy, on this connection and later ones. It may wait until other buffers are
-// released. It fails when ctx ends or, with ErrClosed, when the client is closed.
+// released. It fails when ctx ends, with ErrClosed when the client is closed, or with
+// ErrTooLarge.
 func (c *Client) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 	req := c.session().req
 	b, err := req.Alloc(oncrpc.NoWait, n)

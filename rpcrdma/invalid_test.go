@@ -37,13 +37,18 @@ func TestCallsWithoutMemory(t *testing.T) {
 		"result":       {Results: []rpcrdma.Result{{Max: 4}}},
 		"empty result": {Results: []rpcrdma.Result{{}}},
 	} {
-		if err := c.Call(b.ctx, &call); err == nil {
-			t.Errorf("%s: no error", name)
+		if err := c.Call(b.ctx, &call); !errors.Is(err, rpcrdma.ErrInvalidCall) {
+			t.Errorf("%s: %v", name, err)
 		}
 		done := make(chan error, 1)
-		if c.Go(&call, func(err error, _ bool) { done <- err }) && <-done == nil {
-			t.Errorf("%s: no error of Go", name)
+		if c.Go(&call, func(err error, _ bool) { done <- err }) {
+			if err := <-done; !errors.Is(err, rpcrdma.ErrInvalidCall) {
+				t.Errorf("%s: Go: %v", name, err)
+			}
 		}
+	}
+	if _, err := c.Alloc(b.ctx, 2*rpcrdma.MaxMessage); !errors.Is(err, rpcrdma.ErrTooLarge) {
+		t.Errorf("a buffer that is too large: %v", err)
 	}
 	should(t, plain(b.ctx, c, procNull))
 }

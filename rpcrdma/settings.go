@@ -76,11 +76,23 @@ var (
 	// ErrUnsettled means that settings or the peer's limits kept changing between the plan
 	// of a call and its sending. The call was never sent.
 	ErrUnsettled = conn.ErrUnsettled
-	// ErrTooManyLosses means that maxLosses connections were lost during the call.
-	ErrTooManyLosses = errors.New("rpcrdma: too many connections were lost during the call")
+	// ErrInvalidCall means that fields of a call contradict each other: for example, a buffer
+	// is smaller than its result.
+	ErrInvalidCall = transport.ErrInvalidCall
+	// ErrNoReads means that the server would have to read a part of the call, and announced
+	// that it makes no RDMA Reads.
+	ErrNoReads = conn.ErrNoReads
 	// ErrXIDInUse means that a call in flight already has the XID that the caller chose.
 	ErrXIDInUse = conn.ErrXIDInUse
 )
+
+// ErrTooManyLosses means that maxLosses connections were lost during the call. The server may
+// have carried it out.
+var ErrTooManyLosses = errors.New("rpcrdma: too many connections were lost during the call")
+
+// ErrTooLarge is returned by Alloc for a buffer that is larger than the largest one, which has
+// MaxMessage bytes or a little more.
+var ErrTooLarge = regmem.ErrTooLarge
 
 // Why a reply was refused, or a connection ended.
 var (
@@ -119,7 +131,8 @@ const SizeBuckets = transport.SizeBuckets
 // MemoryStats are statistics of registered memory, in bytes.
 type MemoryStats = regmem.Stats
 
-// MinMemoryLimit is the smallest limit of registered memory for a listener, in bytes.
+// MinMemoryLimit is the smallest limit of registered memory for a listener or a client, in
+// bytes. Smaller limits are raised to it.
 const MinMemoryLimit = regmem.MinLimit
 
 // The parts of a listener's memory that receives may take, and that receives and small

@@ -104,6 +104,9 @@ type Auth struct {
 // which already holds the success header. An error is sent instead: *AcceptError with its
 // accept_stat, *DeniedError with its reject status, any other error as SYSTEM_ERR. With
 // ErrLater nothing is sent before Call.Later answers. ctx ends with the connection.
+//
+// ServeRPC must return or panic. If it ends its goroutine with runtime.Goexit, as
+// testing.T.Fatal does, the call never ends, and Close of the connection waits for ever.
 type Handler interface {
 	ServeRPC(ctx context.Context, call *Call, reply *Reply) error
 }
@@ -112,7 +115,8 @@ type Handler interface {
 // registered memory on RDMA, plain memory on TCP.
 type Memory interface {
 	// Alloc returns a buffer of at least n bytes, or an error if n exceeds the transport's
-	// limit. It may wait until other buffers are released.
+	// limit. It may wait until other buffers are released. The caller must release the
+	// buffer, unless it gives it to a Reply.
 	Alloc(ctx context.Context, n int) (Buffer, error)
 }
 
