@@ -49,8 +49,8 @@ where each value comes from.
 At SIGTERM or SIGINT rdmad finishes the calls in flight, then ends. At a second
 signal it ends at once.`,
 		Example: `  rdmad --export /srv/data
-  rdmad --config /etc/rdmad.yaml
-  rdmad --config /etc/rdmad.yaml --set limits.memory=2GiB --set metrics.listen=127.0.0.1:9000`,
+  rdmad --config /etc/rdmad/rdmad.yaml
+  rdmad --config /etc/rdmad/rdmad.yaml --set limits.memory=2GiB --set metrics.listen=127.0.0.1:9000`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 

@@ -101,7 +101,7 @@ func (o *offline) showCommand() *cobra.Command {
 		Use:   "show [--config FILE]",
 		Short: "Show the stored settings of each scope, and the history",
 		Args:  cobra.NoArgs,
-		Example: `  rdmad state show --config /etc/rdmad.yaml
+		Example: `  rdmad state show --config /etc/rdmad/rdmad.yaml
   rdmad state show -o json | jq '.history[-1]'`,
 	}, func(cmd *cobra.Command, s *state, _ []string) error {
 		r, err := s.show()
@@ -139,7 +139,7 @@ func (o *offline) unsetCommand() *cobra.Command {
 		Long: `unset removes settings of a scope. Use it for settings with which rdmad does not start, or accepts no
 connection. The name of a group, such as credits, removes all its keys. unset makes a revision, which
 rdmactl settings rollback can undo. Then the value of the configuration file, or of a wider scope, is in force.`,
-		Example: `  rdmad state unset credits.max --config /etc/rdmad.yaml
+		Example: `  rdmad state unset credits.max --config /etc/rdmad/rdmad.yaml
   rdmad state unset inline extensions.v2 --scope peer/192.0.2.0/24`,
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
