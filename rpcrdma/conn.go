@@ -99,7 +99,9 @@ func (r *Request) Reject(ctx context.Context) error {
 	return err
 }
 
-// Accept makes the connection and serves calls on it. If it fails, the request has ended.
+// Accept makes the connection and serves calls on it. If it fails, the request has ended. ctx
+// bounds the connect, not the connection. A provider may wait for the peer, so a server
+// accepts each request in its own goroutine.
 func (r *Request) Accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 	c, err := r.accept(ctx, cfg)
 	if err != nil {

@@ -59,7 +59,8 @@ func (a *address) close() error {
 	return a.Close()
 }
 
-// Listen binds to host:port on a provider. Port 0 selects a free port.
+// Listen binds to host:port on a provider. Port 0 selects a free port. ctx bounds the bind,
+// not the listener.
 func Listen(ctx context.Context, p rdmacm.Provider, hostPort string, cfg ListenConfig) (*Listener, error) {
 	cm, err := p.Listen(ctx, hostPort)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// RPC is a call and, when it has returned, its results. It is reusable. Sizes are in bytes.
+// RPC is a call and, when it has returned, its results. It is reusable. After an error the
+// results may be those of an earlier call. Sizes are in bytes.
 type RPC struct {
 	Program, Version, Procedure uint32
 	Cred, Verf                  oncrpc.Auth
