@@ -154,7 +154,8 @@ func TestServiceChangesDescriptors(t *testing.T) {
 	p.mu.Lock()
 	p.log, p.budget.Limit = slog.New(slog.NewTextHandler(&log, nil)), 20000
 	p.mu.Unlock()
-	must(t, r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 10000 }, nil))
+	_, _, err := r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 10000 }, nil)
+	must(t, err)
 	give := func(service string) {
 		t.Helper()
 		if _, _, err := r.manager.Listeners.Update(t.Context(), "steady", func(l *spec.Listener) { l.Service = service }, manager.UpdateOptions{}); err != nil {

@@ -303,7 +303,7 @@ limits: {memory: 64MiB, connections: 100}
 		_, _, err = r.manager.Connectors.Update(t.Context(), "out", func(c *spec.Connector) { c.Target = "127.0.0.1:2" }, manager.UpdateOptions{})
 	}
 	if err == nil {
-		err = r.manager.Limits.Set(func(l *spec.Limits) { l.Memory, l.Control.Connections, l.TCPIdle = 128<<20, 40, time.Minute }, nil)
+		_, _, err = r.manager.Limits.Set(func(l *spec.Limits) { l.Memory, l.Control.Connections, l.TCPIdle = 128<<20, 40, time.Minute }, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -347,7 +347,8 @@ limits: {memory: 64MiB, connections: 100}
 	if l := r.listener("steady"); l.State != manager.StateFailed || !strings.Contains(l.Failure, "in use") {
 		t.Errorf("with its address in use: %+v", l)
 	}
-	must(t, r.manager.Limits.Set(func(*spec.Limits) {}, func(*spec.Field) bool { return true }))
+	_, _, err = r.manager.Limits.Set(func(*spec.Limits) {}, func(*spec.Field) bool { return true })
+	must(t, err)
 	if m := r.memory.Limit(); r.data.Memory() != 64<<20 || m.Source != "limits.memory" {
 		t.Errorf("unset: %d, %+v", r.data.Memory(), m)
 	}

@@ -299,7 +299,8 @@ limits: {connections: 9, handshakes: 7}
 	_, _, err = r.manager.Listeners.Update(ctx, "second", func(l *spec.Listener) { l.Limits.Idle = time.Hour }, manager.UpdateOptions{})
 	must(nil, err)
 	must(r.manager.Listeners.Remove("third", 0))
-	must(nil, r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 0; l.TCPConnections = 8 }, nil))
+	_, _, err = r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 0; l.TCPConnections = 8 }, nil)
+	must(nil, err)
 	c := parsed(t, "g.yaml", exportOf(t, r.daemon, "settings of listener/third: there is no such listener or connector in service"), t.TempDir())
 	bound := r.listener("fourth").Live.Address.String()
 	if want := []spec.Listener{

@@ -47,7 +47,7 @@ func add[S spec.Named, L, M any](ctx context.Context, what string, set manager.S
 	if err != nil {
 		return m, err
 	}
-	audit.Note(ctx, "", auditText(what, &info), 0)
+	audit.Note(ctx, "", auditText(what, &info.Spec), 0)
 	return message(&info), nil
 }
 
@@ -67,11 +67,11 @@ func update[S spec.Named, L, M any](ctx context.Context, what string, set manage
 	if err := readSpec(req, &given); err != nil {
 		return m, 0, err
 	}
-	before, err := find(what, set, req.GetName())
+	old, err := find(what, set, req.GetName())
 	if err != nil {
 		return m, 0, err
 	}
-	fields := changeable(req, &before.Spec)
+	fields := changeable(req, &old.Spec)
 	change, err := fields.named("update_mask", req.GetUpdateMask().GetPaths())
 	if err != nil {
 		return m, 0, err
@@ -90,12 +90,12 @@ func update[S spec.Named, L, M any](ctx context.Context, what string, set manage
 	if len(req.GetUnset()) > 0 {
 		o.Unset = unset.has
 	}
-	info, ended, err := set.Update(ctx, req.GetName(), func(s *S) { spec.Copy(s, &given, change.has) }, o)
+	updated, ended, err := set.Update(ctx, req.GetName(), func(s *S) { spec.Copy(s, &given, change.has) }, o)
 	if err != nil {
 		return m, 0, err
 	}
-	audit.Note(ctx, auditText(what, before), auditText(what, &info), 0)
-	return message(&info), ended, nil
+	audit.Note(ctx, auditText(what, &updated.Before), auditText(what, &updated.Spec), 0)
+	return message(&updated.Info), ended, nil
 }
 
 // removal is a request to remove something.
@@ -105,15 +105,11 @@ type removal interface {
 }
 
 func remove[S spec.Named, L any](ctx context.Context, what string, set manager.Set[S, L], req removal) (drained, cut uint32, err error) {
-	before, err := find(what, set, req.GetName())
-	if err != nil {
-		return 0, 0, err
-	}
 	r, err := set.Remove(req.GetName(), drainTime(req.GetDeadline()))
 	if err != nil {
 		return 0, 0, err
 	}
-	audit.Note(ctx, auditText(what, before), "", 0)
+	audit.Note(ctx, auditText(what, &r.Before), "", 0)
 	return uint32(r.Drained), uint32(r.Cut), nil
 }
 
@@ -125,6 +121,6 @@ func drainTime(deadline *durationpb.Duration) time.Duration {
 }
 
 // auditText is what the audit log shows.
-func auditText[S spec.Named, L any](what string, i *manager.Info[S, L]) string {
-	return what + " " + spec.String(&i.Spec)
+func auditText[S spec.Named](what string, s *S) string {
+	return what + " " + spec.String(s)
 }

@@ -29,8 +29,7 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 	if s.manager.Limits == nil {
 		return nil, status.Error(codes.Unimplemented, "this rdmad cannot change its limits")
 	}
-	old, _ := s.manager.Limits.Get()
-	before, all := s.limits(), limitFields()
+	now, all := s.limits(), limitFields()
 	names := all.filter(func(f *selected) bool { return f.Path != spec.NoLimit })
 	change, err := names.named("update_mask", req.GetUpdateMask().GetPaths())
 	if err != nil {
@@ -41,13 +40,13 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 		return nil, err
 	}
 	if len(change) == 0 {
-		change = all.filter(func(f *selected) bool { return changesLimit(req, before, f.at) })
+		change = all.filter(func(f *selected) bool { return changesLimit(req, now, f.at) })
 	}
-	if err := s.manager.Limits.Set(func(l *spec.Limits) { takeLimits(l, req.GetLimits(), change) }, unset.has); err != nil {
+	before, after, err := s.manager.Limits.Set(func(l *spec.Limits) { takeLimits(l, req.GetLimits(), change) }, unset.has)
+	if err != nil {
 		return nil, limitsStatus(err)
 	}
-	now, _ := s.manager.Limits.Get()
-	audit.Note(ctx, limitsText(&old), limitsText(&now), 0)
+	audit.Note(ctx, limitsText(&before), limitsText(&after), 0)
 	return &rdmadv1.SetLimitsResponse{Limits: s.limits(), Changed: s.changedLimits()}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -102,9 +101,6 @@ func (s *listenerService) UpdateService(ctx context.Context, req *rdmadv1.Update
 
 // RemoveService implements rdmadv1.ListenerServiceServer.
 func (s *listenerService) RemoveService(ctx context.Context, req *rdmadv1.RemoveServiceRequest) (*rdmadv1.RemoveServiceResponse, error) {
-	if _, err := s.manager.Services.Remove(req.GetName(), drainTime(req.GetDeadline())); err != nil {
-		return nil, err
-	}
-	audit.Note(ctx, "service "+req.GetName(), "", 0)
-	return &rdmadv1.RemoveServiceResponse{}, nil
+	_, _, err := remove(ctx, "service", s.manager.Services, req)
+	return &rdmadv1.RemoveServiceResponse{}, err
 }

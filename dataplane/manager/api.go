@@ -36,14 +36,14 @@ type Set[S spec.Named, L any] interface {
 	// drains the connections of the replaced element. A change of an element of the
 	// configuration file is kept for the next start, and overrides later versions of the file,
 	// until Unset or the removal of the element.
-	Update(ctx context.Context, name string, change func(*S), o UpdateOptions) (Info[S, L], int, error)
+	Update(ctx context.Context, name string, change func(*S), o UpdateOptions) (Updated[S, L], int, error)
 	// Remove stops accepting at once and lets the connections finish their calls. After
 	// drain it cuts the remaining ones. If Remove is called again meanwhile, the shorter
 	// drain applies. An element of the configuration file is back at the next start or reload. A
 	// service that a listener uses is not removed (*InUseError). The directories and state
 	// of a service are never removed, so that a service of the same name and directory
 	// accepts its clients' handles.
-	Remove(name string, drain time.Duration) (dataplane.Removed, error)
+	Remove(name string, drain time.Duration) (Removal[S], error)
 }
 
 // UpdateOptions decide about the connections of an updated element.
@@ -62,6 +62,18 @@ type Info[S spec.Named, L any] struct {
 	Failure string   // reason for StateFailed and StateDegraded
 	Changed []string // fields of an element of the file that operators changed
 	Live    L        // zero with StateFailed
+}
+
+// Updated describes an element that was updated.
+type Updated[S spec.Named, L any] struct {
+	Info[S, L]
+	Before S
+}
+
+// Removal describes an element that was removed.
+type Removal[S spec.Named] struct {
+	dataplane.Removed
+	Before S
 }
 
 type (

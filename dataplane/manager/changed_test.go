@@ -19,6 +19,11 @@ func (r *rig) update(name string, change func(*spec.Listener), o UpdateOptions) 
 	return err
 }
 
+func (r *rig) setLimits(change func(*spec.Limits), unset func(*spec.Field) bool) error {
+	_, _, err := r.Limits.Set(change, unset)
+	return err
+}
+
 func all(*spec.Field) bool { return true }
 
 // TestChangesLast: what an operator changes of the file's elements is in force after a restart
@@ -188,7 +193,7 @@ func TestLimitsLast(t *testing.T) {
 	r.fileLimits = spec.Limits{TCPConnections: 100, TCPIdle: time.Minute}
 	r.restart(&spec.All{})
 	set := func(n int) error {
-		return r.Limits.Set(func(l *spec.Limits) { l.TCPConnections, l.Control.Connections = n, n }, nil)
+		return r.setLimits(func(l *spec.Limits) { l.TCPConnections, l.Control.Connections = n, n }, nil)
 	}
 	if err := set(50); err != nil {
 		t.Fatal(err)
@@ -239,7 +244,7 @@ func TestLimitsLast(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	check("after a reload", 50, 50, time.Hour, both...)
-	if err := r.Limits.Set(func(*spec.Limits) {}, func(f *spec.Field) bool { return f.Path == "tcp_connections" }); err != nil {
+	if err := r.setLimits(func(*spec.Limits) {}, func(f *spec.Field) bool { return f.Path == "tcp_connections" }); err != nil {
 		t.Fatal(err)
 	}
 	check("unset", 200, 50, time.Hour, "control.connections")
@@ -327,7 +332,7 @@ func TestOutOfRange(t *testing.T) {
 		for what, err := range map[string]error{
 			"connector": err,
 			"listener":  o.update("in", func(l *spec.Listener) { l.Limits.Idle = idle }, UpdateOptions{}),
-			"limits":    o.Limits.Set(func(l *spec.Limits) { l.Idle = idle }, nil),
+			"limits":    o.setLimits(func(l *spec.Limits) { l.Idle = idle }, nil),
 		} {
 			if in, ok := errors.AsType[*InvalidError](err); !ok || !strings.HasSuffix(in.Field, "idle") {
 				t.Errorf("idle %v of %s: %v", idle, what, err)
@@ -380,7 +385,7 @@ func TestStoredOutOfRange(t *testing.T) {
 			_, _, err := o.Connectors.Update(t.Context(), "c", func(c *spec.Connector) { c.Limits.Idle = time.Hour }, UpdateOptions{})
 			return err
 		}(),
-		o.Limits.Set(func(l *spec.Limits) { l.Handshakes = 6 }, nil),
+		o.setLimits(func(l *spec.Limits) { l.Handshakes = 6 }, nil),
 	} {
 		if err != nil {
 			t.Error(err)

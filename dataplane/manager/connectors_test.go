@@ -104,7 +104,7 @@ func TestOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := o.Connectors.Remove("going", time.Minute); err != nil || r != (dataplane.Removed{Drained: 1}) {
+	if r, err := o.Connectors.Remove("going", time.Minute); err != nil || r.Removed != (dataplane.Removed{Drained: 1}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if err := echoCall(t.Context(), a); err != nil {

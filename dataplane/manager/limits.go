@@ -15,7 +15,7 @@ type LimitsSet interface {
 	// Set changes limits and stores them for the next start. They override later versions of
 	// the file. Before that, the fields that unset selects get the file's values back. On an
 	// error it changes nothing.
-	Set(change func(*spec.Limits), unset func(*spec.Field) bool) error
+	Set(change func(*spec.Limits), unset func(*spec.Field) bool) (before, now spec.Limits, err error)
 }
 
 // Bounds applies limits.
@@ -88,35 +88,35 @@ func (b boundsOf) Get() (l spec.Limits, changed []string) {
 }
 
 // Set implements LimitsSet.
-func (b boundsOf) Set(change func(*spec.Limits), unset func(*spec.Field) bool) error {
+func (b boundsOf) Set(change func(*spec.Limits), unset func(*spec.Field) bool) (before, now spec.Limits, err error) {
 	m := b.m
 	m.op.Lock()
 	defer m.op.Unlock()
 	if m.closed {
-		return dataplane.ErrShutdown
+		return before, now, dataplane.ErrShutdown
 	}
-	before, _ := b.Get()
-	now := before
+	before, _ = b.Get()
+	now = before
 	if unset != nil {
 		spec.Copy(&now, &m.limits.file, unset)
 	}
 	change(&now)
 	if err := now.Check(); err != nil {
-		return err
+		return before, now, err
 	}
 	if err := m.cfg.Bounds.CheckLimits(&now); err != nil {
-		return err
+		return before, now, err
 	}
 	if err := m.mayLower(&before, &now); err != nil {
-		return err
+		return before, now, err
 	}
 	c := m.newChange()
 	c.limits, c.imports = &now, true
 	if err := c.commit(m.save); err != nil {
-		return err
+		return before, now, err
 	}
 	m.cfg.Bounds.ApplyLimits(&now, &m.limits.file)
-	return nil
+	return before, now, nil
 }
 
 // changeLocked makes the limits those that an operator wants.

@@ -33,7 +33,7 @@ func TestAddAndRemove(t *testing.T) {
 	if err := r.removeService("test", drainTime); !errors.As(err, &used) || err.Error() != "service test is in use by a; remove them first" {
 		t.Errorf("a service in use: %v", err)
 	}
-	if removed, err := r.Listeners.Remove("a", drainTime); err != nil || removed != (dataplane.Removed{Drained: 1}) {
+	if removed, err := r.Listeners.Remove("a", drainTime); err != nil || removed.Removed != (dataplane.Removed{Drained: 1}) {
 		t.Errorf("removed %+v, %v", removed, err)
 	}
 	if err := r.removeService("test", drainTime); err != nil || r.service("test") != nil {

@@ -103,7 +103,7 @@ func TestMemoryChangesWithListeners(t *testing.T) {
 	_, err = r.PrepareImport(t.Context(), &Wanted{Limits: &spec.Limits{Memory: dataplane.MinMemory}})
 	tooMany(t, "import", err, 2*fit)
 	set := func(memory spec.Size) error {
-		return r.Limits.Set(func(l *spec.Limits) { l.Memory = memory }, nil)
+		return r.setLimits(func(l *spec.Limits) { l.Memory = memory }, nil)
 	}
 	tooMany(t, "command", set(dataplane.MinMemory), 2*fit)
 	if l, changed := r.Limits.Get(); l.Memory != limits.Memory || len(changed) != 0 {

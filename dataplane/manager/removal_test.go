@@ -29,7 +29,7 @@ func TestListenerDrains(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		removed <- n
+		removed <- n.Removed
 	}
 	go remove()
 	if e := <-events.Events(); e.Conn.State != dataplane.StateDraining {
@@ -247,7 +247,7 @@ func TestLimitsAreThereWhenStored(t *testing.T) {
 		}
 	}
 	r.store.err, r.store.during = full, before
-	set := func() error { return r.Limits.Set(func(l *spec.Limits) { l.Handshakes = 6 }, nil) }
+	set := func() error { return r.setLimits(func(l *spec.Limits) { l.Handshakes = 6 }, nil) }
 	if err := set(); !errors.Is(err, full) {
 		t.Errorf("set: %v", err)
 	}

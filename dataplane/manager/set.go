@@ -194,16 +194,17 @@ func (s *set[S, L]) free(name string) (*thing[S], error) {
 }
 
 // Update implements Set.
-func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o UpdateOptions) (Info[S, L], int, error) {
+func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o UpdateOptions) (u Updated[S, L], ended int, err error) {
 	s.m.op.Lock()
 	defer s.m.op.Unlock()
 	t, err := s.upThing(name)
 	if err != nil {
-		return Info[S, L]{}, 0, err
+		return u, 0, err
 	}
+	u.Before = copied(t.spec)
 	now, err := s.changedSpec(t, change, o.Unset)
 	if err != nil {
-		return Info[S, L]{}, 0, err
+		return u, 0, err
 	}
 	c := s.m.newChange()
 	e := s.in(c).turn(t, now, false)
@@ -214,21 +215,21 @@ func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o 
 			file = s.base(name)
 		}
 		if err := s.checked(&now, file); err != nil {
-			return Info[S, L]{}, 0, err
+			return u, 0, err
 		}
 		c.follow()
 	}
 	// No connection may end before the change is stored.
 	if err := c.make(ctx, s.m.save); err != nil {
-		return Info[S, L]{}, 0, err
+		return u, 0, err
 	}
 	s.m.retiring.Go(func() { c.retire(o.Drain) })
-	ended := 0
 	if o.EndDenied {
 		ended = s.get(name).running.EndDenied()
 	}
 	s.logChanged(&now, ended)
-	return s.info(name), ended, nil
+	u.Info = s.info(name)
+	return u, ended, nil
 }
 
 // copied returns a specification that shares no section with s.
@@ -261,20 +262,21 @@ func (s *set[S, L]) upThing(name string) (*thing[S], error) {
 }
 
 // Remove implements Set.
-func (s *set[S, L]) Remove(name string, drain time.Duration) (dataplane.Removed, error) {
+func (s *set[S, L]) Remove(name string, drain time.Duration) (removed Removal[S], err error) {
 	c, t, err := s.remove(name)
 	if err != nil {
-		return dataplane.Removed{}, err
+		return removed, err
 	}
+	removed.Before = t.spec
 	if c != nil {
 		c.retire(drain)
-		return s.in(c).ends[t], nil
+		removed.Removed = s.in(c).ends[t]
+		return removed, nil
 	}
-	var removed dataplane.Removed
 	if t.running != nil { // it had not failed
 		ctx, cancel := context.WithTimeout(context.Background(), drain)
 		defer cancel()
-		removed, _ = t.running.drain(ctx) // the first Remove logs the error
+		removed.Removed, _ = t.running.drain(ctx) // the first Remove logs the error
 	}
 	<-t.gone
 	return removed, nil
