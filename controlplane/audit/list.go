@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,12 +45,13 @@ func (l *Log) List(ctx context.Context, q Query) (entries []Entry, more bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	end := p.take(text)
+	end, next := p.take(text, s.first, s.next), s.first
 	for i := len(s.older) - 1; i >= 0 && !end; i-- {
 		if err := ctx.Err(); err != nil {
 			return nil, false, err
 		}
-		if q.Before != 0 && firstOf(s.older[i]) >= q.Before {
+		first, after := firstOf(s.older[i]), next
+		if next = first; q.Before != 0 && first >= q.Before {
 			continue
 		}
 		text, err := os.ReadFile(s.older[i])
@@ -59,7 +61,7 @@ func (l *Log) List(ctx context.Context, q Query) (entries []Entry, more bool, er
 			return nil, false, err
 		}
 		p.late = false
-		end = p.take(text) || len(text) > 0 && !p.late
+		end = p.take(text, first, after) || len(text) > 0 && !p.late
 	}
 	return p.entries, p.more, nil
 }
@@ -78,7 +80,9 @@ func firstOf(name string) uint64 {
 type snapshot struct {
 	older   []string
 	current *os.File
-	size    int64
+	size    int64  // also of what others wrote
+	first   uint64 // sequence of the current file's first entry
+	next    uint64 // sequence of the entry to come
 	begun   map[uint64]*Entry
 }
 
@@ -88,9 +92,18 @@ func (l *Log) snapshot() (s snapshot, err error) {
 	if s.older, err = olderFiles(l.cfg.Dir); err != nil {
 		return s, err
 	}
-	s.size, s.begun = l.size, maps.Clone(l.begun)
-	s.current, err = os.Open(l.path())
-	return s, err
+	s.next, s.begun = l.at.sequence+1, maps.Clone(l.begun)
+	s.first = cmp.Or(l.first, s.next)
+	if s.current, err = os.Open(l.path()); err != nil {
+		return s, err
+	}
+	info, err := s.current.Stat()
+	if err != nil {
+		s.current.Close()
+		return s, err
+	}
+	s.size = info.Size()
+	return s, nil
 }
 
 // page collects the entries of an answer.
@@ -98,15 +111,17 @@ type page struct {
 	Query
 	actor   []byte // how an entry of the actor has to read; nil for all
 	begun   map[uint64]*Entry
-	last    uint64 // sequence of the line before, nearer to the end
-	late    bool   // a line of the file is not before Since
+	last    uint64  // sequence of the line before, nearer to the end
+	damaged []Entry // lines after that, if they are entries
+	late    bool    // a line of the file is not before Since
 	entries []Entry
 	more    bool
 }
 
-// take takes what it needs of a file, from its end, and says whether that was
-// all.
-func (p *page) take(text []byte) (end bool) {
+// take takes what it needs of a file, from its end, and says whether that was all. The file has
+// the entries from first on, without next.
+func (p *page) take(text []byte, first, next uint64) (end bool) {
+	p.last = next
 	for len(text) > 0 {
 		start := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
 		line := text[start:]
@@ -115,24 +130,55 @@ func (p *page) take(text []byte) (end bool) {
 			return true
 		}
 	}
-	return false
+	return p.takeDamaged(first - 1)
 }
 
 func (p *page) line(line []byte) (end bool) {
 	e, _, err := parseLine(line)
 	if err != nil {
-		e = self(actionDamage, "DATA_LOSS", "not as it was written: "+err.Error())
-		e.Sequence = max(p.last, 1) - 1
+		p.late = true
+		p.damage(err)
+		return false
+	}
+	if p.takeDamaged(e.Sequence) {
+		return true
 	}
 	p.last = e.Sequence
-	early := err == nil && e.Time.Before(p.Since)
+	early := e.Time.Before(p.Since)
 	p.late = p.late || !early
-	switch {
-	case p.Before != 0 && e.Sequence >= p.Before, early: // an entry before an early one may be late: clocks jump
+	if p.Before != 0 && e.Sequence >= p.Before || early || p.hidden(e) || !p.wanted(line, e) { // an entry before an early one may be late: clocks jump
 		return false
-	case err == nil && (p.hidden(e) || !p.wanted(line, e)):
-		return false
-	case len(p.entries) == p.Limit:
+	}
+	return p.add(e)
+}
+
+// damage keeps a line that is not as it was written until the entry before it is known.
+func (p *page) damage(err error) {
+	if p.last <= 1 {
+		return
+	}
+	p.last--
+	if (p.Before == 0 || p.last < p.Before) && len(p.damaged) <= p.Limit {
+		e := self(actionDamage, "DATA_LOSS", "not as it was written: "+err.Error())
+		e.Sequence = p.last
+		p.damaged = append(p.damaged, *e)
+	}
+}
+
+// takeDamaged takes as many damaged lines as entries are missing after one of the sequence before.
+// Others replace no entry: with a number they would hide an entry of the next page.
+func (p *page) takeDamaged(before uint64) (end bool) {
+	for i := range p.damaged {
+		if e := &p.damaged[i]; e.Sequence > before && p.add(e) {
+			return true
+		}
+	}
+	p.damaged = p.damaged[:0]
+	return false
+}
+
+func (p *page) add(e *Entry) (end bool) {
+	if len(p.entries) == p.Limit {
 		p.more = true
 		return true
 	}

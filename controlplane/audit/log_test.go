@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -356,6 +357,75 @@ func TestDamagedLineIsListed(t *testing.T) {
 	want := "6 ada Set 2 OK a=1>a=2 3\n4 ada Set 1 OK a=1>a=2 2\n2 rdmad damage  DATA_LOSS > 0\n"
 	if got := told(t, l); got != want {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestJunkBetweenPages: lines that others write into the log neither hide an entry nor repeat one,
+// whatever the size of pages.
+func TestJunkBetweenPages(t *testing.T) {
+	for name, change := range map[string]func(lines [][]byte, i int) []byte{
+		"no junk":         func(l [][]byte, i int) []byte { return l[i] },
+		"after each line": func(l [][]byte, i int) []byte { return append(bytes.Clone(l[i]), "junk\n"...) },
+		"several before":  func(l [][]byte, i int) []byte { return append([]byte("junk\n\nof many\nlines\n"), l[i]...) },
+		"damage and junk": func(l [][]byte, i int) []byte {
+			if i == 3 {
+				return []byte("junk\nin place of\none\n")
+			}
+			return l[i]
+		},
+	} {
+		dir := t.TempDir()
+		cfg := config(dir)
+		cfg.MaxSize, cfg.Keep = 2<<10, 100
+		l := open(t, cfg)
+		made(t, l, 10)
+		older, err := olderFiles(dir)
+		if err != nil || len(older) < 2 {
+			t.Fatal(older, err)
+		}
+		for _, file := range append(older, l.path()) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := bytes.SplitAfter(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+			lines[len(lines)-1] = append(lines[len(lines)-1], '\n')
+			var changed []byte
+			for i := range lines {
+				changed = append(changed, change(lines, i)...)
+			}
+			if err := os.WriteFile(file, changed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		made(t, l, 2) // after what others wrote
+		all := told(t, l)
+		if n := strings.Count(all, " ada "); n != 12 && name != "damage and junk" || !strings.HasPrefix(all, "27 ada Set 1 ") {
+			t.Errorf("%s: all\n%s", name, all)
+		}
+		for size := 1; size < 6; size++ {
+			var paged []string
+			for q := (Query{Limit: size}); len(paged) < 100; {
+				entries, more, err := l.List(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range entries {
+					paged = append(paged, fmt.Sprintf("%d %s", e.Sequence, e.Actor))
+					q.Before = e.Sequence
+				}
+				if !more {
+					break
+				}
+			}
+			var want []string
+			for line := range strings.Lines(all) {
+				want = append(want, strings.Join(strings.Fields(line)[:2], " "))
+			}
+			if !slices.Equal(paged, want) {
+				t.Errorf("%s: pages of %d: %q, want %q", name, size, paged, want)
+			}
+		}
 	}
 }
 
