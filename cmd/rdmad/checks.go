@@ -166,6 +166,13 @@ func (h *health) certificates() (out []conditions.Check) {
 			}
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.expires
+	h.expires = make(map[string]time.Time, len(out))
+	for _, c := range out {
+		h.expires[c.Name] = before[c.Name]
+	}
 	return out
 }
 
@@ -192,22 +199,22 @@ func certificate(file string, files *auth.Files) (reason *conditions.Reason, tex
 	return reason, text, expires
 }
 
-// expire records when a certificate expires. The time is zero if it is not known.
+// expire records when a certificate expires, unless its check has ended.
 func (h *health) expire(name string, t time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t.IsZero() {
-		delete(h.expires, name)
-	} else {
+	if _, checked := h.expires[name]; checked {
 		h.expires[name] = t
 	}
 }
 
-// expiry returns when the certificates expire, by name.
+// expiry returns when the certificates expire, by name, if that is known.
 func (h *health) expiry() map[string]time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return maps.Clone(h.expires)
+	known := maps.Clone(h.expires)
+	maps.DeleteFunc(known, func(_ string, t time.Time) bool { return t.IsZero() })
+	return known
 }
 
 // devices returns the checks of RDMA devices, including devices that are gone, while a

@@ -28,13 +28,13 @@ type health struct {
 
 	mu      sync.Mutex
 	seen    map[string]bool      // devices
-	expires map[string]time.Time // certificates
+	expires map[string]time.Time // certificates that are checked; zero if it is not known
 }
 
 // newHealth makes the conditions that are known in memory. start adds those of files and
 // peers.
 func newHealth(d *daemon, c *config.Config) *health {
-	h := &health{d: d, known: conditions.NewRegistry(), seen: make(map[string]bool), expires: make(map[string]time.Time), reloads: metrics.NewReloads(time.Now())}
+	h := &health{d: d, known: conditions.NewRegistry(), seen: make(map[string]bool), reloads: metrics.NewReloads(time.Now())}
 	h.prober = conditions.NewProber(h.known, d.log)
 	manager.ReportConditions(h.known, d.manager.API)
 	h.known.Ask(h.own)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 )
@@ -56,4 +57,34 @@ console: {listen: "127.0.0.1:0", tls: {cert: DIR/rdmad.pem, key: DIR/rdmad.key, 
 	renew(30 * day)
 	p.expect(cert, conditions.CertificateValid)
 	p.well()
+}
+
+// TestCertificateEnds: without a certificate the metrics have no time for it.
+func TestCertificateEnds(t *testing.T) {
+	dir := t.TempDir()
+	ca := have(authtest.NewCA(dir))(t)
+	must(t, ca.Issue("rdmad", time.Hour))
+	web := filepath.Join(dir, "web.yml")
+	must(t, os.WriteFile(web, []byte("tls_server_config: {cert_file: rdmad.pem, key_file: rdmad.key}\n"), 0o600))
+	c := &config.Config{}
+	c.Metrics.WebConfig = web
+	h := &health{d: &daemon{}}
+	h.d.config.Store(c)
+	look := func() {
+		for _, c := range h.certificates() {
+			c.Look(t.Context())
+		}
+	}
+	if look(); len(h.expiry()) != 1 {
+		t.Errorf("the metrics have %v", h.expiry())
+	}
+	late := h.certificates()
+	must(t, os.WriteFile(web, nil, 0o600))
+	look()
+	for _, c := range late { // a look that hung during the reload
+		h.expire(c.Name, time.Now())
+	}
+	if all := h.expiry(); len(all) != 0 {
+		t.Errorf("the metrics still have %v", all)
+	}
 }
