@@ -130,6 +130,14 @@ func (f *largeFleet) AllRollouts(context.Context, string) (all []*fleet.Rollout,
 	return all, nil
 }
 
+// Versions implements grpcapi.Fleet: as many revisions as there are rollouts.
+func (f *largeFleet) Versions(_ context.Context, policy string) (all []*fleet.Revision, _ error) {
+	for i := range f.nodes {
+		all = append(all, &fleet.Revision{Policy: fleet.Policy{Name: policy}, Revision: uint32(len(f.nodes) - i), Comment: f.text})
+	}
+	return all, nil
+}
+
 // A page of large items has fewer, so that a client with gRPC's default limits takes it.
 func TestPagesOfLargeItems(t *testing.T) {
 	f := newLargeFleet(40)
@@ -139,6 +147,7 @@ func TestPagesOfLargeItems(t *testing.T) {
 		n.Report = &fleet.Report{Refused: f.text}
 	}
 	c := rdmadv1.NewFleetServiceClient(startIn(t, f, smallPlane(), nil, 16).client)
+	revision := uint32(41)
 	for what, page := range map[string]func(token string) (int, string, error){
 		"nodes": func(token string) (int, string, error) {
 			res, err := c.ListNodes(t.Context(), &rdmadv1.ListNodesRequest{PageToken: token})
@@ -147,6 +156,15 @@ func TestPagesOfLargeItems(t *testing.T) {
 		"rollouts": func(token string) (int, string, error) {
 			res, err := c.ListRollouts(t.Context(), &rdmadv1.ListRolloutsRequest{PageToken: token})
 			return len(res.GetRollouts()), res.GetNextPageToken(), err
+		},
+		"revisions": func(token string) (int, string, error) {
+			res, err := c.ListPolicyRevisions(t.Context(), &rdmadv1.ListPolicyRevisionsRequest{Policy: "p", PageToken: token})
+			for i, r := range res.GetRevisions() {
+				if revision--; r.GetRevision() != revision || res.GetStates()[i] != rdmadv1.FleetRollout_RUNNING {
+					t.Errorf("revision %d is %v, want %d", r.GetRevision(), res.GetStates()[i], revision)
+				}
+			}
+			return len(res.GetRevisions()), res.GetNextPageToken(), err
 		},
 		"history": func(token string) (int, string, error) {
 			res, err := c.ListHistory(t.Context(), &rdmadv1.ListHistoryRequest{PageSize: 40, PageToken: token})

@@ -148,7 +148,14 @@ func (s *fleetService) ListPolicyRevisions(ctx context.Context, req *rdmadv1.Lis
 	if text := fleet.NameProblem(req.GetPolicy()); text != "" {
 		return nil, invalidField("policy", text)
 	}
-	all, err := s.fleet.Versions(ctx, req.GetPolicy())
+	list := func(before uint64, limit int) ([]*fleet.Revision, bool, error) {
+		all, err := s.fleet.Versions(ctx, req.GetPolicy())
+		if before > 0 {
+			all = slices.DeleteFunc(all, func(r *fleet.Revision) bool { return uint64(r.Revision) >= before })
+		}
+		return all[:min(limit, len(all))], len(all) > limit, err
+	}
+	page, next, err := pageBefore(req, 32, []string{"fleet policy", req.GetPolicy()}, list, func(r *fleet.Revision) uint64 { return uint64(r.Revision) }, fleetproto.RevisionMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -160,10 +167,9 @@ func (s *fleetService) ListPolicyRevisions(ctx context.Context, req *rdmadv1.Lis
 	for _, r := range rollouts {
 		states[r.Revision] = fleetproto.RolloutState(r.State)
 	}
-	res := &rdmadv1.ListPolicyRevisionsResponse{}
-	for _, r := range all {
-		res.Revisions = append(res.Revisions, fleetproto.RevisionMessage(r))
-		res.States = append(res.States, states[r.Revision])
+	res := &rdmadv1.ListPolicyRevisionsResponse{Revisions: page, NextPageToken: next}
+	for _, r := range page {
+		res.States = append(res.States, states[r.GetRevision()])
 	}
 	return res, nil
 }

@@ -1638,7 +1638,11 @@ func (x *NodeEffects) GetConnections() *FleetOutcomes {
 type ListPolicyRevisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the policy.
-	Policy        string `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	Policy string `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	// Maximum number of revisions in one response; 0 for 100.
+	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the previous response; empty for the newest revisions.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1680,13 +1684,29 @@ func (x *ListPolicyRevisionsRequest) GetPolicy() string {
 	return ""
 }
 
-// ListPolicyRevisionsResponse holds the revisions of a policy.
+func (x *ListPolicyRevisionsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListPolicyRevisionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListPolicyRevisionsResponse is one page of the revisions of a policy.
 type ListPolicyRevisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest first, at most 100.
+	// The newest first. etcd keeps 100.
 	Revisions []*FleetPolicy `protobuf:"bytes,1,rep,name=revisions,proto3" json:"revisions,omitempty"`
 	// State of the rollout of each; STATE_UNSPECIFIED if etcd no longer keeps it.
-	States        []FleetRollout_State `protobuf:"varint,2,rep,packed,name=states,proto3,enum=rdmad.v1.FleetRollout_State" json:"states,omitempty"`
+	States []FleetRollout_State `protobuf:"varint,2,rep,packed,name=states,proto3,enum=rdmad.v1.FleetRollout_State" json:"states,omitempty"`
+	// Token for the next page; empty on the last page.
+	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1733,6 +1753,13 @@ func (x *ListPolicyRevisionsResponse) GetStates() []FleetRollout_State {
 		return x.States
 	}
 	return nil
+}
+
+func (x *ListPolicyRevisionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // RollbackPolicyRequest asks for an earlier revision of a policy.
@@ -2027,12 +2054,16 @@ const file_rdmad_v1_fleet_proto_rawDesc = "" +
 	"\x12ANSWER_UNSPECIFIED\x10\x00\x12\f\n" +
 	"\bACCEPTED\x10\x01\x12\v\n" +
 	"\aREFUSED\x10\x02\x12\r\n" +
-	"\tNO_ANSWER\x10\x03\"?\n" +
+	"\tNO_ANSWER\x10\x03\"\x8e\x01\n" +
 	"\x1aListPolicyRevisionsRequest\x12!\n" +
-	"\x06policy\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x06policy\"\x88\x01\n" +
+	"\x06policy\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x06policy\x12$\n" +
+	"\tpage_size\x18\x02 \x01(\rB\a\xbaH\x04*\x02\x18dR\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tpageToken\"\xb0\x01\n" +
 	"\x1bListPolicyRevisionsResponse\x123\n" +
 	"\trevisions\x18\x01 \x03(\v2\x15.rdmad.v1.FleetPolicyR\trevisions\x124\n" +
-	"\x06states\x18\x02 \x03(\x0e2\x1c.rdmad.v1.FleetRollout.StateR\x06states\"\xc7\x01\n" +
+	"\x06states\x18\x02 \x03(\x0e2\x1c.rdmad.v1.FleetRollout.StateR\x06states\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"\xc7\x01\n" +
 	"\x15RollbackPolicyRequest\x12!\n" +
 	"\x06policy\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x06policy\x12#\n" +
 	"\brevision\x18\x02 \x01(\rB\a\xbaH\x04*\x02(\x01R\brevision\x12\"\n" +

@@ -23,7 +23,7 @@ the rollout of each. etcd keeps 100.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return show(cmd.Context(), a, api.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]}, policyRevisions)
+				return showList(cmd.Context(), a, api.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]}, 0, policyRevisions)
 			}
 			return showList(cmd.Context(), a, api.ListPolicies, &rdmadv1.ListPoliciesRequest{}, 0, policyTable)
 		},
@@ -46,7 +46,7 @@ back.
 	}
 	request.register(cmd, "removed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		all, err := ask(cmd.Context(), a, api.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]})
+		all, err := ask(cmd.Context(), a, api.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0], PageSize: 1})
 		if err != nil {
 			return err
 		}
