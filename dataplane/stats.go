@@ -18,8 +18,8 @@ type ListenerStats struct {
 	// 1 or 2. Index 0 counts those without an agreed version.
 	Versions [3]int
 	// MaxConnections is the limit of connections that is reached first: the listener's, or
-	// that of all listeners together.
-	MaxConnections int
+	// SharedConnections, that of all listeners together.
+	MaxConnections, SharedConnections int
 	// Receivers is the number of peers whose receive sizes are remembered. SendHeld
 	// is the number of connections with smaller Sends than the settings allow
 	// because of that.
@@ -51,11 +51,12 @@ func (d *Dataplane) Stats() []*ListenerStats {
 	d.mu.Lock()
 	all := make(map[*Listener]*ListenerStats, len(d.listeners))
 	for _, l := range d.listeners {
-		most := d.limits.Connections
+		shared := d.tableLimitsLocked().Total
+		most := shared
 		if own := l.limits.Connections; own > 0 {
 			most = min(most, own)
 		}
-		all[l] = &ListenerStats{ListenerInfo: l.infoLocked(), Totals: l.gone, MaxConnections: most}
+		all[l] = &ListenerStats{ListenerInfo: l.infoLocked(), Totals: l.gone, MaxConnections: most, SharedConnections: shared}
 	}
 	up := slices.Clone(d.conns.all)
 	d.mu.Unlock()

@@ -33,6 +33,26 @@ func TestTotals(t *testing.T) {
 	}
 }
 
+// TestLimitsInStats: they are those that refuse connections, also if descriptors lower them.
+func TestLimitsInStats(t *testing.T) {
+	p := newPlane(t, Config{Limits: Limits{Connections: 100}})
+	p.listenWith("a", Limits{Connections: 7}, Access{})
+	p.listen("b", echo.New())
+	p.Start()
+	for descriptors, want := range map[int]int{0: 100, 1000: 100, 20: 20, 5: 5} {
+		p.SetDescriptors(Descriptors{RDMA: descriptors})
+		for _, s := range p.Stats() {
+			own := want
+			if s.Name == "a" {
+				own = min(7, want)
+			}
+			if s.SharedConnections != want || s.MaxConnections != own {
+				t.Errorf("%s with %d descriptors: %d of %d connections, want %d of %d", s.Name, descriptors, s.MaxConnections, s.SharedConnections, own, want)
+			}
+		}
+	}
+}
+
 // TestTotalsOnlyGrow: the counters of a listener that was replaced or removed stay in the totals.
 func TestTotalsOnlyGrow(t *testing.T) {
 	p := newPlane(t, Config{})

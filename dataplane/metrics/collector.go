@@ -50,6 +50,8 @@ var listenerSeries = named("rdmad_", "listener", []series[dataplane.ListenerStat
 		func(s *dataplane.ListenerStats) float64 { return float64(s.Connections) }),
 	gauge("connections_limit", "Most RPC-over-RDMA connections that a listener may have: its own limit or that of all listeners together.",
 		func(s *dataplane.ListenerStats) float64 { return float64(s.MaxConnections) }),
+	gauge("connections_shared_limit", "Most RPC-over-RDMA connections that all listeners may have together.",
+		func(s *dataplane.ListenerStats) float64 { return float64(s.SharedConnections) }),
 	counter("connections_accepted_total", "Connections that came up.",
 		func(s *dataplane.ListenerStats) uint64 { return s.Accepted }),
 	counter("rpc_calls_total", "RPC calls received.",

@@ -50,7 +50,7 @@ func sample() fixed {
 		},
 		Versions: [3]int{32, 33, 34},
 		Failed:   15, Disconnects: 37,
-		MaxConnections: 42, Receivers: 39, SendHeld: 40, InFlight: 43,
+		MaxConnections: 42, SharedConnections: 46, Receivers: 39, SendHeld: 40, InFlight: 43,
 		Credits: 19, QueueDelay: 20 * time.Millisecond,
 		Memory: rpcrdma.MemoryStats{Limit: 28, Registered: 29, Taken: 30},
 	}
@@ -101,6 +101,9 @@ rdmad_connections_refused_total{listener="nfs",reason="stopping"} 0
 # HELP rdmad_connections_send_held Connections that get smaller Sends than inline.send_max, as their peers may have smaller receives.
 # TYPE rdmad_connections_send_held gauge
 rdmad_connections_send_held{listener="nfs"} 40
+# HELP rdmad_connections_shared_limit Most RPC-over-RDMA connections that all listeners may have together.
+# TYPE rdmad_connections_shared_limit gauge
+rdmad_connections_shared_limit{listener="nfs"} 46
 # HELP rdmad_credits_granted Calls that all peers together may have in flight.
 # TYPE rdmad_credits_granted gauge
 rdmad_credits_granted{listener="nfs"} 19
