@@ -24,7 +24,9 @@ type byName struct {
 	hint  map[uint64]hint // by fh.Handle.Sum
 	bytes int             // of the hints
 	most  int             // bytes that they may have
-	gone  goneSet
+	// mostTodo is how many directories a search remembers that it has to read.
+	mostTodo int
+	gone     goneSet
 	search
 }
 
@@ -42,7 +44,7 @@ const maxHints = 100 << 20
 func (h hint) size() int { return 80 + len(h.name) }
 
 func newByName(s *subtree) *byName {
-	return &byName{s: s, hint: make(map[uint64]hint), most: maxHints}
+	return &byName{s: s, hint: make(map[uint64]hint), most: maxHints, mostTodo: maxTodo}
 }
 
 // close implements locator.

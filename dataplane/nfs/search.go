@@ -2,6 +2,7 @@ package nfs
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +31,10 @@ type search struct {
 type pass struct {
 	wanted map[uint64]int // calls that wait for each object; guarded by byName.mu
 
+	// Of the goroutine:
+	todo []*place // directories to be read
+	left int      // that had no room there
+
 	// Set by the goroutine before it closes ended:
 	ended  chan struct{}
 	found  map[uint64][]string
@@ -53,6 +58,27 @@ const (
 	restFactor = 4
 	maxRest    = 10 * time.Second
 )
+
+// maxTodo is how many directories a pass remembers that it has to read: 100 MiB with names of usual
+// length. It is reached only by as many directories in one, or in those above each other.
+const maxTodo = 1 << 20
+
+// errTooMany means that a pass left out directories.
+var errTooMany = errors.New("nfs: more directories than a search can remember")
+
+// add makes a pass read a directory later. If there are most of them, an arbitrary one is left out:
+// clients try again, and another pass leaves out others.
+func (p *pass) add(dir *place, most int) {
+	if len(p.todo) < most {
+		p.todo = append(p.todo, dir)
+		return
+	}
+	p.left++
+	p.miss(errTooMany)
+	if i := rand.IntN(most + 1); i < most {
+		p.todo[i] = dir
+	}
+}
 
 // place is a directory to be searched.
 type place struct {
@@ -170,11 +196,16 @@ func (l *byName) rest() {
 // run walks the export and remembers everything that it sees.
 func (l *byName) run(p *pass) {
 	start := time.Now()
-	queue := []*place{{sum: l.s.top.handle.Sum()}}
-	for len(queue) > 0 && l.goesOn(p) {
-		last := len(queue) - 1
-		dir := queue[last]
-		queue = append(queue[:last], l.enter(p, dir)...)
+	p.todo = []*place{{sum: l.s.top.handle.Sum()}}
+	for len(p.todo) > 0 && l.goesOn(p) {
+		last := len(p.todo) - 1
+		dir := p.todo[last]
+		p.todo = p.todo[:last]
+		l.enter(p, dir)
+	}
+	p.todo = nil
+	if p.left > 0 {
+		l.s.log.Warn("a search of the export left out directories; clients try again", "directories", p.left, "most", l.mostTodo)
 	}
 	if !l.goesOn(p) { // it may not have looked everywhere
 		p.hidden = errEnded
@@ -183,29 +214,27 @@ func (l *byName) run(p *pass) {
 	l.took = l.end.Sub(start)
 }
 
-// enter reads all names in a directory and returns the directories among them. It skips
+// enter reads all names in a directory. The pass reads the directories among them later. It skips
 // what it cannot read.
-func (l *byName) enter(p *pass, dir *place) []*place {
+func (l *byName) enter(p *pass, dir *place) {
 	fd, err := l.descend(dir.names())
 	if err != nil {
 		p.miss(err)
-		return nil
+		return
 	}
 	if fd != l.s.top.path {
 		defer unix.Close(fd)
 	}
-	var dirs []*place
 	if err := l.s.wholeDir(fd, func(e *dirent) {
 		if isDot(e.name) || len(e.name) > maxName || !l.goesOn(p) {
 			return // no client can have longer names
 		}
 		if sub := l.see(p, dir, fd, e.name); sub != nil {
-			dirs = append(dirs, sub)
+			p.add(sub, l.mostTodo)
 		}
 	}); err != nil {
 		p.miss(err)
 	}
-	return dirs
 }
 
 // see records an object, and returns its place if it is a directory.

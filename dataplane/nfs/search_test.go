@@ -202,6 +202,50 @@ func TestHintsAreBounded(t *testing.T) {
 	}
 }
 
+// TestSearchIsBounded: a search remembers a bounded number of directories. What it does not find because
+// of that is not gone, and a later search finds it.
+func TestSearchIsBounded(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	var files [][]byte
+	for i := range 20 {
+		d := c.mkdir(c.root(), fmt.Sprint("d", i))
+		files = append(files, c.mkfile(d, "f"))
+	}
+	x.restart()
+	l := x.locate.(*byName)
+	l.mostTodo = 4
+	l.running = true // passes are made here
+	passes := 0
+	for _, f := range files {
+		h, _ := fh.FromBytes(f)
+		sum := h.Sum()
+		for {
+			p := l.join(sum)
+			l.run(l.begin())
+			l.leave(p, sum)
+			if passes++; passes > 10_000 {
+				t.Fatal("not found")
+			}
+			if _, ok := p.found[sum]; ok {
+				break
+			}
+			if !errors.Is(l.missing(sum, p.hidden), errJukebox) || p.left != 16 {
+				t.Fatalf("not found: %v, %d directories are left out", p.hidden, p.left)
+			}
+		}
+	}
+	if passes < 20+5 {
+		t.Errorf("all found in %d passes", passes)
+	}
+	p := new(pass)
+	for range 100 {
+		if p.add(new(place), 7); len(p.todo) > 7 {
+			t.Fatalf("%d directories are remembered", len(p.todo))
+		}
+	}
+}
+
 // watched is a context that says when somebody waits for its end.
 type watched struct {
 	context.Context
