@@ -5,8 +5,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/nfs"
 	"github.com/rdmad/rdmad/dataplane/procmem"
@@ -14,6 +16,33 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
+
+// TestChangedServiceHasAnotherDirectory: a change of a service while the file system of an export is
+// not mounted exports the empty directory. The log says so.
+func TestChangedServiceHasAnotherDirectory(t *testing.T) {
+	state, dir, log := t.TempDir(), filepath.Join(t.TempDir(), "export"), new(logtest.Log)
+	must(t, os.Mkdir(dir, 0o755))
+	s := &services{
+		log: slog.New(slog.NewTextHandler(log, nil)), state: func(string) string { return state }, files: func() int { return 100 },
+		memory: func() procmem.Limit { return procmem.Limit{} }, all: make(map[string]*service),
+	}
+	change := func(warnings int) {
+		t.Helper()
+		sv := have(s.make(t.Context(), &spec.Service{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: dir}}}, "", s.openNFS))(t)
+		must(t, sv.Open())
+		sv.Start()
+		t.Cleanup(func() { sv.Close() })
+		if n := strings.Count(log.String(), "another directory or file system than before the change"); n != warnings {
+			t.Errorf("%d warnings, want %d:\n%s", n, warnings, log)
+		}
+	}
+	change(0)
+	change(0)
+	must(t, os.Rename(dir, dir+".mounted"))
+	must(t, os.Mkdir(dir, 0o755))
+	change(1)
+	change(1)
+}
 
 // TestRepeatedCallsOfAChangedService: a client whose connection ended because its service was
 // changed repeats the call on the next one. It gets the first reply, and the call counts for the

@@ -182,6 +182,12 @@ func (s *services) add(sv *service) {
 	defer s.mu.Unlock()
 	if old := s.all[sv.spec.Name]; old != nil {
 		s.replaced = append(s.replaced, old)
+		if sv.nfs != nil && old.nfs != nil {
+			for _, path := range sv.nfs.Differ(old.nfs) {
+				sv.log.Warn("the export is another directory or file system than before the change", "path", path,
+					"remedy", "if its file system is not mounted: mount it and restart rdmad, and set require_mountpoint")
+			}
+		}
 	}
 	s.all[sv.spec.Name] = sv
 	s.shareFilesLocked()

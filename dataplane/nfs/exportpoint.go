@@ -42,6 +42,19 @@ type identification struct {
 	fs     unix.Fsid
 }
 
+// Differ returns the paths of exports at which another Server serves, or served, another directory or
+// file system.
+func (s *Server) Differ(other *Server) (paths []string) {
+	for _, e := range s.exports {
+		for _, o := range other.exports {
+			if a, b := e.known.Load(), o.known.Load(); e.full == o.full && a != nil && b != nil && (a.root != b.root || a.fs != b.fs) {
+				paths = append(paths, e.Path)
+			}
+		}
+	}
+	return paths
+}
+
 // rule has the options of one network.
 type rule struct {
 	network netip.Prefix
