@@ -304,7 +304,7 @@ func (v *division) grants() {
 	for _, c := range v.conns {
 		l, s := &c.l.sharing, &c.sharing
 		c.rc.Aim(cmp.Or(s.conn.Target, credit.Initial)) // the initial grant of the adaptive policy
-		l.need += int64(max(s.load.Limit, s.conn.Target))*creditBytes(&s.load) + spareBytes(&s.load)
+		l.need += s.conn.Memory(max(s.load.Limit, s.conn.Target)) + spareBytes(&s.load)
 		l.limits += s.load.Limit
 	}
 	for _, l := range v.listeners {
@@ -321,22 +321,24 @@ func (c *conn) measure() (taken int64) {
 	s.load = c.rc.Load()
 	answered := s.load.Answered - s.answered
 	s.answered = s.load.Answered
+	s.conn.Cost, s.conn.Rest = creditBytes(&s.load), restBytes(&s.load)
+	s.conn.Limit, s.conn.Peak, s.conn.Answered = s.load.Limit, s.load.Peak, int(answered)
 	if set.CreditsPolicy != rpcrdma.CreditsAdaptive {
-		s.conn = adaptive.Conn{}
-		return int64(s.load.Limit)*creditBytes(&s.load) + spareBytes(&s.load)
+		return s.conn.Undivided() + spareBytes(&s.load)
 	}
 	s.conn.Group = &c.l.sharing.group
 	s.conn.Weight, s.conn.Min, s.conn.Max = int(set.CreditsWeight), int(set.CreditsMin), int(set.CreditsMax)
-	s.conn.Cost = creditBytes(&s.load)
-	s.conn.Limit, s.conn.Peak, s.conn.Answered = s.load.Limit, s.load.Peak, int(answered)
 	return spareBytes(&s.load)
 }
 
 // creditBytes returns the memory of one credit in bytes: a receive, and the buffer in which
 // a reply is made. If receives are large in proportion, their share of the memory decides.
-func creditBytes(l *rpcrdma.Load) int64 {
-	share := float64(l.ReceiveBytes) * (rpcrdma.SmallShare / rpcrdma.ReceiveShare)
-	return max(int64(share)+1, l.ReceiveBytes+l.ReplyBytes)
+func creditBytes(l *rpcrdma.Load) int64 { return max(restBytes(l), l.ReceiveBytes+l.ReplyBytes) }
+
+// restBytes returns the memory of one credit that no call uses, in bytes: the receive's part of
+// the memory for receives.
+func restBytes(l *rpcrdma.Load) int64 {
+	return int64(float64(l.ReceiveBytes)*(rpcrdma.SmallShare/rpcrdma.ReceiveShare)) + 1
 }
 
 // spareBytes returns the memory of the receives in addition to those for credits, in bytes.

@@ -203,6 +203,38 @@ func TestAdaptiveExhausted(t *testing.T) {
 	})
 }
 
+// TestIdleLeaveMemory: idle clients hold receives, but no memory for replies. A busy client gets
+// what that leaves, whatever policy the idle ones have.
+func TestIdleLeaveMemory(t *testing.T) {
+	for name, policy := range map[string]rpcrdma.CreditsPolicy{"adaptive": rpcrdma.CreditsAdaptive, "fixed": rpcrdma.CreditsFixed} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				idle, busy := rpcrdma.DefaultSettings(), rpcrdma.DefaultSettings()
+				idle.CreditsPolicy, idle.CreditsMax = policy, credit.Initial
+				busy.CreditsPolicy = rpcrdma.CreditsAdaptive
+				now := &idle
+				p := newPlane(t, Config{Memory: MinMemory, Resolver: func(ConnKey) *rpcrdma.Settings { return now }})
+				p.Start()
+				addr := p.listen("l", &slow{echo.New(), 100 * time.Millisecond})
+				for range 60 { // 2.4 of the 6 MiB for receives
+					c, _ := p.dial(addr, nil)
+					if err := c.Call(t.Context(), &rpcrdma.Call{Program: echo.Program, Version: echo.Version}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				now = &busy
+				c, i := p.dial(addr, nil)
+				l := startLoad(t, c, int(busy.CreditsMax))
+				time.Sleep(3 * time.Second)
+				if got, err := p.Connection(i.ID); err != nil || got.CreditsGranted != busy.CreditsMax {
+					t.Errorf("beside idle clients: granted %d, %v", got.CreditsGranted, err)
+				}
+				l.end()
+			})
+		})
+	}
+}
+
 // TestAdaptiveLive: policy, bounds and weight changed under load hold from the
 // next answers on.
 func TestAdaptiveLive(t *testing.T) {

@@ -23,7 +23,7 @@ func (k *Controller) Step(conns []*Conn, groups []*Group, budget int64) {
 	d := k.share(conns, budget)
 	free := budget
 	for _, c := range conns {
-		free -= int64(c.held()) * c.Cost
+		free -= c.Memory(c.held())
 	}
 	rise := k.rise(conns, d, free)
 	n := 0
@@ -42,7 +42,7 @@ func (k *Controller) share(conns []*Conn, budget int64) deal {
 	k.claims = k.claims[:0]
 	for _, c := range conns {
 		if c.pinned() {
-			budget -= int64(max(c.held(), c.Min)) * c.Cost
+			budget -= c.Memory(max(c.held(), c.Min))
 		} else {
 			k.claims = append(k.claims, c.claim())
 		}

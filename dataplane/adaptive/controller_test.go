@@ -20,7 +20,7 @@ func obey(c *Conn) {
 }
 
 func busy(g *Group, weight, least, most int) *Conn {
-	return &Conn{Group: g, Weight: weight, Min: least, Max: most, Cost: 100, Limit: credit.Initial}
+	return &Conn{Group: g, Weight: weight, Min: least, Max: most, Cost: 100, Rest: 100, Limit: credit.Initial}
 }
 
 // TestStepInvariants: over random loads, settings that change, delays and
@@ -188,6 +188,28 @@ func TestPinned(t *testing.T) {
 	}
 	if silent.Limit != 64 || silent.Target != credit.Initial || other.Target > 36 || other.Target < 34 {
 		t.Errorf("silent: limit %d, target %d; other: %d", silent.Limit, silent.Target, other.Target)
+	}
+}
+
+// TestIdleRest: of a silent connection only the receives count, unless it has calls in progress.
+func TestIdleRest(t *testing.T) {
+	for inProgress, want := range map[int]int{0: 48, 1: 36} {
+		g := new(Group)
+		silent, other := busy(g, 1, 1, 64), busy(g, 1, 1, 64)
+		silent.Rest = 80
+		var k Controller
+		groups := []*Group{g}
+		run(&k, []*Conn{silent}, groups, 10_000, 20)
+		for range 3 * Patience {
+			silent.Peak, silent.Answered = inProgress, 0
+			other.Peak, other.Answered = other.Limit, 100
+			k.Step([]*Conn{silent, other}, groups, 10_000)
+			obey(silent)
+			obey(other)
+		}
+		if other.Target > want || other.Target < want-want/16 {
+			t.Errorf("beside 64 credits with %d calls in progress: %d, want %d", inProgress, other.Target, want)
+		}
 	}
 }
 

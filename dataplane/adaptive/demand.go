@@ -8,8 +8,9 @@ type Conn struct {
 	Group *Group
 	// Weight, Min and Max are the current settings.
 	Weight, Min, Max int
-	// Cost is the registered memory for each credit, in bytes.
-	Cost int64
+	// Cost is the registered memory for each credit, in bytes. Rest is the part of it that an
+	// idle connection holds: the receive.
+	Cost, Rest int64
 	// Limit is the number of calls that the peer may rely on now.
 	Limit int
 	// Peak is the largest number of calls in progress at once, and Answered the number of
@@ -44,9 +45,7 @@ func (c *Conn) ask() {
 	if c.Target == 0 { // new
 		c.Target = c.Limit
 	}
-	if c.silent++; c.Answered > 0 {
-		c.silent = 0
-	}
+	c.hear()
 	switch {
 	case 4*c.Peak >= 3*c.Target:
 		c.demand = max(c.demand, 2*c.Peak)
@@ -61,6 +60,30 @@ func (c *Conn) ask() {
 		c.below, c.used = 0, 0
 	}
 	c.demand = min(max(c.demand, c.rest()), c.Max)
+}
+
+// hear counts the steps without an answer.
+func (c *Conn) hear() {
+	if c.silent++; c.Answered > 0 {
+		c.silent = 0
+	}
+}
+
+// Undivided is for a connection without the adaptive policy, in place of Step. It returns the
+// registered memory of its credits, in bytes.
+func (c *Conn) Undivided() int64 {
+	*c = Conn{Cost: c.Cost, Rest: c.Rest, Limit: c.Limit, Peak: c.Peak, Answered: c.Answered, silent: c.silent}
+	c.hear()
+	return c.Memory(c.Limit)
+}
+
+// Memory returns the registered memory of n credits, in bytes. Without this distinction many
+// idle connections would leave the busy ones one credit each, while most memory is unused.
+func (c *Conn) Memory(n int) int64 {
+	if c.pinned() && c.Peak == 0 {
+		return int64(n) * c.Rest
+	}
+	return int64(n) * c.Cost
 }
 
 // pinned reports whether the connection keeps its grant, because no answer can reduce it.

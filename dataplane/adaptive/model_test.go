@@ -74,7 +74,7 @@ func (q *queue) pop() job {
 // connect adds a client.
 func (w *world) connect(t *testing.T, weight, least, most int) *client {
 	c := &client{t: t, w: w, granted: 1}
-	c.state = Conn{Group: &w.group, Weight: weight, Min: least, Max: most, Cost: receiveSize}
+	c.state = Conn{Group: &w.group, Weight: weight, Min: least, Max: most, Cost: receiveSize, Rest: receiveSize}
 	c.grants.Start(c.adaptive.Grant(max(least, credit.Initial), most))
 	c.post()
 	w.clients = append(w.clients, c)
