@@ -16,7 +16,6 @@ import (
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/metrics"
-	"github.com/rdmad/rdmad/dataplane/procmem"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/verbs/inventory"
 )
@@ -94,7 +93,7 @@ func (h *health) process() []conditions.Check {
 			Kind: conditions.Memory, Name: "memory", Every: filesEvery, BackOff: true, Timeout: filesTimeout,
 			Look: func(context.Context) (*conditions.Reason, string) {
 				u := h.d.memory.Usage()
-				return conditions.MemoryUse(u.Mapped, u.Go, max(u.Limit.Bytes, u.Mapped+procmem.MinGo))
+				return conditions.MemoryUse(u.Mapped, u.Go, u.Allowed(), u.Limit.Warning())
 			},
 		},
 		{

@@ -22,6 +22,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
 // The directory of an export disappears, is replaced, and returns.
@@ -388,6 +389,19 @@ func TestMemoryCondition(t *testing.T) {
 	p.data.SetMemory(1 << 30)
 	p.expect("memory", conditions.MemoryFree)
 	p.well()
+}
+
+// The limit is lowered below what is in use.
+func TestMemoryConditionLowered(t *testing.T) {
+	p := admit(t, t.TempDir(), echoListener)
+	held, err := offheap.Alloc(400 << 20) // not written, so that no page of it is resident
+	p.must(err)
+	defer held.Free()
+	p.data.SetMemory(256 << 20)
+	p.expect("memory", conditions.MemoryNearLimit)
+	if c := p.health.known.List().Find(conditions.Memory, "memory"); !strings.Contains(c.Message, "of 256 MiB") {
+		t.Errorf("the message is %q", c.Message)
+	}
 }
 
 // Nearly all files that the process may have open are open, until some are closed.

@@ -99,7 +99,7 @@ var (
 	AuditUnwritable = reason(Audit, "Unwritable", Failed, "The last entry could not be written: changes are refused until one can be.", "free space, or repair the state directory; then make the change again, or restart rdmad if the message says that it can't be undone")
 
 	MemoryFree      = reason(Memory, "Free", OK, "rdmad uses less than 95 % of the memory that it may have.", "")
-	MemoryNearLimit = reason(Memory, "NearLimit", Degraded, "rdmad uses 95 % or more of limits.memory, or of what the control group allows: calls wait for memory, and connections are refused.", "raise limits.memory, or at once: rdmactl limits set --max-memory SIZE; rdmactl clients shows who uses rdmad most")
+	MemoryNearLimit = reason(Memory, "NearLimit", Degraded, "rdmad uses 95 % or more of limits.memory, or of what the control group allows: calls wait for memory, and connections are refused.", "raise limits.memory, or at once: rdmactl limits set --max-memory SIZE; if the message names the control group, raise its limit first; rdmactl clients shows who uses rdmad most")
 
 	DescriptorsFree      = reason(Descriptors, "Free", OK, "Less than 90 % of the files and connections that rdmad may have open are open.", "")
 	DescriptorsNearLimit = reason(Descriptors, "NearLimit", Degraded, "90 % or more of the files and connections that rdmad may have open are open: connections are refused soon.", "raise LimitNOFILE of the service (systemctl edit rdmad), or ulimit -n, and restart rdmad; rdmactl clients shows who has many connections")

@@ -31,6 +31,12 @@ func (p *Process) Usage() Usage {
 	return u
 }
 
+// Allowed returns how much memory may be mapped and of the Go runtime now, in bytes. The Go
+// runtime may have MinGo even if the limit leaves less.
+func (u *Usage) Allowed() int64 {
+	return max(u.Limit.Bytes, min(u.Mapped, u.Limit.mapped())+MinGo)
+}
+
 // goBytes returns the memory that the Go runtime's limit counts.
 func goBytes() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
