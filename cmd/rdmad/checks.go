@@ -152,17 +152,18 @@ func (h *health) certificates() (out []conditions.Check) {
 		}))
 	}
 	if f := h.d.fleet; f != nil && f.cfg.TLS != nil {
-		for name, file := range map[string]string{"fleet.tls.cert": f.cfg.TLS.Cert, "fleet.tls.ca": f.cfg.TLS.CA} {
-			out = append(out, h.certificate(name, func() (*conditions.Reason, string, time.Time) {
-				return conditions.Certificates(file, time.Now())
-			}))
-		}
+		out = append(out, h.certificate("fleet.tls.cert", func() (*conditions.Reason, string, time.Time) {
+			return conditions.Certificates(f.cfg.TLS.Cert, time.Now())
+		}), h.certificate("fleet.tls.ca", func() (*conditions.Reason, string, time.Time) {
+			return conditions.Authorities(f.cfg.TLS.CA, time.Now())
+		}))
 	}
 	for section, files := range h.d.config.Load().Certificates() {
-		for key, file := range map[string]string{"cert": files.Cert, "client_ca": files.ClientCA} {
-			if file != "" {
-				out = append(out, h.certificate(section+".tls."+key, func() (*conditions.Reason, string, time.Time) { return certificate(file, files) }))
-			}
+		out = append(out, h.certificate(section+".tls.cert", func() (*conditions.Reason, string, time.Time) { return certificate(files) }))
+		if files.ClientCA != "" {
+			out = append(out, h.certificate(section+".tls.client_ca", func() (*conditions.Reason, string, time.Time) {
+				return conditions.Authorities(files.ClientCA, time.Now())
+			}))
 		}
 	}
 	h.mu.Lock()
@@ -187,10 +188,10 @@ func (h *health) certificate(name string, look func() (*conditions.Reason, strin
 	}
 }
 
-// certificate checks one file, and whether it matches the others.
-func certificate(file string, files *auth.Files) (reason *conditions.Reason, text string, expires time.Time) {
-	reason, text, expires = conditions.Certificates(file, time.Now())
-	if file == files.Cert && reason.Status != conditions.Failed {
+// certificate checks rdmad's own certificate, and whether it matches the other files.
+func certificate(files *auth.Files) (reason *conditions.Reason, text string, expires time.Time) {
+	reason, text, expires = conditions.Certificates(files.Cert, time.Now())
+	if reason.Status != conditions.Failed {
 		if _, err := auth.LoadCertificates(*files, slog.New(slog.DiscardHandler)); err != nil {
 			return conditions.CertificateUnreadable, err.Error(), expires
 		}

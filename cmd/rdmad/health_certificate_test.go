@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"testing"
@@ -40,6 +41,15 @@ console: {listen: "127.0.0.1:0", tls: {cert: DIR/rdmad.pem, key: DIR/rdmad.key, 
 		t.Errorf("the metrics have a certificate that is valid for %v", left)
 	}
 	p.well()
+	authorities, err := os.ReadFile(filepath.Join(dir, "ca.pem"))
+	p.must(err)
+	old, _, err := authtest.PEM(have(authtest.Sign(&x509.Certificate{NotBefore: time.Now().Add(-2 * day), NotAfter: time.Now().Add(-day), IsCA: true, BasicConstraintsValid: true}, nil))(t))
+	p.must(err)
+	p.must(os.WriteFile(filepath.Join(dir, "ca.pem"), append(old, authorities...), 0o600))
+	p.expect("control.tls.client_ca", conditions.CertificatePartlyValid) // this client is of the other CA
+	p.must(os.WriteFile(filepath.Join(dir, "ca.pem"), authorities, 0o600))
+	p.expect("control.tls.client_ca", conditions.CertificateValid)
+	p.expect("console.tls.client_ca", conditions.CertificateValid)
 	renew(13 * day)
 	p.expect(cert, conditions.CertificateExpiring)
 	p.must(os.WriteFile(filepath.Join(dir, "rdmad.pem"), []byte("cut off"), 0o600))

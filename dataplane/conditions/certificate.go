@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -21,6 +22,25 @@ func Certificates(file string, now time.Time) (r *Reason, text string, expires t
 	if err != nil {
 		return CertificateUnreadable, err.Error(), time.Time{}
 	}
+	return check(file, all, now)
+}
+
+// Authorities is Certificates for the CA certificates of a PEM file. Each of them has peers of
+// its own, so one that is not valid leaves the others in use.
+func Authorities(file string, now time.Time) (r *Reason, text string, expires time.Time) {
+	all, err := readCertificates(file)
+	if err != nil {
+		return CertificateUnreadable, err.Error(), time.Time{}
+	}
+	r, text, expires = check(file, all, now)
+	if r.Status == Failed && slices.ContainsFunc(all, func(c *x509.Certificate) bool { return !c.NotBefore.After(now) && c.NotAfter.After(now) }) {
+		r = CertificatePartlyValid
+	}
+	return r, text, expires
+}
+
+// check checks at least one certificate.
+func check(file string, all []*x509.Certificate, now time.Time) (r *Reason, text string, expires time.Time) {
 	first := all[0]
 	for _, c := range all {
 		if c.NotBefore.After(now) {

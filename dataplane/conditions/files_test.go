@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -59,6 +60,32 @@ func TestCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(CertificateUnreadable)
+}
+
+// An old CA that has expired, and one for later, beside the one in use.
+func TestAuthorities(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	const day = 24 * time.Hour
+	old, present, coming := certificate(t, now.Add(-2*day), now.Add(-day)), certificate(t, now.Add(-day), now.Add(30*day)), certificate(t, now.Add(day), now.Add(60*day))
+	for _, c := range []struct {
+		all  [][]byte
+		want *Reason
+	}{
+		{nil, CertificateUnreadable},
+		{[][]byte{present}, CertificateValid},
+		{[][]byte{old, present}, CertificatePartlyValid},
+		{[][]byte{present, coming}, CertificatePartlyValid},
+		{[][]byte{old}, CertificateExpired},
+		{[][]byte{coming}, CertificateNotYetValid},
+	} {
+		if err := os.WriteFile(file, bytes.Join(c.all, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r, text, _ := Authorities(file, now); r != c.want || text == "" {
+			t.Errorf("got %s: %s, want %s", r.Name, text, c.want.Name)
+		}
+	}
 }
 
 func stat(t *testing.T, path string) fs.FileInfo {

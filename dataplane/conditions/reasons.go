@@ -81,6 +81,7 @@ var (
 
 	CertificateValid       = reason(Certificate, "Valid", OK, "The certificate is valid for more than 14 days.", "")
 	CertificateExpiring    = reason(Certificate, "Expiring", Degraded, "The certificate expires within 14 days.", "put a renewed certificate in its place; rdmad reads it without a restart")
+	CertificatePartlyValid = reason(Certificate, "PartlyValid", Degraded, "A file of several CA certificates holds one that is not valid now. The others are in use.", "put a renewed CA certificate in its place, or remove it from the file; rdmad reads it without a restart")
 	CertificateUnreadable  = reason(Certificate, "Unreadable", Degraded, "The file can't be read, or holds no certificate. The certificate that rdmad read earlier stays in use until a restart.", "restore the file and let rdmad read it")
 	CertificateExpired     = reason(Certificate, "Expired", Failed, "The certificate has expired: clients can't connect.", "put a renewed certificate in its place; rdmad reads it without a restart")
 	CertificateNotYetValid = reason(Certificate, "NotYetValid", Failed, "The certificate is not valid yet.", "set this machine's clock, or put a valid certificate in its place")
