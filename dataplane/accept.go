@@ -150,7 +150,7 @@ func (l *Listener) refuse(req *rpcrdma.Request, err error) {
 	case errors.Is(err, rpcrdma.ErrNoMemory):
 		why = RefusedMemory
 		reason += "; raise limits.memory, or lower credits.max or inline.receive_size"
-		l.d.division.wake() // there may be memory when the peer tries again
+		l.d.division.ask() // there may be memory when the peer tries again
 	case l.ctx.Err() != nil:
 		why = RefusedStopping
 	}

@@ -62,7 +62,7 @@ func (d *Dataplane) Memory() int64 { return d.division.limit.Load() }
 // listeners give back memory that they no longer need.
 func (d *Dataplane) SetMemory(n int64) {
 	d.division.setLimit(n)
-	d.division.wake()
+	d.division.ask()
 }
 
 // division divides credits and registered memory between connections and listeners. It runs
@@ -76,7 +76,7 @@ type division struct {
 	// connectors is the memory that the connections of connectors had registered at the
 	// last step. Connectors take what they need, and the listeners share the rest.
 	connectors atomic.Int64
-	soon       chan struct{} // holds a token when the next step must not wait
+	asked      atomic.Bool // the next tick must divide the listeners' memory
 	stop       context.CancelFunc
 	done       sync.WaitGroup
 
@@ -97,7 +97,6 @@ func (v *division) init(limit int64, registered func(int64) int64) {
 		v.registered = func(limit int64) int64 { return limit }
 	}
 	v.setLimit(limit)
-	v.soon = make(chan struct{}, 1)
 	v.stop = func() {}
 }
 
@@ -121,13 +120,9 @@ func (v *division) end() {
 	v.done.Wait()
 }
 
-// wake makes the next step begin at once.
-func (v *division) wake() {
-	select {
-	case v.soon <- struct{}{}:
-	default:
-	}
-}
+// ask makes the next tick divide the listeners' memory. Peers can cause it, and the times of
+// the policy are counted in steps, so there is no step between two ticks.
+func (v *division) ask() { v.asked.Store(true) }
 
 func (v *division) run(ctx context.Context, d *Dataplane) {
 	t := time.NewTicker(adaptive.Period)
@@ -138,11 +133,9 @@ func (v *division) run(ctx context.Context, d *Dataplane) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			if !v.rests(d) {
-				v.step(d, false)
+			if asked := v.asked.Swap(false); asked || !v.rests(d) {
+				v.step(d, asked)
 			}
-		case <-v.soon:
-			v.step(d, true)
 		}
 	}
 }

@@ -235,6 +235,30 @@ func TestIdleLeaveMemory(t *testing.T) {
 	}
 }
 
+// TestDivisionAsked: clients that find no memory make the division look again, at the next tick.
+// The times of the policy do not become shorter: a client that calls in bursts keeps its credits.
+func TestDivisionAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAdaptiveBed(t, 256<<20)
+		c, i := b.dial(b.listen("quick", &slow{echo.New(), time.Millisecond}), nil)
+		burst := func() {
+			l := startLoad(t, c, 64)
+			time.Sleep(10 * time.Millisecond)
+			l.end()
+			for range 40 {
+				b.division.ask()
+				time.Sleep(time.Millisecond)
+			}
+		}
+		for range 60 {
+			burst()
+		}
+		if n := b.granted(i.ID); n != 64 {
+			t.Errorf("granted %d", n)
+		}
+	})
+}
+
 // TestAdaptiveLive: policy, bounds and weight changed under load hold from the
 // next answers on.
 func TestAdaptiveLive(t *testing.T) {
