@@ -130,7 +130,7 @@ var rolloutStates = map[*conditions.Reason]string{
 
 // leads reports whether this rdmad is the fleet's controller.
 func leads(known conditions.List) bool {
-	c := known.Find(conditions.Fleet, "controller")
+	c := known.Find(conditions.Fleet, conditions.FleetController)
 	return c != nil && c.Reason != conditions.FleetDenied
 }
 

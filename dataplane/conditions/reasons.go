@@ -24,6 +24,12 @@ const (
 	Rollout     Kind = "rollout"     // of a policy of the fleet, by its id; on the controller
 )
 
+// The names of the conditions of kind Fleet beside the node's. No node may have them.
+const (
+	FleetController = "controller"
+	FleetKeys       = "keys" // those that are left out
+)
+
 // Reason is the reason for a condition's status: a row of the catalogue.
 type Reason struct {
 	Kind    Kind

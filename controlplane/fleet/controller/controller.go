@@ -19,10 +19,10 @@ import (
 	"github.com/rdmad/rdmad/dataplane/conditions"
 )
 
-// Names of conditions: the controller's, and that of keys that are left out.
+// Names of conditions.
 const (
-	name = "controller"
-	keys = "keys"
+	name = conditions.FleetController
+	keys = conditions.FleetKeys
 )
 
 // DefaultTTL is the default time of the election's lease.

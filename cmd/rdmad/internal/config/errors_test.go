@@ -75,6 +75,8 @@ var badInput = []struct{ name, text, want string }{
 		`f.yaml:1: fleet.prefix: "rdmad/" must begin with '/', not end with it, and have at most 256 bytes`},
 	{"fleet's node", "fleet: {node: a/b, endpoints: [\"http://etcd:2379\"]}",
 		`f.yaml:1: fleet.node: "a/b" must be 1 to 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit`},
+	{"fleet's node like a condition", "fleet: {node: controller, endpoints: [\"http://etcd:2379\"]}",
+		`f.yaml:1: fleet.node: "controller" is the name of a condition of the fleet; give this rdmad another name`},
 	{"fleet's labels", "fleet:\n  labels: {role: a b}", "f.yaml:2: fleet.labels: value of label role: \"a b\" must be at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit"},
 	{"two labels as one", "fleet:\n  labels: {role: \"a,rack=b\"}", "f.yaml:2: fleet.labels: value of label role: \"a,rack=b\" must be at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit"},
 	{"fleet's labels as a list", "fleet:\n  labels: [a]", "f.yaml:2: fleet.labels: must be a mapping of keys to values"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/controlplane/fleet"
+	"github.com/rdmad/rdmad/dataplane/conditions"
 )
 
 // Fleet is the fleet of which this rdmad is a node.
@@ -89,6 +90,8 @@ func (c *Config) validateFleet(d document) {
 	}
 	if text := fleet.NameProblem(f.Node); text != "" {
 		d.Fail("fleet.node", "%s", text)
+	} else if f.Node == conditions.FleetController || f.Node == conditions.FleetKeys {
+		d.Fail("fleet.node", "%q is the name of a condition of the fleet; give this rdmad another name", f.Node)
 	}
 	if len(f.Endpoints) == 0 {
 		d.Fail("fleet.endpoints", "is missing: give the addresses of etcd, such as https://192.0.2.1:2379")
