@@ -112,7 +112,7 @@ var (
 	DescriptorsNearLimit = reason(Descriptors, "NearLimit", Degraded, "90 % or more of the files and connections that rdmad may have open are open: connections are refused soon.", "raise LimitNOFILE of the service (systemctl edit rdmad), or ulimit -n, and restart rdmad; rdmactl clients shows who has many connections")
 
 	LimitsInForce = reason(Limits, "InForce", OK, "The limits that were set at runtime are in force.", "")
-	LimitsLeftOut = reason(Limits, "LeftOut", Degraded, "Limits that were set at runtime before the start are out of range, or do not go with those of the configuration file. The file's are in force instead.", "set them again, which forgets those: rdmactl limits set")
+	LimitsLeftOut = reason(Limits, "LeftOut", Degraded, "Limits that were set at runtime before the start are out of range, or do not go with those of the configuration file. The file's are in force instead.", "set them again, which forgets those: rdmactl limits set; or correct the file, so that they go with it")
 
 	ReloadLoaded  = reason(Reload, "Loaded", OK, "The configuration file is in force.", "")
 	ReloadWaits   = reason(Reload, "WaitsForConfirmation", Degraded, "The changed file waits until a revision of the settings is confirmed or rolled back.", "rdmactl settings confirm, or rdmactl settings rollback REVISION; one of the fleet: wait for its controller, or roll it back")

@@ -191,7 +191,7 @@ func (c *Change) listLocked(forget bool) {
 	case c.imports:
 		c.m.limits.changeLocked(c.limits)
 	default:
-		c.m.limits.file = *c.limits
+		c.m.limits = c.m.limits.with(*c.limits)
 	}
 }
 

@@ -342,6 +342,41 @@ func TestOutOfRange(t *testing.T) {
 	same(t, "stored", o.store.saved, before)
 }
 
+// TestLeftOutHeals: limits that did not go with the file at the start are in force when a reload
+// brings a file that they go with.
+func TestLeftOutHeals(t *testing.T) {
+	o := newOperated(t)
+	o.store.saved.Changed = spec.Changes{Limits: spec.Delta{"handshakes": 5, "control.reserved": 300}}
+	o.restart(o.file())
+	if o.LimitsTrouble() == nil {
+		t.Fatal("300 of 256 connections are reserved")
+	}
+	reload := func(control int) spec.Limits {
+		t.Helper()
+		var file spec.Limits
+		file.Control.Connections = control
+		p, err := o.Prepare(t.Context(), o.file(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, now, err := p.Limits()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Commit(0)()
+		if l, _ := o.Limits.Get(); l != now {
+			t.Errorf("%+v are prepared, %+v in force", now, l)
+		}
+		return now
+	}
+	if l := reload(280); o.LimitsTrouble() == nil || l.Control.Reserved != 0 || l.Handshakes != 5 {
+		t.Errorf("still too few: %+v, %v", l, o.LimitsTrouble())
+	}
+	if l := reload(512); o.LimitsTrouble() != nil || l.Control.Reserved != 300 || l.Handshakes != 5 {
+		t.Errorf("enough: %+v, %v", l, o.LimitsTrouble())
+	}
+}
+
 // TestStoredOutOfRange: a stored change that is out of range does not keep the rest from starting.
 func TestStoredOutOfRange(t *testing.T) {
 	o := newOperated(t)

@@ -34,7 +34,8 @@ type limits struct {
 	file    spec.Limits
 	changed spec.Delta
 	// left is what operators changed before the start and what is not in force, because it is
-	// out of range or does not go with the file. It stays stored until limits change.
+	// out of range or does not go with the file. It stays stored until limits change, and is in
+	// force once it goes with a version of the file.
 	left    spec.Delta
 	trouble error // why
 }
@@ -48,6 +49,18 @@ func newLimits(file spec.Limits, changed spec.Delta) limits {
 		part = nil
 	}
 	return limits{file: file, changed: part, left: left, trouble: trouble}
+}
+
+// with returns the limits with another version of the file.
+func (l *limits) with(file spec.Limits) limits {
+	if len(l.left) == 0 {
+		return limits{file: file, changed: l.changed}
+	}
+	all := newLimits(file, l.kept())
+	if all.trouble == nil {
+		return all
+	}
+	return limits{file: file, changed: l.changed, left: l.left, trouble: all.trouble}
 }
 
 // kept returns what is to be stored. The caller holds Manager.mu.

@@ -89,13 +89,13 @@ func (c *Change) limitsAfter() (file, now spec.Limits, err error) {
 	m := c.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	file = m.limits.file
+	l := m.limits
 	switch {
 	case c.limits != nil && c.imports:
-		return file, *c.limits, nil
+		return l.file, *c.limits, nil
 	case c.limits != nil:
-		file = *c.limits
+		l = l.with(*c.limits)
 	}
-	now, err = m.limits.over(&file)
-	return file, now, err
+	now, err = l.over(&l.file)
+	return l.file, now, err
 }
