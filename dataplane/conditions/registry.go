@@ -23,6 +23,7 @@ type held struct {
 type Registry struct {
 	asking  sync.Mutex // held while the sources are called; taken before mu
 	sources []func() []Finding
+	looked  time.Time // when a watcher last called them; under asking
 
 	mu       sync.Mutex
 	all      map[key]held
@@ -87,6 +88,21 @@ func (r *Registry) setLocked(f *Finding, source int) bool {
 func (r *Registry) Refresh() {
 	r.asking.Lock()
 	defer r.asking.Unlock()
+	r.refresh()
+}
+
+// look is Refresh for a watcher, unless another one has just looked: clients may have thousands.
+func (r *Registry) look() {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	if now := time.Now(); now.Sub(r.looked) >= lookEvery/2 {
+		r.looked = now
+		r.refresh()
+	}
+}
+
+// refresh calls the sources. The caller holds asking.
+func (r *Registry) refresh() {
 	for i, source := range r.sources {
 		r.replace(i+1, source())
 	}
@@ -155,7 +171,7 @@ func (w *Watcher) Next(done <-chan struct{}) bool {
 		case <-w.news:
 			return true
 		case <-w.tick.C:
-			w.r.Refresh()
+			w.r.look()
 		case <-done:
 			return false
 		}

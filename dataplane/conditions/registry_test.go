@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,6 +122,31 @@ func TestNext(t *testing.T) {
 		if w.Next(done) {
 			t.Error("news from nowhere")
 		}
+	})
+}
+
+// Many watchers that began at different moments call the sources about as often as one.
+func TestManyWatchers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRegistry()
+		var looks atomic.Int64
+		r.Ask(func() []Finding { looks.Add(1); return nil })
+		done := make(chan struct{})
+		for range 100 {
+			go func() {
+				w := r.Watch()
+				defer w.Close()
+				for w.Next(done) { // only its ticks matter
+				}
+			}()
+			time.Sleep(lookEvery / 100)
+		}
+		before := looks.Load()
+		time.Sleep(10 * lookEvery)
+		if n := looks.Load() - before; n > 20 {
+			t.Errorf("%d looks in ten times the interval", n)
+		}
+		close(done)
 	})
 }
 
