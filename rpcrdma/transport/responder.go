@@ -333,11 +333,19 @@ func (r *Responder) of(c *conn.Call) *call {
 // bytes, unless one transmission needs more. A longer stream is copied.
 const maxRoom = 64 << 10
 
+// scarceRoom is the most room for a reply's header, and for its stream, in bytes, when the memory
+// for replies is used up. Then each call has memory beyond the limit. More is found when there is
+// a reply that needs it.
+const scarceRoom = 4096
+
 // deliver gives a call to be served, with a buffer for its reply.
 func (r *Responder) deliver(c *call) {
 	limit := int(r.core.SendLimit())
-	if c.buf = r.buffer(limit + max(limit, min(c.call.ReplySends()*limit, maxRoom))); c.buf == nil {
-		return
+	if c.buf = r.host.pool.TryAlloc(limit+max(limit, min(c.call.ReplySends()*limit, maxRoom)), regmem.Service); c.buf == nil {
+		limit = min(limit, scarceRoom)
+		if c.buf = r.buffer(2 * limit); c.buf == nil {
+			return
+		}
 	}
 	c.head = limit
 	r.countCall(c)
