@@ -238,7 +238,7 @@ func (r *Responder) sendPieces(o *op, c *call, first verbs.SGE, inline []chunk.P
 }
 
 // header encodes a header so that it ends at end. A header that is larger than expected
-// when the call was delivered, because settings changed, gets its own memory.
+// when the call was delivered, because settings changed or memory was scarce, gets its own memory.
 func (r *Responder) header(o *op, end source, h *conn.Header) (verbs.SGE, bool) {
 	size := h.Size()
 	if size > end.off {
