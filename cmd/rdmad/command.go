@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/logwriter"
 	"github.com/rdmad/rdmad/controlplane/loglevel"
 	"github.com/rdmad/rdmad/dataplane/loglimit"
 )
@@ -160,16 +161,22 @@ func newLevel(f *pflag.Flag) (*loglevel.Level, error) {
 	return loglevel.New(s), nil
 }
 
-// newLog returns a handler that logs to standard error and limits floods of lines.
-func newLog(level slog.Leveler, format string) (*loglimit.Handler, error) {
+// newLog returns a handler that logs to standard error, limits floods of lines, and waits for no
+// reader.
+func newLog(level slog.Leveler, format string) (h *loglimit.Handler, err error) {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: asText}
+	out := logwriter.New(os.Stderr, func(lines int) {
+		slog.New(h).Warn("log lines were lost: nothing took them, and there was no more room", "lines", lines)
+	})
 	switch format {
 	case "text":
-		return loglimit.New(slog.NewTextHandler(os.Stderr, o)), nil
+		h = loglimit.New(slog.NewTextHandler(out, o))
 	case "json":
-		return loglimit.New(slog.NewJSONHandler(os.Stderr, o)), nil
+		h = loglimit.New(slog.NewJSONHandler(out, o))
+	default:
+		return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
 	}
-	return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
+	return h, nil
 }
 
 // asText logs addresses of package net as text, not as structures, and times with their unit,
