@@ -75,6 +75,7 @@ type daemon struct {
 // serve runs a daemon until a signal ends it. load reads the configuration again. If serving
 // had begun, an error is a *servingError. Any other error means that nothing was started.
 func serve(c *config.Config, load func() (*config.Config, error), drain time.Duration, log *slog.Logger, level *loglevel.Level) error {
+	signal.Ignore(syscall.SIGPIPE) // Go ends a program whose standard error has no reader any more
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	context.AfterFunc(ctx, cancel) // the next signal ends the process at once, also if a disk hangs
