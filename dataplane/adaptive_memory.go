@@ -55,7 +55,9 @@ func (v *division) memory() {
 	}
 	v.unsplit = 0
 	for i, l := range v.listeners {
-		v.pools[i].Registered = l.rl.Memory().Registered
+		m := l.rl.Memory()
+		v.pools[i].Registered = m.Registered
+		l.sharing.memory = max(l.sharing.memory, m.Limit) // one more device can have raised it
 	}
 	adaptive.Split(v.pools, budget)
 	v.lowerMemory()
