@@ -14,6 +14,7 @@ import (
 var (
 	errMarkers  = errors.New("peer requires MPA markers")
 	errCrowded  = errors.New("too many handshakes of this address, or of all")
+	errGone     = errors.New("peer closed the connection before its turn")
 	errIRD      = errors.New("peer wants to read more at once than this side takes")
 	errNoRTR    = errors.New("peer chose no ready-to-receive indication that was offered")
 	errEnhanced = errors.New("reply is not of the request's MPA revision")

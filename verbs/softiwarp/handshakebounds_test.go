@@ -272,3 +272,21 @@ func TestFewDescriptors(t *testing.T) {
 		peer.terminated(rdmap.UntaggedNoBuffer)
 	}
 }
+
+// TestGoneMeanwhile: a peer that has closed its connection while that waited in the kernel takes no
+// turn.
+func TestGoneMeanwhile(t *testing.T) {
+	a := newArena(t, Config{Backlog: 1, roomTimeout: testTimeout})
+	first, gone, last := a.dialFrom("127.0.0.10"), a.dialFrom("127.0.0.11"), a.dialFrom("127.0.0.12")
+	first.frame(rawRequest())
+	gone.frame(rawRequest())
+	gone.conn.Close()
+	last.frame(rawRequest())
+	for _, want := range []*rawPeer{first, last} {
+		id := must(a.l.GetRequest(t.Context()))(t)
+		if got, want := id.RemoteAddr().String(), want.conn.LocalAddr().String(); got != want {
+			t.Errorf("request of %s, want %s", got, want)
+		}
+		id.Close()
+	}
+}

@@ -23,7 +23,7 @@ import (
 type listener struct {
 	p        *Provider
 	tcp      *net.TCPListener
-	requests *peers.Queue[rdmacm.ID]
+	requests *peers.Queue[*connID]
 	closing  chan struct{}
 	wg       sync.WaitGroup
 
@@ -38,7 +38,7 @@ func newListener(p *Provider, tcp *net.TCPListener) *listener {
 	deferAccept(tcp)
 	l := &listener{
 		p: p, tcp: tcp,
-		requests: peers.NewQueue[rdmacm.ID](p.config.Backlog),
+		requests: peers.NewQueue[*connID](p.config.Backlog),
 		closing:  make(chan struct{}),
 		halfDone: peers.NewList[*net.TCPConn](p.config.MaxHandshakes),
 	}
@@ -60,8 +60,20 @@ func (l *listener) Addr() netip.AddrPort { return tcpaddr.Of(l.tcp.Addr()) }
 // Socket implements rdmacm.OnTCP.
 func (l *listener) Socket() net.Listener { return l.tcp }
 
+// GetRequest implements rdmacm.Listener. It drops requests of peers that have given up meanwhile:
+// when requests come faster than they are answered, peers that wait are otherwise behind these.
 func (l *listener) GetRequest(ctx context.Context) (rdmacm.ID, error) {
-	return l.requests.Get(ctx)
+	for {
+		id, err := l.requests.Get(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !gone(id.conn) {
+			return id, nil
+		}
+		l.note(id.conn.RemoteAddr(), errGone)
+		_ = id.Close()
+	}
 }
 
 func (l *listener) Close() error {
@@ -191,6 +203,19 @@ func arrived(conn *net.TCPConn) (whole bool) {
 	return whole
 }
 
+// gone reports whether a peer has closed its side, or reset the connection.
+func gone(conn *net.TCPConn) (is bool) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	_ = raw.Control(func(fd uintptr) {
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}, 0)
+		is = n > 0
+	})
+	return is
+}
+
 // handshake waits for a peer's request.
 func (l *listener) handshake(conn *net.TCPConn, half *peers.Item[*net.TCPConn]) {
 	_ = conn.SetReadDeadline(time.Now().Add(l.p.config.HandshakeTimeout))
@@ -236,7 +261,7 @@ func (l *listener) queue(conn *net.TCPConn, frame mpa.Frame) error {
 
 // turnAway rejects a request for which there is no room. The rejection contains the
 // reason, and the peer may try again.
-func (l *listener) turnAway(id rdmacm.ID) {
+func (l *listener) turnAway(id *connID) {
 	l.note(net.TCPAddrFromAddrPort(id.RemoteAddr()), errCrowded)
 	_ = id.Reject(context.Background(), []byte(errCrowded.Error()))
 	_ = id.Close()
