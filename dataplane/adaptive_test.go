@@ -18,7 +18,7 @@ import (
 
 // slow is a service that takes its time, by the clock of a bubble.
 type slow struct {
-	next *echo.Service
+	next oncrpc.Handler
 	time time.Duration
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,8 +31,8 @@ func (s *stuck) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.R
 	return s.next.ServeRPC(ctx, call, reply)
 }
 
-// TestReplyMemory: clients with many calls in progress, whose replies may be large, take little
-// more than the limit of the memory, and get all their replies.
+// TestReplyMemory: clients with many calls in progress, whose replies may be large, take no more
+// than the limit of the memory, and get all their replies.
 func TestReplyMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, each, length = 40, 8, 15_000
@@ -69,8 +70,57 @@ func TestReplyMemory(t *testing.T) {
 		time.Sleep(time.Second)
 		l := p.Stats()[0]
 		const sends = 32 << 10 // of a client for a call
-		if n := offheap.Read().Used - before; l.Totals.Calls != clients*(each+1) || n > p.Memory()+clients*each*(sends+8<<10) {
+		if n := offheap.Read().Used - before; l.Totals.Calls != clients*(each+1) || n > p.Memory()+clients*each*sends {
 			t.Errorf("%d calls take %d of %d MiB", l.Totals.Calls, n>>20, p.Memory()>>20)
+		}
+		close(service.open)
+		calls.Wait()
+	})
+}
+
+// TestIdleWake: idle clients with many credits, of which only the receives count, may all call at
+// once. While their calls wait they take no memory beyond the limit. All get their replies.
+func TestIdleWake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients, each = 16, 64
+		s := rpcrdma.DefaultSettings()
+		s.CreditsPolicy, s.CreditsMax = rpcrdma.CreditsAdaptive, each
+		p := newPlane(t, Config{Memory: MinMemory, Resolver: func(ConnKey) *rpcrdma.Settings { return &s }})
+		p.Start()
+		service := &stuck{next: echo.New(), open: make(chan struct{})}
+		service.free.Store(math.MaxInt64)
+		addr := p.listen("l", &slow{service, 10 * time.Millisecond})
+		var all []*rpcrdma.Client
+		for range clients {
+			c, _ := p.dial(addr, nil)
+			l := startLoad(t, c, each)
+			time.Sleep(time.Second)
+			l.end()
+			all = append(all, c)
+		}
+		time.Sleep(time.Second)
+		beyond := func() int64 { // what no pool has
+			n := offheap.Read().Used - p.Stats()[0].Memory.Registered
+			for _, c := range all {
+				n -= c.Memory().Registered
+			}
+			return n
+		}
+		before := beyond()
+		service.free.Store(0)
+		var calls sync.WaitGroup
+		for _, c := range all {
+			for range each {
+				calls.Go(func() {
+					if err := c.Call(t.Context(), &rpcrdma.Call{Program: echo.Program, Version: echo.Version}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		time.Sleep(time.Second)
+		if n := beyond() - before; n > 0 {
+			t.Errorf("calls that wait take %d KiB beyond %d MiB", n>>10, p.Memory()>>20)
 		}
 		close(service.open)
 		calls.Wait()

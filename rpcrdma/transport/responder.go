@@ -333,21 +333,14 @@ func (r *Responder) of(c *conn.Call) *call {
 // bytes, unless one transmission needs more. A longer stream is copied.
 const maxRoom = 64 << 10
 
-// scarceRoom is the most room for a reply's header, and for its stream, in bytes, when the memory
-// for replies is used up. Then each call has memory beyond the limit. More is found when there is
-// a reply that needs it.
-const scarceRoom = 4096
-
-// deliver gives a call to be served, with a buffer for its reply.
+// deliver gives a call to be served, with a buffer for its reply. Without memory it gets none:
+// whatever waits for a service must not take memory beyond the limit. The reply then finds its
+// own.
 func (r *Responder) deliver(c *call) {
 	limit := int(r.core.SendLimit())
-	if c.buf = r.host.pool.TryAlloc(limit+max(limit, min(c.call.ReplySends()*limit, maxRoom)), regmem.Service); c.buf == nil {
-		limit = min(limit, scarceRoom)
-		if c.buf = r.buffer(2 * limit); c.buf == nil {
-			return
-		}
+	if c.buf = r.host.pool.TryAlloc(limit+max(limit, min(c.call.ReplySends()*limit, maxRoom)), regmem.Service); c.buf != nil {
+		c.head = limit
 	}
-	c.head = limit
 	r.countCall(c)
 	c.queueing.delivered(r.now, c.fetch.buf != nil)
 	if c.fetch.buf == nil {
@@ -376,7 +369,8 @@ type call struct {
 	r    *Responder
 	call *conn.Call
 
-	// buf holds the header, which ends at head, and the reply's stream, which begins there.
+	// buf holds the header, which ends at head, and the reply's stream, which begins there. It
+	// is nil, and head 0, if there was no memory when the call was delivered.
 	buf  *regmem.Buffer
 	head int
 
@@ -483,7 +477,9 @@ func (c *call) serve() (answered bool) {
 	r.started(c)
 	c.times.Pass(slow.Started)
 	c.reply.Mem, c.reply.Ahead = r.memory, c
-	c.reply.Stream = c.buf.Bytes()[c.head:c.head]
+	if c.reply.Stream = nil; c.buf != nil {
+		c.reply.Stream = c.buf.Bytes()[c.head:c.head]
+	}
 	if d := c.call.Denied; d != nil {
 		c.reply.Stream = oncrpc.AppendDenied(c.reply.Stream, c.call.XID, d)
 	} else if errors.Is(oncrpc.Serve(r.ctx, r.handlerFor(c.call.RPC.Program), &c.call.RPC, &c.reply), oncrpc.ErrLater) {
@@ -555,7 +551,7 @@ func (c *call) release() {
 	c.r.releaseReply(c)
 	if c.buf != nil {
 		c.buf.Release()
-		c.buf = nil
+		c.buf, c.head = nil, 0
 	}
 	for _, b := range c.ahead {
 		b.Release()

@@ -31,28 +31,28 @@ func (r *Responder) replied(c *call) {
 func (r *Responder) send(c *call) {
 	a := &c.call.Answer
 	o := r.sq.newOp(opAnswer, c.call.Index)
+	var ok bool
 	if a.Failed {
-		if c.buf == nil {
-			c.head = a.Header.Size()
-			if c.buf = r.buffer(c.head); c.buf == nil {
-				return
-			}
-		}
-		r.sendMessage(o, c)
+		ok = r.sendMessage(o, c)
 		r.releaseReply(c)
-	} else if !r.place(o, c) {
+	} else {
+		ok = r.place(o, c)
+	}
+	if !ok {
 		o.release()
 		r.sq.recycle(o)
 		return
 	}
 	r.stats.InFlightSum += uint64(r.core.Busy())
 	r.stats.BacklogSum += uint64(r.waiting.len())
-	o.hold(c.buf)
+	if c.buf != nil {
+		o.hold(c.buf)
+	}
 	for _, b := range c.ahead {
 		o.hold(b)
 	}
 	clear(c.ahead)
-	c.buf, c.ahead = nil, c.ahead[:0]
+	c.buf, c.head, c.ahead = nil, 0, c.ahead[:0]
 	o.times = c.times
 	o.signal = o.signal || !r.sq.mayDetach(o) || r.slow.SoFar(c.times)
 	r.submit(o)
@@ -96,7 +96,7 @@ func (r *Responder) addWrite(o *op, w *chunk.Write, from verbs.SGE) {
 // locate finds where the reply's stream and items are sent from. Data outside our
 // registered memory is copied into it, or registered for this Send. o then owns our memory.
 func (r *Responder) locate(o *op, c *call) bool {
-	if s := c.reply.Stream; len(s) > 0 && &s[0] == &c.buf.Bytes()[c.head] {
+	if s := c.reply.Stream; c.buf != nil && len(s) > 0 && &s[0] == &c.buf.Bytes()[c.head] {
 		c.stream = source{c.buf, c.head}
 	} else if b := r.stage(o, s); b != nil {
 		c.stream = source{b, 0}
