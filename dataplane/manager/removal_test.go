@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,6 +98,36 @@ func TestFailedRemovedTwice(t *testing.T) {
 	if r.names() != "" {
 		t.Errorf("left %s", r.names())
 	}
+}
+
+// TestRemovedWhileReloading: a reload lists an element that is being removed, and takes that back,
+// while operators who remove it get what it was (a race).
+func TestRemovedWhileReloading(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	f := r.service("test")
+	f.hold, f.entered = make(chan struct{}), make(chan struct{}, 1)
+	l := onLoopback("a", "test")
+	l.RPCBind = true
+	c := r.dial(r.addListener(l))
+	go func() { _ = r.null(c) }()
+	<-f.entered
+	var removers sync.WaitGroup
+	for range 1000 {
+		removers.Go(func() {
+			removed, err := r.Listeners.Remove("a", drainTime)
+			if removed.Before.Name != "a" && !errors.As(err, new(*NotFoundError)) { // one that comes late
+				t.Errorf("%+v, %v", removed, err)
+			}
+		})
+		p, err := r.Prepare(t.Context(), &spec.All{Listeners: []spec.Listener{l}}, spec.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Discard()
+	}
+	close(f.hold)
+	removers.Wait()
 }
 
 // TestServiceDrains: calls over TCP have time to finish, and a second removal may have a

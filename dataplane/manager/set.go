@@ -267,7 +267,9 @@ func (s *set[S, L]) Remove(name string, drain time.Duration) (removed Removal[S]
 	if err != nil {
 		return removed, err
 	}
+	s.m.mu.Lock() // a reload may list the element anew, and take that back
 	removed.Before = t.spec
+	s.m.mu.Unlock()
 	if c != nil {
 		c.retire(drain)
 		removed.Removed = s.in(c).ends[t]
