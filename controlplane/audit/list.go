@@ -6,11 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,9 +113,12 @@ type page struct {
 	Query
 	actor   []byte // how an entry of the actor has to read; nil for all
 	begun   map[uint64]*Entry
-	last    uint64  // sequence of the line before, nearer to the end
-	damaged []Entry // lines after that, if they are entries
-	late    bool    // a line of the file is not before Since
+	first   uint64   // sequence of the file's first entry
+	last    uint64   // sequence of the entry before, nearer to the end
+	lines   uint64   // after that, if they are no entries
+	damaged []Entry  // of them, as many as may be entries
+	earlier []uint64 // sequences of the lines to come; nil until an entry is missing
+	late    bool     // a line of the file is not before Since
 	entries []Entry
 	more    bool
 }
@@ -121,20 +126,32 @@ type page struct {
 // take takes what it needs of a file, from its end, and says whether that was all. The file has
 // the entries from first on, without next.
 func (p *page) take(text []byte, first, next uint64) (end bool) {
-	p.last = next
+	p.first, p.last, p.lines, p.earlier = first, next, 0, nil
 	for len(text) > 0 {
-		start := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
-		line := text[start:]
-		text = text[:start]
-		if p.line(line) {
+		var line []byte
+		if line, text = cutLast(text); p.line(line, text) {
 			return true
 		}
 	}
 	return p.takeDamaged(first - 1)
 }
 
-func (p *page) line(line []byte) (end bool) {
+// cutLast cuts off the last line of text.
+func cutLast(text []byte) (line, before []byte) {
+	start := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+	return text[start:], text[:start]
+}
+
+func (p *page) line(line, before []byte) (end bool) {
 	e, _, err := parseLine(line)
+	if err == nil {
+		if len(p.earlier) > 0 {
+			p.earlier = p.earlier[1:] // without this line
+		}
+		if p.copied(e.Sequence, before) {
+			err = fmt.Errorf("a copy of entry %d", e.Sequence)
+		}
+	}
 	if err != nil {
 		p.late = true
 		p.damage(err)
@@ -143,7 +160,7 @@ func (p *page) line(line []byte) (end bool) {
 	if p.takeDamaged(e.Sequence) {
 		return true
 	}
-	p.last = e.Sequence
+	p.last, p.lines = e.Sequence, 0
 	early := e.Time.Before(p.Since)
 	p.late = p.late || !early
 	if p.Before != 0 && e.Sequence >= p.Before || early || p.hidden(e) || !p.wanted(line, e) { // an entry before an early one may be late: clocks jump
@@ -152,15 +169,44 @@ func (p *page) line(line []byte) (end bool) {
 	return p.add(e)
 }
 
+// copied reports whether a line is not at the place of its entry: that is in another file, has been
+// seen already, or comes before a later one that stands before the line.
+func (p *page) copied(sequence uint64, before []byte) bool {
+	if sequence < p.first || sequence >= p.last {
+		return true
+	}
+	if sequence+1 == p.last {
+		return false
+	}
+	if p.earlier == nil {
+		p.earlier = sequences(before)
+	}
+	return slices.ContainsFunc(p.earlier, func(s uint64) bool { return sequence < s && s < p.last })
+}
+
+// sequences returns those of the lines that are as they were written, from the end; not nil.
+func sequences(text []byte) []uint64 {
+	all := []uint64{}
+	for len(text) > 0 {
+		var line []byte
+		line, text = cutLast(text)
+		if e, _, err := parseLine(line); err == nil {
+			all = append(all, e.Sequence)
+		}
+	}
+	return all
+}
+
 // damage keeps a line that is not as it was written until the entry before it is known.
 func (p *page) damage(err error) {
-	if p.last <= 1 {
+	p.lines++
+	if p.lines >= p.last {
 		return
 	}
-	p.last--
-	if (p.Before == 0 || p.last < p.Before) && len(p.damaged) <= p.Limit {
+	sequence := p.last - p.lines
+	if (p.Before == 0 || sequence < p.Before) && len(p.damaged) <= p.Limit {
 		e := self(actionDamage, "DATA_LOSS", "not as it was written: "+err.Error())
-		e.Sequence = p.last
+		e.Sequence = sequence
 		p.damaged = append(p.damaged, *e)
 	}
 }

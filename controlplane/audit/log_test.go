@@ -360,13 +360,21 @@ func TestDamagedLineIsListed(t *testing.T) {
 	}
 }
 
-// TestJunkBetweenPages: lines that others write into the log neither hide an entry nor repeat one,
+// TestJunkBetweenPages: lines that others write into the log, also copies, neither hide an entry nor repeat one,
 // whatever the size of pages.
 func TestJunkBetweenPages(t *testing.T) {
 	for name, change := range map[string]func(lines [][]byte, i int) []byte{
 		"no junk":         func(l [][]byte, i int) []byte { return l[i] },
 		"after each line": func(l [][]byte, i int) []byte { return append(bytes.Clone(l[i]), "junk\n"...) },
 		"several before":  func(l [][]byte, i int) []byte { return append([]byte("junk\n\nof many\nlines\n"), l[i]...) },
+		"copies":          func(l [][]byte, i int) []byte { return slices.Concat(l[i], l[i]) },
+		"older entries":   func(l [][]byte, i int) []byte { return slices.Concat(l[i], l[i/3], l[i/2], []byte("junk\n")) },
+		"damage and an older entry": func(l [][]byte, i int) []byte {
+			if i == 3 {
+				return l[1]
+			}
+			return l[i]
+		},
 		"damage and junk": func(l [][]byte, i int) []byte {
 			if i == 3 {
 				return []byte("junk\nin place of\none\n")
@@ -400,7 +408,7 @@ func TestJunkBetweenPages(t *testing.T) {
 		}
 		made(t, l, 2) // after what others wrote
 		all := told(t, l)
-		if n := strings.Count(all, " ada "); n != 12 && name != "damage and junk" || !strings.HasPrefix(all, "27 ada Set 1 ") {
+		if n := strings.Count(all, " ada "); n != 12 && !strings.HasPrefix(name, "damage") || !strings.HasPrefix(all, "27 ada Set 1 ") {
 			t.Errorf("%s: all\n%s", name, all)
 		}
 		for size := 1; size < 6; size++ {
