@@ -375,6 +375,14 @@ func TestLeftOutHeals(t *testing.T) {
 	if l := reload(512); o.LimitsTrouble() != nil || l.Control.Reserved != 300 || l.Handshakes != 5 {
 		t.Errorf("enough: %+v, %v", l, o.LimitsTrouble())
 	}
+	o.store.saved.Changed.Limits["tcp_connections"] = 70_000
+	o.restart(o.file())
+	if l := reload(512); o.LimitsTrouble() == nil || l.TCPConnections != 0 || l.Control.Reserved != 300 || l.Handshakes != 5 {
+		t.Errorf("enough, another is out of range: %+v, %v", l, o.LimitsTrouble())
+	}
+	if stored := o.kept().Changed.Limits; len(stored) != 3 {
+		t.Errorf("%v are stored", stored)
+	}
 }
 
 // TestStoredOutOfRange: a stored change that is out of range does not keep the rest from starting.

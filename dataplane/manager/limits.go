@@ -51,16 +51,20 @@ func newLimits(file spec.Limits, changed spec.Delta) limits {
 	return limits{file: file, changed: part, left: left, trouble: trouble}
 }
 
-// with returns the limits with another version of the file.
+// with returns the limits with another version of the file. What is in force of changed stays: over
+// returns the error if that does not go with the file.
 func (l *limits) with(file spec.Limits) limits {
 	if len(l.left) == 0 {
 		return limits{file: file, changed: l.changed}
 	}
 	all := newLimits(file, l.kept())
-	if all.trouble == nil {
-		return all
+	for field := range l.changed {
+		if _, in := all.changed[field]; !in {
+			all.changed, all.left = l.changed, l.left
+			break
+		}
 	}
-	return limits{file: file, changed: l.changed, left: l.left, trouble: all.trouble}
+	return all
 }
 
 // kept returns what is to be stored. The caller holds Manager.mu.
