@@ -71,6 +71,7 @@ func TestAdaptersShareMemory(t *testing.T) {
 				}
 			}
 		}
+		synctest.Wait() // the receives for their credits are posted
 		all.now.Store(&adapter{p.p.Device()})
 		p.dial(l.Info().Address.String(), nil)
 		if inForce() <= p.Memory() {
