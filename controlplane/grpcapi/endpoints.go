@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
-	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
@@ -33,7 +31,11 @@ func find[S spec.Named, L any](what string, set manager.Set[S, L], name string) 
 	all := set.List()
 	i := slices.IndexFunc(all, func(i manager.Info[S, L]) bool { return i.Spec.Called() == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%s %s: %w", what, name, dataplane.ErrNotFound)
+		none := &manager.NotFoundError{What: what, Name: name}
+		for j := range all {
+			none.Known = append(none.Known, all[j].Spec.Called())
+		}
+		return nil, none
 	}
 	return &all[i], nil
 }
