@@ -102,6 +102,9 @@ func startGateway(t testing.TB, kernel image.Kernel) *gateway {
 	g.ServeGanesha(t)
 	buildLocker(t, g)
 	t.Cleanup(func() {
+		if crashes := g.MustRun(t, serverTime, "cat /run/ganesha/crashes 2>/dev/null || true"); crashes != "" {
+			t.Logf("ganesha broke by itself, and was started again, when the guest was up for:\n%s", crashes)
+		}
 		if t.Failed() {
 			t.Logf("ganesha's log:\n%s", g.MustRun(t, serverTime, "cat /run/ganesha/log.before /run/ganesha/log 2>/dev/null | grep -v DBUS"))
 		}
