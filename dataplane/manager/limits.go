@@ -51,8 +51,8 @@ func newLimits(file spec.Limits, changed spec.Delta) limits {
 	return limits{file: file, changed: part, left: left, trouble: trouble}
 }
 
-// with returns the limits with another version of the file. What is in force of changed stays: over
-// returns the error if that does not go with the file.
+// with returns the limits with another version of the file. Changes of operators that are in force
+// stay in force. If they do not go with the file, the caller gets the error from over.
 func (l *limits) with(file spec.Limits) limits {
 	if len(l.left) == 0 {
 		return limits{file: file, changed: l.changed}

@@ -202,8 +202,8 @@ func TestHintsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSearchIsBounded: a search remembers a bounded number of directories. What it does not find because
-// of that is not gone, and a later search finds it.
+// TestSearchIsBounded: a search remembers a bounded number of directories. A file in one that was left
+// out does not count as gone. A later search finds it.
 func TestSearchIsBounded(t *testing.T) {
 	x := serve(t, options{byName: true})
 	c := x.me()

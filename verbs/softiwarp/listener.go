@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,8 +51,13 @@ func newListener(p *Provider, tcp *net.TCPListener) *listener {
 // most. So clients that are far away take no place while their requests are on their way, and
 // accept finds the request. Without the option, requests arrive later, and nothing else changes.
 func deferAccept(tcp *net.TCPListener) {
-	if raw, err := tcp.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 1) })
+	onSocket(tcp, func(fd int) { _ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, 1) })
+}
+
+// onSocket calls f with a socket, unless it is closed.
+func onSocket(socket syscall.Conn, f func(fd int)) {
+	if raw, err := socket.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) })
 	}
 }
 
@@ -187,33 +193,25 @@ func (l *listener) end(half *peers.Item[*net.TCPConn]) error {
 
 // arrived reports whether a peer's request can be read without waiting.
 func arrived(conn *net.TCPConn) (whole bool) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return false
-	}
-	_ = raw.Control(func(fd uintptr) {
+	onSocket(conn, func(fd int) {
 		b := make([]byte, mpa.FrameHeaderSize)
-		if n, _, err := unix.Recvfrom(int(fd), b, unix.MSG_PEEK|unix.MSG_DONTWAIT); err != nil || n < len(b) {
+		if n, _, err := unix.Recvfrom(fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT); err != nil || n < len(b) {
 			return
 		}
 		size, err := mpa.FrameSize(mpa.Request, b)
-		n, _ := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+		n, _ := unix.IoctlGetInt(fd, unix.SIOCINQ)
 		whole = err != nil || n >= size
 	})
 	return whole
 }
 
 // gone reports whether a peer has closed its side, or reset the connection.
-func gone(conn *net.TCPConn) (is bool) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return true
-	}
-	_ = raw.Control(func(fd uintptr) {
-		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}, 0)
-		is = n > 0
+func gone(conn *net.TCPConn) bool {
+	n := 1
+	onSocket(conn, func(fd int) {
+		n, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}, 0)
 	})
-	return is
+	return n > 0
 }
 
 // handshake waits for a peer's request.
