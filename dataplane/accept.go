@@ -43,7 +43,6 @@ func (l *Listener) take(req *rpcrdma.Request) {
 	c, err := l.admit(req)
 	if err != nil {
 		l.refuse(req, err)
-		_ = req.Reject(l.ctx) // the peer may be gone
 		return
 	}
 	l.accepting.Add(1)
@@ -60,9 +59,6 @@ func (l *Listener) take(req *rpcrdma.Request) {
 		l.accepting.Done()
 		if err != nil {
 			l.refuse(req, c.refusal(err))
-			if _, ok := errors.AsType[*RefusedError](err); ok { // not answered yet
-				_ = req.Reject(l.ctx) // the peer may be gone
-			}
 			l.over()
 			return
 		}
@@ -140,13 +136,15 @@ func (c *conn) begin(rc *rpcrdma.Conn) {
 	}
 }
 
-// refuse counts and logs a connection that did not come up.
+// refuse counts and logs a connection that did not come up, and rejects the request if it
+// has no answer yet.
 func (l *Listener) refuse(req *rpcrdma.Request, err error) {
 	why, reason := RefusedHandshake, err.Error()
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
 		why = refused.Refusal
+		defer func() { _ = req.RejectBecause(l.ctx, refusalWords[why]) }() // the peer may be gone
 	case errors.Is(err, rpcrdma.ErrNoMemory):
 		why = RefusedMemory
 		reason += "; raise limits.memory, or lower credits.max or inline.receive_size"

@@ -53,16 +53,16 @@ func (p *plane) connect(from rdmacm.Provider, address string) *rpcrdma.Client {
 	return c
 }
 
-// rejected dials from a host, which must be rejected.
-func (p *plane) rejected(from rdmacm.Provider, address string) {
+// rejected dials from a host, which must be rejected and told why.
+func (p *plane) rejected(from rdmacm.Provider, address string, why Refusal) {
 	p.t.Helper()
 	c, err := p.open(refereetest.Around(p.t, from), address, rpcrdma.DialConfig{MemoryLimit: 1 << 20})
 	if err == nil {
 		c.Close()
 	}
 	var no *rdmacm.RejectedError
-	if !errors.As(err, &no) {
-		p.t.Errorf("connecting to %s: %v", address, err)
+	if !errors.As(err, &no) || no.Reason() != refusalWords[why] {
+		p.t.Errorf("connecting to %s: %v, want %q", address, err, refusalWords[why])
 	}
 }
 
@@ -85,13 +85,13 @@ func TestLimits(t *testing.T) {
 		one, two, three := p.host("192.0.2.1"), p.host("192.0.2.2"), p.host("192.0.2.3")
 		first := p.connect(one, a)
 		p.connect(one, a)
-		p.rejected(one, a) // the listener's limit of a peer
+		p.rejected(one, a, RefusedPerPeer) // the listener's limit of a peer
 		p.connect(one, b)
-		p.rejected(one, b) // the limit of a peer
+		p.rejected(one, b, RefusedPerPeer) // the limit of a peer
 		p.connect(two, a)
-		p.rejected(two, a) // the listener's limit
+		p.rejected(two, a, RefusedConnections) // the listener's limit
 		p.connect(two, b)
-		p.rejected(three, b) // the limit
+		p.rejected(three, b, RefusedConnections) // the limit
 		if got, want := p.info("a").Refusals, (Refusals{RefusedPerPeer: 1, RefusedConnections: 1}); got != want {
 			t.Errorf("a refused %v, want %v", got, want)
 		}
@@ -113,7 +113,7 @@ func TestLimits(t *testing.T) {
 		p.connect(three, b)
 		p.SetLimits(Limits{Connections: 6})
 		p.connect(one, b) // a peer may have the default number now
-		p.rejected(one, b)
+		p.rejected(one, b, RefusedConnections)
 		if want := (Limits{Connections: 6, ConnectionsPerPeer: DefaultConnectionsPerPeer, Handshakes: DefaultMaxHandshakes}); p.Limits() != want {
 			t.Errorf("limits %+v", p.Limits())
 		}
@@ -140,7 +140,7 @@ func TestLimitsChangeLive(t *testing.T) {
 	a := p.listenWith("a", Limits{Connections: 1}, Access{})
 	p.Start()
 	c := p.connect(p.p, a)
-	p.rejected(p.p, a)
+	p.rejected(p.p, a, RefusedConnections)
 	if err := p.listener("a").Update(Limits{Connections: 3, Handshakes: 7}, Access{}); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestLimitsChangeLive(t *testing.T) {
 	}
 	p.connect(p.p, a)
 	p.connect(p.p, a)
-	p.rejected(p.p, a)
+	p.rejected(p.p, a, RefusedConnections)
 	// Lowered below what is up: those stay.
 	if err := p.listener("a").Update(Limits{Connections: 1}, Access{}); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestLimitsChangeLive(t *testing.T) {
 	if err := null(t.Context(), c); err != nil || len(p.Connections()) != 3 {
 		t.Errorf("%d are up, a call: %v", len(p.Connections()), err)
 	}
-	p.rejected(p.p, a)
+	p.rejected(p.p, a, RefusedConnections)
 }
 
 func TestBadAccess(t *testing.T) {
@@ -183,7 +183,7 @@ func TestAccessChangesLive(t *testing.T) {
 	p.Start()
 	one, two, other := p.host("192.0.2.1"), p.host("192.0.2.2"), p.host("198.51.100.1")
 	c1, c2 := p.connect(one, a), p.connect(two, a)
-	p.rejected(other, a)
+	p.rejected(other, a, RefusedDenied)
 	access := Access{Allow: prefixes(t, "192.0.2.0/24"), Deny: prefixes(t, "192.0.2.1")}
 	if err := p.listener("a").Update(Limits{}, access); err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestAccessChangesLive(t *testing.T) {
 	if err := null(t.Context(), c1); err != nil {
 		t.Errorf("a connection from before: %v", err)
 	}
-	p.rejected(one, a)
+	p.rejected(one, a, RefusedDenied)
 	if n := p.listener("a").EndDenied(); n != 1 {
 		t.Errorf("%d ended", n)
 	}
@@ -207,7 +207,7 @@ func TestAccessChangesLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.connect(other, a)
-	p.rejected(one, a)
+	p.rejected(one, a, RefusedDenied)
 	if got := p.info("a").Refusals; got != (Refusals{RefusedDenied: 3}) {
 		t.Errorf("refused %v", got)
 	}
@@ -220,7 +220,7 @@ func TestDeniedPeersCostNothing(t *testing.T) {
 	p.Start()
 	one := p.host("192.0.2.1")
 	for range 100 {
-		p.rejected(one, a)
+		p.rejected(one, a, RefusedDenied)
 	}
 	l := p.listeners["a"]
 	made, _ := l.handshakes.Used()
@@ -256,7 +256,7 @@ func TestFloodOfOnePeer(t *testing.T) {
 	for range workers {
 		wg.Go(func() {
 			for range work {
-				p.rejected(bad, a)
+				p.rejected(bad, a, RefusedPerPeer)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestIdlestConnectionGoes(t *testing.T) {
 	go func() { called <- null(t.Context(), busy) }()
 	<-g.entered
 
-	p.rejected(p.host("192.0.2.4"), address) // none is idle yet
+	p.rejected(p.host("192.0.2.4"), address, RefusedConnections) // none is idle yet
 	if err := p.newcomerAt("a", "later", connlimit.HalfOpenGrace); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestMemoryMakesPlaces(t *testing.T) {
 			}
 			synctest.Wait() // it has all its receives
 		}
-		p.rejected(p.host("192.0.2.1"), a)
+		p.rejected(p.host("192.0.2.1"), a, RefusedMemory)
 		if n := p.info("a").Refusals[RefusedMemory]; n != 1 {
 			t.Errorf("refused for memory: %d of %d", n, p.info("a").Refused)
 		}
@@ -144,7 +144,7 @@ func TestMemoryMakesPlaces(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p.rejected(p.host("192.0.2.1"), a) // it has as many as the other, which were idle for less than Grace
+		p.rejected(p.host("192.0.2.1"), a, RefusedMemory) // it has as many as the other, which were idle for less than Grace
 		if got := p.info("a").Evictions[connlimit.Total]; got != uint64(room/2) {
 			t.Errorf("%d of %d evicted", got, room)
 		}

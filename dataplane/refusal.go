@@ -23,6 +23,17 @@ const (
 
 var refusalNames = [refusals]string{"denied", "connections", "connections_per_peer", "handshake", "stopping", "service", "memory"}
 
+// refusalWords are what the peer is told. They name no other client and no upstream.
+var refusalWords = [refusals]string{
+	"the address has no access (allow, deny)",
+	"all connections are in use (limits.connections)",
+	"all connections of the address are in use (limits.connections_per_peer)",
+	"too many connections are being made at once (limits.handshakes)",
+	"the listener is stopping",
+	"the service can't be used now",
+	"no memory is left for connections (limits.memory)",
+}
+
 // String returns the refusal as metrics show it.
 func (r Refusal) String() string { return refusalNames[r] }
 

@@ -93,8 +93,17 @@ func (r *Request) told(s *Settings) wire.PrivateData {
 func (r *Request) RemoteAddr() netip.AddrPort { return r.id.RemoteAddr() }
 
 // Reject rejects the request.
-func (r *Request) Reject(ctx context.Context) error {
-	err := r.id.Reject(ctx, nil)
+func (r *Request) Reject(ctx context.Context) error { return r.RejectBecause(ctx, "") }
+
+// maxReason is the private data that each transport's rejection carries; InfiniBand's is the
+// shortest.
+const maxReason = 148
+
+// RejectBecause rejects the request, and tells the peer the reason in the private data of the
+// rejection, cut after 148 bytes. Peers that are no rdmad ignore it.
+// [rdmacm.RejectedError.Reason] returns it at the peer.
+func (r *Request) RejectBecause(ctx context.Context, reason string) error {
+	err := r.id.Reject(ctx, []byte(reason)[:min(len(reason), maxReason)])
 	r.id.Close()
 	return err
 }

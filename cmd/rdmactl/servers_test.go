@@ -172,7 +172,7 @@ func serveNoRPC(ts *testscript.TestScript) string {
 			if err != nil {
 				return
 			}
-			_ = req.Reject(context.Background()) // the peer may be gone
+			_ = req.RejectBecause(context.Background(), "it is not for you") // the peer may be gone
 		}
 	})
 	ts.Defer(func() {

@@ -103,7 +103,7 @@ func TestNoTarget(t *testing.T) {
 	})
 }
 
-// TestTargetRejects: a target that is full rejects the connection.
+// TestTargetRejects: the log has the reason that the target gives.
 func TestTargetRejects(t *testing.T) {
 	r := newTargetless(t, newLoopback(t))
 	listener, err := r.d.PrepareListener(t.Context(), dataplane.ListenerConfig{
@@ -117,7 +117,7 @@ func TestTargetRejects(t *testing.T) {
 	r.connect(Config{Connector: spec.Connector{Target: listener.Info().Address.String()}})
 	nc, _ := r.raw()
 	gone(t, nc)
-	r.log.Await(t, "connection refused", "listener=out", "reject")
+	r.log.Await(t, "connection refused", "listener=out", "rejected by peer: the address has no access")
 }
 
 // TestClientGoes: its connection to the target ends, with calls in flight.

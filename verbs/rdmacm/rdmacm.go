@@ -7,11 +7,15 @@
 package rdmacm
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -128,6 +132,18 @@ type RejectedError struct {
 	PrivateData []byte // the private data of the rejection
 }
 
+// Reason returns the private data if it is text that can be printed, as rdmad's is, else "".
+func (e *RejectedError) Reason() string {
+	text := string(bytes.TrimRight(e.PrivateData, "\x00")) // InfiniBand pads it
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return ""
+	}
+	return text
+}
+
 func (e *RejectedError) Error() string {
+	if reason := e.Reason(); reason != "" {
+		return "connection rejected by peer: " + reason
+	}
 	return fmt.Sprintf("connection rejected by peer (%d bytes of private data)", len(e.PrivateData))
 }

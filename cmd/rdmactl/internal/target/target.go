@@ -65,6 +65,8 @@ func reason(address string, timeout time.Duration, err error) error {
 		return fmt.Errorf("%s: connection refused: nothing listens there", address)
 	case errors.Is(err, rdmacm.ErrUnreachable) && errors.As(err, &errno):
 		return fmt.Errorf("%s: unreachable (%w)", address, errno)
+	case errors.As(err, &rejected) && rejected.Reason() != "":
+		return fmt.Errorf("%s rejected the connection: %s", address, rejected.Reason())
 	case errors.As(err, &rejected):
 		return fmt.Errorf("%s rejected the connection", address)
 	}
