@@ -406,6 +406,17 @@ func TestMemory(t *testing.T) {
 			}
 			k = begin(e)
 		}},
+		"segments after holes of many connections": {128 * 30, maxWaitingAll + 32<<20, func(e *endless) {
+			long := noise(60000, 5)
+			e.next = func(i int) []byte {
+				n := 128*30 - 1 - i
+				f := frame{from: netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), uint16(1000+n%128)), to: netip.MustParseAddrPort("192.0.2.1:20049"), seq: 1, ack: 77, flags: "S"}
+				if n >= 128 {
+					f.flags, f.seq, f.ack, f.data = "", uint32(n)*uint32(len(long)), 1, long
+				}
+				return f.packet(t, layers.LinkTypeEthernet)
+			}
+		}},
 		"other connections": {maxFlows + 20000, 48 << 20, func(e *endless) {
 			e.next = func(i int) []byte {
 				f := frame{from: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 5), to: netip.MustParseAddrPort("192.0.2.1:80"), seq: 1, ack: 1, data: junk}
@@ -431,6 +442,27 @@ func TestMemory(t *testing.T) {
 				t.Errorf("%d bytes are in use, %d before", most, base)
 			}
 		})
+	}
+}
+
+// TestIgnoredFlow checks that a flow keeps no segments once it is ignored. They would count for
+// ever among those of all flows.
+func TestIgnoredFlow(t *testing.T) {
+	r := &reader{report: newReport()}
+	f := &flow{ends: [2]netip.AddrPort{netip.MustParseAddrPort("192.0.2.7:5"), netip.MustParseAddrPort("192.0.2.1:80")}, all: &r.waiting}
+	newLink(r, f, true)
+	at := func(seq uint32, text string, syn bool) {
+		f.add(&segment{from: f.ends[0], to: f.ends[1], seq: seq, syn: syn, data: []byte(text), length: len(text)})
+	}
+	at(0, "", true)
+	at(500, "after two holes", false)
+	at(19, "Host: example.net", false)
+	if f.deaf || r.waiting == 0 {
+		t.Errorf("%d bytes wait, ignored: %v", r.waiting, f.deaf)
+	}
+	at(1, "GET / HTTP/1.1\r\n\r\n"[:18], false)
+	if !f.deaf || len(f.waiting) > 0 || r.waiting != 0 {
+		t.Errorf("%d segments wait, %d bytes, ignored: %v", len(f.waiting), r.waiting, f.deaf)
 	}
 }
 

@@ -70,6 +70,7 @@ type reader struct {
 	recent    *list.List // of *tracked; the longest silent one is in front
 	following int        // connections that are followed
 	probes    int        // flows that are searched for Sends
+	waiting   int        // memory of the waiting segments of all flows, in bytes
 }
 
 // tracked is a flow and the link on it.
@@ -174,7 +175,7 @@ func (r *reader) open(key flowKey, s *segment) *list.Element {
 	if len(r.flows) == maxFlows {
 		r.drop(r.recent.Front())
 	}
-	t := &tracked{key: key, flow: &flow{ends: [2]netip.AddrPort{key.a, key.b}}}
+	t := &tracked{key: key, flow: &flow{ends: [2]netip.AddrPort{key.a, key.b}, all: &r.waiting}}
 	t.link = newLink(r, t.flow, s.syn)
 	e := r.recent.PushBack(t)
 	r.flows[key] = e

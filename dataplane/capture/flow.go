@@ -10,16 +10,17 @@ import (
 // sender had received. A segment waits while earlier bytes, or bytes that it
 // acknowledges, are missing. A flow skips a hole if its receiver has
 // acknowledged the bytes and the capture does not have them soon after, or if
-// too much waits.
+// too much waits in it or in all flows.
 type flow struct {
 	ends  [2]netip.AddrPort
 	half  [2]half
 	frame uint64    // the highest frame number among delivered packets
 	time  time.Time // of the packet being delivered
 	// waiting are the waiting segments in capture order, bytes is the size of
-	// their data.
+	// their data. all is the memory of the waiting segments of all flows.
 	waiting []segment
 	bytes   int
+	all     *int
 	holes   int  // bytes that the capture lacks
 	reset   bool // RST was delivered
 	deaf    bool // all further segments are ignored
@@ -75,6 +76,7 @@ func (f *flow) wait(s *segment) {
 	kept.data = append([]byte(nil), s.data...)
 	f.waiting = append(f.waiting, kept)
 	f.bytes += len(kept.data)
+	*f.all += kept.memory()
 	for f.impatient() {
 		f.skip()
 		f.drain()
@@ -85,7 +87,7 @@ func (f *flow) impatient() bool {
 	switch n := len(f.waiting); {
 	case n == 0:
 		return false
-	case n > maxWaitingSegments || f.bytes > maxWaiting:
+	case n > maxWaitingSegments || f.bytes > maxWaiting || *f.all > maxWaitingAll:
 		return true
 	default:
 		return n > patience && f.acknowledged()
@@ -129,6 +131,14 @@ func (f *flow) skip() {
 			return
 		}
 	}
+	f.ignore()
+}
+
+// ignore drops the waiting segments, and ignores further ones.
+func (f *flow) ignore() {
+	for i := range f.waiting {
+		*f.all -= f.waiting[i].memory()
+	}
 	f.waiting, f.bytes, f.deaf = nil, 0, true
 }
 
@@ -157,6 +167,7 @@ func (f *flow) hole(i int) int {
 // remove removes a waiting segment.
 func (f *flow) remove(j int) {
 	f.bytes -= len(f.waiting[j].data)
+	*f.all -= f.waiting[j].memory()
 	f.waiting = slices.Delete(f.waiting, j, j+1)
 }
 

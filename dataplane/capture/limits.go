@@ -29,6 +29,9 @@ const (
 	// in bytes and in number.
 	maxWaiting         = 4 << 20
 	maxWaitingSegments = 4096
+	// maxWaitingAll bounds the memory of the waiting segments of all flows, in
+	// bytes.
+	maxWaitingAll = 64 << 20
 	// patience is the number of segments that may wait for bytes which their
 	// receiver has acknowledged. A capture may have packets in another order
 	// than the network had.

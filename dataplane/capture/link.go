@@ -167,7 +167,7 @@ func (l *link) ignore() {
 		*d = direction{l: l, i: i, phase: ignored}
 	}
 	l.unprobe()
-	l.flow.deaf = true
+	l.flow.ignore()
 }
 
 // probe starts the search for Sends in a flow whose handshake was not seen.

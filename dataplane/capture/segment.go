@@ -3,6 +3,7 @@ package capture
 import (
 	"net/netip"
 	"time"
+	"unsafe"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -33,6 +34,9 @@ func (s *segment) span() uint32 {
 	}
 	return n
 }
+
+// memory returns the memory of a segment that waits, in bytes.
+func (s *segment) memory() int { return len(s.data) + int(unsafe.Sizeof(*s)) }
 
 // decodeSegment decodes the TCP segment in a packet. data aliases the packet.
 func decodeSegment(p *packet) (s segment, ok bool) {
