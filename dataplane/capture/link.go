@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -304,7 +305,7 @@ func (l *link) whoCalls(sender int, message []byte) int {
 	return sender
 }
 
-// replies reports whether a Send carries an RPC reply.
+// replies reports whether the side that answers calls sent a Send.
 func replies(message []byte) bool {
 	var h rpcrdma2.Header
 	var n int
@@ -314,8 +315,15 @@ func replies(message []byte) bool {
 	} else {
 		n, err = h.Header.Decode(message)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return false
+	case h.Proc == rpcrdma1.Error:
+		return true
+	case h.Version == rpcrdma2.Version:
+		return h.Direction == rpcrdma2.Reply
+	case h.Proc == rpcrdma1.NoMsg: // a call is in a chunk at position zero, a reply in the reply chunk
+		return !slices.ContainsFunc(h.Reads, func(s rpcrdma1.ReadSegment) bool { return s.Position == 0 })
 	}
 	_, kind, ok := oncrpc.MessageType(message[n:])
 	return ok && kind == oncrpc.MsgReply

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
 // TestDisorder checks that retransmissions, other segment boundaries and
@@ -143,6 +146,41 @@ func TestMidway(t *testing.T) {
 			if at, ok := subsequence(got, said()); !ok {
 				t.Errorf("%+v from %d: event %d was not said:\n%s", s, from, at, lines(got))
 			}
+		}
+	}
+}
+
+// TestMidwayWithoutMessage checks that a connection on another port is not taken the wrong way round when
+// the first Send of the capture has no RPC message in it.
+func TestMidwayWithoutMessage(t *testing.T) {
+	segment := rpcrdma1.Segment{Handle: 1, Length: 8192, Offset: 4096}
+	v1 := rpcrdma1.Header{XID: 9, Version: 1, Credits: 8, Proc: rpcrdma1.NoMsg}
+	long, reply, refused := v1, v1, v1
+	long.Reads = []rpcrdma1.ReadSegment{{Segment: segment}}
+	reply.HasReply, reply.Reply = true, rpcrdma1.WriteChunk{segment}
+	refused.Proc, refused.Err = rpcrdma1.Error, rpcrdma1.ErrChunk
+	optional := rpcrdma2.Header{Header: rpcrdma1.Header{XID: 9, Version: 2, Credits: 8, Proc: rpcrdma2.Optional}, Option: rpcrdma2.OptRequest}
+	respond := optional
+	respond.Direction, respond.Option = rpcrdma2.Reply, rpcrdma2.OptRespond
+	for _, c := range []struct {
+		name   string
+		from   int
+		header []byte
+	}{
+		{"long call", client, long.Append(nil)},
+		{"reply in the reply chunk", server, reply.Append(nil)},
+		{"error", server, refused.Append(nil)},
+		{"REQUEST", client, optional.Append(nil)},
+		{"RESPOND", server, respond.Append(nil)},
+	} {
+		tp := &tape{}
+		k := tp.talk(spec{})
+		k.ends[server] = netip.MustParseAddrPort("192.0.2.1:700")
+		tp.frames = nil
+		k.segment(1-c.from, "", nil)
+		k.send(c.from, c.header)
+		if got, _ := one(t, tp.file(t)); got.Peer != "192.0.2.7:1001" {
+			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }
