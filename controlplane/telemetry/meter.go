@@ -35,6 +35,7 @@ type Meter struct {
 type tally struct {
 	calls, errors uint64
 	time          *histogram.Snapshot // of a service; else nil
+	began         time.Time           // of a listener or connector
 }
 
 // NewMeter returns a meter whose first load begins now.
@@ -54,7 +55,7 @@ func (m *Meter) Load(now time.Time) Load {
 	var served histogram.Snapshot
 	for name, a := range after {
 		b := before[name]
-		if b == nil {
+		if b == nil || !b.began.Equal(a.began) { // added, or added again
 			b = &tally{}
 		}
 		calls += a.calls - min(a.calls, b.calls)
@@ -86,14 +87,14 @@ func (m *Meter) look() (all map[string]*tally, connections int) {
 	for name, t := range m.counters.Services() {
 		sum := procedures.Stats{Time: new(histogram.Snapshot)}
 		t.Total(&sum)
-		all["service/"+name] = &tally{sum.Time.Count, sum.Errors[procedures.RPC] + sum.Errors[procedures.Server], sum.Time}
+		all["service/"+name] = &tally{calls: sum.Time.Count, errors: sum.Errors[procedures.RPC] + sum.Errors[procedures.Server], time: sum.Time}
 	}
 	for _, l := range m.counters.Listeners() {
-		all["listener/"+l.Name] = &tally{errors: l.Totals.Errors} // its calls are those of the service
+		all["listener/"+l.Name] = &tally{errors: l.Totals.Errors, began: l.Since} // its calls are those of the service
 		connections += l.Connections
 	}
 	for _, c := range m.counters.Connectors() {
-		all["connector/"+c.Name] = &tally{calls: c.TCP.Calls, errors: c.TCP.Failed + c.Totals.Errors + c.Totals.BadReplies}
+		all["connector/"+c.Name] = &tally{calls: c.TCP.Calls, errors: c.TCP.Failed + c.Totals.Errors + c.Totals.BadReplies, began: c.Since}
 		connections += c.Connections
 	}
 	return all, connections

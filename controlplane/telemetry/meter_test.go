@@ -84,6 +84,9 @@ func TestLoad(t *testing.T) {
 		connector.TCP, connector.Totals = dataplane.ConnectorStats{}, rpcrdma.Stats{} // removed and added again
 		delete(services, "a")
 		check(telemetry.Load{Connections: 5})
+		listener.Totals.Errors, listener.Since = 40, time.Now() // the same, with more errors than before
+		connector.TCP, connector.Since = dataplane.ConnectorStats{Calls: 2000, Failed: 60}, time.Now()
+		check(telemetry.Load{Calls: 200, Errors: 10, Connections: 5})
 		c := &service{table: procedures.New(), takes: time.Millisecond}
 		c.serve(t, 0, 10)
 		services["c"] = c.table // its first calls came before the meter saw it
