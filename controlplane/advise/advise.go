@@ -38,6 +38,7 @@ const (
 type Advice struct {
 	Key           Key
 	Value         uint32  // new value, in bytes
+	MinChunk      uint32  // new value of ddp.min_chunk, without which there is no gain; 0: it may stay
 	Messages      uint64  // that would have gone inline
 	Operations    uint64  // RDMA Reads and Writes saved
 	Registrations uint64  // of the peers' memory saved
@@ -50,8 +51,12 @@ type Advice struct {
 func (a *Advice) Reason() string {
 	switch a.Key {
 	case InlineSendMax:
-		return fmt.Sprintf("%d replies (%.0f%% of calls) travelled by RDMA Write and would fit a Send of %d bytes, which their peers receive",
+		reason := fmt.Sprintf("%d replies (%.0f%% of calls) travelled by RDMA Write and would fit a Send of %d bytes, which their peers receive",
 			a.Messages, 100*a.Part, a.Value)
+		if a.MinChunk > 0 {
+			reason += "; with a smaller ddp.min_chunk, their data would still go by RDMA Write"
+		}
+		return reason
 	case InlineReceiveSize:
 		return fmt.Sprintf("%d calls (%.0f%%) were fetched by RDMA Read and would fit a Send of %d bytes, which their peers make",
 			a.Messages, 100*a.Part, a.Value)
@@ -69,13 +74,23 @@ func For(conns []dataplane.ConnInfo) []Advice {
 		calls += conns[i].Stats.Calls
 	}
 	var out []Advice
+	var chunk uint32 // the largest ddp.min_chunk that is advised
 	for _, find := range []func([]dataplane.ConnInfo) Advice{longReplies, longCalls, smallChunks} {
 		a := find(conns)
 		if a.Messages == 0 || float64(a.Messages) < worthwhile*float64(calls) {
 			continue
 		}
 		a.Part = float64(a.Messages) / float64(calls)
+		if chunk = max(chunk, a.MinChunk); a.Key == DDPMinChunk {
+			chunk = max(chunk, a.Value)
+			a.Value = chunk
+		}
 		out = append(out, a)
+	}
+	for i := range out { // one value of ddp.min_chunk serves all
+		if out[i].MinChunk > 0 {
+			out[i].MinChunk = chunk
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Advice) int { return cmp.Compare(b.Operations, a.Operations) })
 	return out
@@ -157,9 +172,13 @@ func longReplies(conns []dataplane.ConnInfo) Advice {
 		// The peer registers for the size announced at connect: a limit within
 		// that size saves only the operation.
 		c := &conns[i]
-		if n := replies(c, a.Value); n > 0 && min(a.Value, c.PeerReceiveSize) > c.PeerReceive {
+		n := replies(c, a.Value)
+		if n > 0 && min(a.Value, c.PeerReceiveSize) > c.PeerReceive {
 			a.AtOnce = false
 			a.Registrations += n
+		}
+		if n > 0 && c.Settings != nil && c.Settings.DDPMinChunk < a.Value {
+			a.MinChunk = a.Value
 		}
 	}
 	a.Operations = a.Messages

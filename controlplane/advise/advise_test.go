@@ -77,8 +77,24 @@ func TestLongReplies(t *testing.T) {
 		a.AtOnce {
 		t.Errorf("%+v", a)
 	}
-	if want := "460 replies (46% of calls) travelled by RDMA Write and would fit a Send of 9216 bytes, which their peers receive"; a.Reason() != want {
-		t.Errorf("%s", a.Reason())
+	if want := "460 replies (46% of calls) travelled by RDMA Write and would fit a Send of 9216 bytes, which their peers receive; with a smaller ddp.min_chunk, their data would still go by RDMA Write"; a.MinChunk != a.Value || a.Reason() != want {
+		t.Errorf("%d, %s", a.MinChunk, a.Reason())
+	}
+	c.Settings.DDPMinChunk = 1 << 20
+	if a := For([]dataplane.ConnInfo{c, other})[0]; a.MinChunk != 0 || strings.Contains(a.Reason(), "min_chunk") {
+		t.Errorf("%+v: %s", a, a.Reason())
+	}
+}
+
+// TestOneMinChunk: where two changes need ddp.min_chunk, both have the same value of it.
+func TestOneMinChunk(t *testing.T) {
+	small := peer(map[int]uint64{7: 1000}, map[int]uint64{11: 1000})
+	small.Settings.DDPMinChunk, small.Stats.RDMAWrites = 512, 1000
+	large := peer(map[int]uint64{7: 1000}, map[int]uint64{13: 1000})
+	large.PeerReceiveSize = 256 << 10
+	got := For([]dataplane.ConnInfo{small, large})
+	if len(got) != 2 || got[0].Key != InlineSendMax || got[0].MinChunk != 9*1024 || got[1].Key != DDPMinChunk || got[1].Value != 9*1024 {
+		t.Errorf("%+v", got)
 	}
 }
 

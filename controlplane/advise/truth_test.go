@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type workload struct {
 	proc uint32
 	size int
+	room int // for the data that is read, if it is more
 }
 
 const rounds = 200
@@ -59,7 +60,8 @@ func (w workload) run(t *testing.T, s rpcrdma.Settings) (dataplane.ConnInfo, rpc
 
 func (w workload) call(t *testing.T, c *rpcrdma.Client) {
 	t.Helper()
-	buf, err := c.Alloc(t.Context(), w.size)
+	room := max(w.size, w.room)
+	buf, err := c.Alloc(t.Context(), room)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func (w workload) call(t *testing.T, c *rpcrdma.Client) {
 	call := rpcrdma.Call{Program: echo.Program, Version: echo.Version, Procedure: w.proc, MaxReply: 2 * xdr.Unit}
 	if w.proc == echo.ProcRead {
 		call.Args = xdr.AppendUint32(nil, uint32(w.size))
-		call.Results = []rpcrdma.Result{{Buf: buf, Max: w.size}}
+		call.Results = []rpcrdma.Result{{Buf: buf, Max: room}}
 	} else {
 		call.Args = xdr.AppendUint32(nil, uint32(w.size))
 		call.Items = []oncrpc.ReplyItem{{Pos: xdr.Unit, Buf: buf, Len: w.size}}
@@ -83,23 +85,27 @@ func TestAdviceComesTrue(t *testing.T) {
 	for name, c := range map[string]struct {
 		w     workload
 		key   advise.Key
-		apply func(*rpcrdma.Settings, uint32)
+		apply func(*rpcrdma.Settings, *advise.Advice)
 		ops   func(*rpcrdma.Stats) uint64
 	}{
 		"replies": {
-			workload{echo.ProcRead, 6000}, advise.InlineSendMax,
-			func(s *rpcrdma.Settings, v uint32) { s.InlineSendMax = v },
+			workload{proc: echo.ProcRead, size: 6000}, advise.InlineSendMax,
+			func(s *rpcrdma.Settings, a *advise.Advice) { s.InlineSendMax = a.Value },
+			func(s *rpcrdma.Stats) uint64 { return s.RDMAWrites },
+		},
+		"replies shorter than what clients have room for": {
+			workload{proc: echo.ProcRead, size: 6000, room: 64 << 10}, advise.InlineSendMax,
+			func(s *rpcrdma.Settings, a *advise.Advice) { s.InlineSendMax, s.DDPMinChunk = a.Value, a.MinChunk },
 			func(s *rpcrdma.Stats) uint64 { return s.RDMAWrites },
 		},
 		"calls": {
-			workload{echo.ProcWrite, 7000}, advise.InlineReceiveSize,
-			func(s *rpcrdma.Settings, v uint32) { s.InlineReceiveSize = v },
+			workload{proc: echo.ProcWrite, size: 7000}, advise.InlineReceiveSize,
+			func(s *rpcrdma.Settings, a *advise.Advice) { s.InlineReceiveSize = a.Value },
 			func(s *rpcrdma.Stats) uint64 { return s.RDMAReads },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := rpcrdma.DefaultSettings()
-			s.DDPMinChunk = 1 << 20 // inline whatever fits
 			before, cost := c.w.run(t, s)
 			got := advise.For([]dataplane.ConnInfo{before})
 			if len(got) != 1 || got[0].Key != c.key {
@@ -109,9 +115,9 @@ func TestAdviceComesTrue(t *testing.T) {
 			if a.Operations != c.ops(&before.Stats) || a.Operations != rounds || a.Registrations != cost.Registrations {
 				t.Errorf("%+v, but %d operations and %d registrations", a, c.ops(&before.Stats), cost.Registrations)
 			}
-			c.apply(&s, a.Value)
+			c.apply(&s, &a)
 			after, cost := c.w.run(t, s)
-			if n := c.ops(&after.Stats); n != 0 || cost.Registrations != 0 {
+			if n := c.ops(&after.Stats); n != 0 || cost.Registrations != 0 && c.w.room == 0 { // clients register all their room
 				t.Errorf("with %d: still %d operations and %d registrations", a.Value, n, cost.Registrations)
 			}
 			if again := advise.For([]dataplane.ConnInfo{after}); len(again) != 0 {

@@ -101,7 +101,7 @@ func TestAdvice(t *testing.T) {
 	p.plane.Connect(planetest.Peer{ID: "3", Listener: "nfs", Address: "192.0.2.9:1", Stats: rpcrdma.Stats{Calls: 1000, RDMAWrites: 900}, Sizes: sizes})
 	p.plane.Count("3", func(c *dataplane.ConnInfo) { c.PeerReceive, c.PeerReceiveSize = 4096, 16384 })
 	p.do("see it", p.navigate("#/settings"), text("#advice ~ .scroll td", "inline.send_max=9216"), text("#advice ~ .scroll td", "900 replies"))
-	p.do("apply it", click("Apply inline.send_max=9216"), text("dialog[open]", "Set inline.send_max=9216 at global"), click("Show the effects"),
+	p.do("apply it", click("Apply inline.send_max=9216 ddp.min_chunk=9216"), text("dialog[open]", "Set inline.send_max=9216 ddp.min_chunk=9216 at global"), click("Show the effects"),
 		text("dialog [role=status]", "Connections:"), click("Apply"), text("li", "inline.send_max at global: not set → 9216"), holds("!document.getElementById('dialog').open"))
 	if v := p.settingValue("inline.send_max"); v != "9216" {
 		t.Errorf("it is %s", v)

@@ -166,15 +166,22 @@ var adviceKeys = [...]settings.Key{
 
 func adviceMessage(a *advise.Advice) *rdmadv1.Advice {
 	var v settings.Values
-	k := adviceKeys[a.Key]
-	v.Set(k, a.Value)
+	var assignments []string
+	set := func(k live.Key, value uint32) {
+		v.Set(k, value)
+		assignments = append(assignments, k.String()+"="+v.Format(k))
+	}
+	set(adviceKeys[a.Key], a.Value)
+	if a.MinChunk > 0 {
+		set(live.DDPMinChunk, a.MinChunk)
+	}
 	outcome := live.PendingReconnect
 	if a.AtOnce {
 		outcome = live.Applied
 	}
 	return &rdmadv1.Advice{
 		Settings:            settingsproto.Message(&v),
-		Assignments:         []string{k.String() + "=" + v.Format(k)},
+		Assignments:         assignments,
 		RdmaOperationsSaved: float64(a.Operations),
 		RegistrationsSaved:  float64(a.Registrations),
 		MemoryAdded:         float64(a.Memory),

@@ -119,7 +119,7 @@ func TestAdvise(t *testing.T) {
 		t.Fatalf("%v, %v", res, err)
 	}
 	a := res.GetAdvice()[0]
-	if a.GetAssignments()[0] != "inline.send_max=9216" || a.GetSettings().GetInline().GetSendMax() != 9216 ||
+	if !slices.Equal(a.GetAssignments(), []string{"inline.send_max=9216", "ddp.min_chunk=9216"}) || a.GetSettings().GetInline().GetSendMax() != 9216 || a.GetSettings().GetDdp().GetMinChunk() != 9216 ||
 		a.GetRdmaOperationsSaved() != 900 || a.GetOutcome() != rdmadv1.Effect_PENDING_RECONNECT {
 		t.Errorf("%v", a)
 	}

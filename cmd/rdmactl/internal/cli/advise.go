@@ -90,7 +90,11 @@ func adviceTable(res *rdmadv1.AdviseSettingsResponse, scope string) *output.Tabl
 func adviceCommand(res *rdmadv1.AdviseSettingsResponse, scope string) []string {
 	command := []string{"settings", "set"}
 	for _, a := range res.GetAdvice() {
-		command = append(command, a.GetAssignments()...)
+		for _, one := range a.GetAssignments() { // two may advise the same
+			if !slices.Contains(command, one) {
+				command = append(command, one)
+			}
+		}
 	}
 	if scope != "global" {
 		command = append(command, "--scope", scope)
