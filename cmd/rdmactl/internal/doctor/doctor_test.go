@@ -362,6 +362,28 @@ func TestNoRPCBind(t *testing.T) {
 	}
 }
 
+// TestSlowAnswer: the time that the control plane takes to answer is no difference of the clocks.
+func TestSlowAnswer(t *testing.T) {
+	s := newSetup(t)
+	now := s.cfg.Machine.Now()
+	s.cfg.Machine.Now = func() time.Time { return now }
+	s.cfg.Daemon = func(context.Context) (*Daemon, error) {
+		d := &Daemon{Listener: "nfs", Now: now.Truncate(time.Second), Invalidates: true}
+		now = now.Add(time.Minute)
+		return d, nil
+	}
+	s.start(t)
+	report, err := Run(t.Context(), &s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Checks {
+		if f.Name == "clock" && f.Result != OK {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
 // TestNFS4: version 4 needs no MOUNT.
 func TestNFS4(t *testing.T) {
 	s := newSetup(t)
