@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -277,6 +278,17 @@ func TestDoctor(t *testing.T) {
 			}
 		}, "mpa", Warning, "no RPC-over-RDMA private data", "RFC 8797"},
 		{"version 2 alone", func(s *setup) { s.settings.Extensions |= rpcrdma.ExtV2 | rpcrdma.ExtV2Only }, "rpc", Failed, "version 2 alone", "extensions.v2=on"},
+		{"no place for version 2", func(s *setup) {
+			var n atomic.Int32
+			s.provider = func(p rdmacm.Provider) rdmacm.Provider {
+				return wrapped{p, func(id rdmacm.ID) rdmacm.ID {
+					if n.Add(1) == 3 { // after those of mpa and connect
+						return refusing{id}
+					}
+					return id
+				}}
+			}
+		}, "version 2", Skipped, "rejected the connection", ""},
 		{"no NFS", func(s *setup) { s.handler = echo.New() }, "rpc", Failed, "PROG_UNAVAIL", "rdmactl services list"},
 		{"small receives", func(s *setup) { s.settings.InlineReceiveSize = 1024 }, "inline sizes", Warning, "calls up to 1024 bytes", "inline.receive_size=4KiB"},
 		{"small sends", func(s *setup) { s.settings.InlineSendMax = 1024 }, "inline sizes", Warning, "replies up to 1024", "inline.send_max=4KiB"},

@@ -90,12 +90,17 @@ func (v *visit) version2(ctx context.Context) Finding {
 	c, err := v.dial(ctx, rpcrdma.ExtV2|rpcrdma.ExtV2Only)
 	if err == nil {
 		defer c.Close()
-		_, err = c.Null(ctx, v.program, v.Timeout)
+		if _, err = c.Null(ctx, v.program, v.Timeout); !errors.Is(err, rpcrdma.ErrNoVersion) {
+			err = c.Explain(ctx, v.program, v.Timeout, err)
+		}
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		return ok("spoken, beside version 1")
+	case errors.Is(err, rpcrdma.ErrNoVersion):
+		return ok("not spoken: version 1 is, which all clients have")
 	}
-	return ok("not spoken: version 1 is, which all clients have")
+	return skip("the answer is not known: " + err.Error())
 }
 
 // inline looks at how much goes without RDMA Read and Write.
