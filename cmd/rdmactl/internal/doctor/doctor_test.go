@@ -374,6 +374,20 @@ func TestNoRPCBind(t *testing.T) {
 	}
 }
 
+// TestTwoFamilies: mount takes a name's IPv4 address with proto=rdma, so the doctor examines that one.
+func TestTwoFamilies(t *testing.T) {
+	s := newSetup(t)
+	s.cfg.Host = "nfs.example.net"
+	s.cfg.Machine.Lookup = func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("2001:db8::7"), netip.MustParseAddr("127.0.0.1")}, nil
+	}
+	s.start(t)
+	report, err := Run(t.Context(), &s.cfg)
+	if want := "mount -t nfs -o vers=3,proto=rdma,port=" + s.cfg.Port + " nfs.example.net:/export /mnt"; err != nil || !report.Healthy || report.Mount != want {
+		t.Errorf("%v, %+v, want %q", err, report, want)
+	}
+}
+
 // TestSlowAnswer: the time that the control plane takes to answer is no difference of the clocks.
 func TestSlowAnswer(t *testing.T) {
 	s := newSetup(t)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,10 +29,13 @@ func (v *visit) resolve(ctx context.Context) Finding {
 		return fail(fmt.Sprintf("%s has no address: %s", v.Host, last(err)), "check the name, or use the IP address")
 	}
 	v.addr = all[0].Unmap()
+	if i := slices.IndexFunc(all, func(a netip.Addr) bool { return a.Unmap().Is4() }); i >= 0 {
+		v.addr = all[i].Unmap() // mount takes it, too, with proto=rdma
+	}
 	if len(all) == 1 {
 		return ok(v.addr.String())
 	}
-	return ok(fmt.Sprintf("%s, the first of %d addresses", v.addr, len(all)))
+	return ok(fmt.Sprintf("%s, of %d addresses", v.addr, len(all)))
 }
 
 // reach opens a TCP connection to the port.
