@@ -360,7 +360,7 @@ func TestNoRPCBind(t *testing.T) {
 	s.start(t)
 	s.cfg.MountPort = serveTCP(t, s.mount)
 	report, err := Run(t.Context(), &s.cfg)
-	if err != nil || !report.Healthy || !strings.Contains(report.Mount, ",mountport="+strconv.Itoa(int(s.cfg.MountPort))+",mountproto=tcp ") {
+	if err != nil || !report.Healthy || !strings.Contains(report.Mount, ",mountport="+strconv.Itoa(int(s.cfg.MountPort))+",mountproto=tcp,nolock ") {
 		t.Errorf("%v, %+v", err, report)
 	}
 	s.cfg.MountPort = 0
@@ -371,6 +371,25 @@ func TestNoRPCBind(t *testing.T) {
 		if f.Name == "rpcbind" && (f.Result != Warning || !strings.Contains(f.Remedy, "mountport=20048")) {
 			t.Errorf("%+v", f)
 		}
+	}
+}
+
+// TestNoLockManager: rdmad's own NFS server has none, so locks stay on the client.
+func TestNoLockManager(t *testing.T) {
+	s := newSetup(t)
+	s.start(t)
+	mount := serveTCP(t, s.mount)
+	s.cfg.Machine.RPCBind = strconv.Itoa(int(serveTCP(t, handlerFunc(func(call *oncrpc.Call, reply *oncrpc.Reply) error {
+		port := uint32(0)
+		if d := xdr.NewDecoder(call.Args.Stream); d.Uint32() == mountProgram {
+			port = uint32(mount)
+		}
+		reply.Stream = xdr.AppendUint32(reply.Stream, port)
+		return nil
+	}))))
+	report, err := Run(t.Context(), &s.cfg)
+	if want := "mount -t nfs -o vers=3,proto=rdma,port=" + s.cfg.Port + ",nolock 127.0.0.1:/export /mnt"; err != nil || !report.Healthy || report.Mount != want {
+		t.Errorf("%v, %+v, want %q", err, report, want)
 	}
 }
 
@@ -385,6 +404,23 @@ func TestTwoFamilies(t *testing.T) {
 	report, err := Run(t.Context(), &s.cfg)
 	if want := "mount -t nfs -o vers=3,proto=rdma,port=" + s.cfg.Port + " nfs.example.net:/export /mnt"; err != nil || !report.Healthy || report.Mount != want {
 		t.Errorf("%v, %+v, want %q", err, report, want)
+	}
+}
+
+// TestMountCommand: mount and the shell understand it for all addresses and names.
+func TestMountCommand(t *testing.T) {
+	for _, c := range []struct{ host, addr, path, want string }{
+		{"nfs.example.net", "192.0.2.7", "/srv/a-b_1", "proto=rdma,port=20049 nfs.example.net:/srv/a-b_1 /mnt"},
+		{"nfs.example.net", "2001:db8::7", "/a", "proto=rdma6,port=20049 nfs.example.net:/a /mnt"},
+		{"2001:db8::7", "2001:db8::7", "/a", "proto=rdma6,port=20049 '[2001:db8::7]:/a' /mnt"},
+		{"fe80::7%eth0", "fe80::7%eth0", "/a", "proto=rdma6,port=20049 '[fe80::7%eth0]:/a' /mnt"},
+		{"192.0.2.7", "192.0.2.7", "/my data", "proto=rdma,port=20049 '192.0.2.7:/my data' /mnt"},
+		{"192.0.2.7", "192.0.2.7", "/it's;reboot", `proto=rdma,port=20049 '192.0.2.7:/it'\''s;reboot' /mnt`},
+	} {
+		v := visit{Config: &Config{Host: c.host, Port: "20049"}, addr: netip.MustParseAddr(c.addr)}
+		if got := v.command("3", "", c.path); got != "mount -t nfs -o vers=3,"+c.want {
+			t.Errorf("%s", got)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	portmapProgram, portmapVersion, portmapGetPort = 100000, 2, 3
 	mountProgram, mountVersion                     = 100005, 3
 	mountMnt, mountUmnt, mountExport               = 1, 3, 5
+	nlmProgram, nlmVersion                         = 100021, 4
 
 	protocolTCP = 6
 	// rdmadMountPort is where rdmad serves MOUNT without a configuration.
@@ -32,35 +33,40 @@ const (
 
 // mountService is where MOUNT is, and how that is known.
 type mountService struct {
-	port uint16
-	bind bool // rpcbind says so
+	port  uint16
+	bind  bool // rpcbind says so
+	locks bool // rpcbind knows the lock manager, too
 }
 
-// rpcbind asks the server's rpcbind for the port of MOUNT.
+// rpcbind asks the server's rpcbind for the lock manager, and for the port of MOUNT.
 func (v *visit) rpcbind(ctx context.Context) Finding {
 	if v.program.Number != target.NFS.Number || v.program.Version != target.NFS.Version {
 		return skip(v.program.String() + " needs no MOUNT")
 	}
+	port, err := v.getPort(ctx, nlmProgram, nlmVersion)
+	v.mount.locks = err == nil && port != 0
 	if v.MountPort != 0 {
 		v.mount.port = v.MountPort
 		return skip(fmt.Sprintf("--mount-port %d", v.MountPort))
 	}
 	v.mount.port = rdmadMountPort
-	remedy := fmt.Sprintf("mount with mountport=%d,mountproto=tcp, or let rdmad register: rpcbind: true on its listener", rdmadMountPort)
-	port, err := v.getPort(ctx)
+	remedy := fmt.Sprintf("mount with mountport=%d,mountproto=tcp%s, or let rdmad register: rpcbind: true on its listener", rdmadMountPort, v.six())
+	if err == nil {
+		port, err = v.getPort(ctx, mountProgram, mountVersion)
+	}
 	switch {
 	case err != nil:
 		return warn("no rpcbind answers at the server: "+last(err), remedy)
 	case port == 0:
 		return warn("the server's rpcbind does not know MOUNT", remedy)
 	}
-	v.mount = mountService{port: port, bind: true}
+	v.mount.port, v.mount.bind = port, true
 	return ok(fmt.Sprintf("MOUNT is on port %d", port))
 }
 
-func (v *visit) getPort(ctx context.Context) (uint16, error) {
-	args := xdr.AppendUint32(nil, mountProgram)
-	args = xdr.AppendUint32(args, mountVersion)
+func (v *visit) getPort(ctx context.Context, program, version uint32) (uint16, error) {
+	args := xdr.AppendUint32(nil, program)
+	args = xdr.AppendUint32(args, version)
 	args = xdr.AppendUint32(args, protocolTCP)
 	args = xdr.AppendUint32(args, 0)
 	results, err := v.tcpCall(ctx, net.JoinHostPort(v.addr.String(), v.Machine.RPCBind), portmapProgram, portmapVersion, portmapGetPort, args)
@@ -98,7 +104,7 @@ func (v *visit) export(ctx context.Context) Finding {
 	case v.program.Number != target.NFS.Number:
 		return skip(v.program.String() + " has no exports")
 	case v.program.Version != target.NFS.Version:
-		v.report.Mount = fmt.Sprintf("mount -t nfs -o vers=4.2,proto=rdma,port=%s %s:/ /mnt", v.Port, v.Host)
+		v.report.Mount = v.command("4.2", "", "/")
 		return skip(v.program.String() + " needs no MOUNT")
 	}
 	results, err := v.tcpCall(ctx, at, mountProgram, mountVersion, mountExport, nil)
@@ -143,12 +149,41 @@ func (v *visit) mnt(ctx context.Context, at, path string, all []string) Finding 
 		return fail(fmt.Sprintf("MNT of %s fails: %s", path, mountv3.Mountstat3_name[status]), "at the server: look at the exported directory")
 	}
 	_, _ = v.tcpCall(ctx, at, mountProgram, mountVersion, mountUmnt, args) // the server's list of mounts is for people
-	port := ""
+	more := ""
 	if !v.mount.bind {
-		port = fmt.Sprintf(",mountport=%d,mountproto=tcp", v.mount.port)
+		more = fmt.Sprintf(",mountport=%d,mountproto=tcp%s", v.mount.port, v.six())
 	}
-	v.report.Mount = fmt.Sprintf("mount -t nfs -o vers=3,proto=rdma,port=%s%s %s:%s /mnt", v.Port, port, v.Host, path)
+	if !v.mount.locks {
+		more += ",nolock"
+	}
+	v.report.Mount = v.command("3", more, path)
 	return ok("this machine may mount " + path)
+}
+
+// command returns the command that mounts a path of the server.
+func (v *visit) command(version, more, path string) string {
+	host := v.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return fmt.Sprintf("mount -t nfs -o vers=%s,proto=rdma%s,port=%s%s %s /mnt", version, v.six(), v.Port, more, shellWord(host+":"+path))
+}
+
+// six is the end of the names of protocols over IPv6. Without it, mount takes IPv4.
+func (v *visit) six() string {
+	if v.addr.Is6() {
+		return "6"
+	}
+	return ""
+}
+
+// shellWord quotes a word for the shell, if it has to be. The server chooses the names of its exports.
+func shellWord(s string) string {
+	const plain = "/:._-@%+=,0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	if strings.Trim(s, plain) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // maxExports bounds a list.
