@@ -108,6 +108,7 @@ type visit struct {
 	mss     int
 	client  *target.Target // of version 1
 	program target.Program
+	nfs4    bool // NFS version 4 answers, too
 	mount   mountService
 }
 

@@ -462,6 +462,18 @@ func TestNFS4(t *testing.T) {
 	}
 }
 
+// TestOnlyNFS4: a server with both versions, whose MOUNT cannot be reached, can be mounted with version 4.
+func TestOnlyNFS4(t *testing.T) {
+	s := newSetup(t)
+	s.handler = handlerFunc(func(*oncrpc.Call, *oncrpc.Reply) error { return nil })
+	s.start(t)
+	s.cfg.MountPort = 1 // nobody listens on tcpmux
+	report, err := Run(t.Context(), &s.cfg)
+	if want := "mount -t nfs -o vers=4.2,proto=rdma,port=" + s.cfg.Port + " 127.0.0.1:/ /mnt"; err != nil || !report.Healthy || report.Mount != want {
+		t.Errorf("%v, %+v, want %q", err, report, want)
+	}
+}
+
 // TestOtherProgram: a program other than NFS has no exports.
 func TestOtherProgram(t *testing.T) {
 	s := newSetup(t)

@@ -109,8 +109,13 @@ func (v *visit) export(ctx context.Context) Finding {
 	}
 	results, err := v.tcpCall(ctx, at, mountProgram, mountVersion, mountExport, nil)
 	if err != nil {
-		return fail(fmt.Sprintf("MOUNT does not answer on %s: %s", at, last(err)),
+		f := fail(fmt.Sprintf("MOUNT does not answer on %s: %s", at, last(err)),
 			"name its port with --mount-port; at the server: tcp_listen of the NFS service, or rpc.mountd")
+		if v.nfs4 { // which needs no MOUNT
+			f.Result, f.Reason = Warning, f.Reason+", so that only version 4 can be mounted"
+			v.report.Mount = v.command("4.2", "", "/")
+		}
+		return f
 	}
 	all, err := exports(results)
 	if err != nil {

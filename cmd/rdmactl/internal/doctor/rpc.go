@@ -52,6 +52,7 @@ func (v *visit) call(ctx context.Context) Finding {
 				v.program = p
 			}
 			served = append(served, fmt.Sprint(p.Version))
+			v.nfs4 = p == nfs4
 		case errors.As(err, &answer) && answer.Stat == oncrpc.ProgMismatch:
 			failed = err
 		default:
