@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -147,7 +148,7 @@ func TestReservedPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		if from := u.accept().RemoteAddr().(*net.TCPAddr); from.Port < minReserved || from.Port > maxReserved {
+		if from := u.accept().RemoteAddr().(*net.TCPAddr); from.Port < rpctcp.MinReserved || from.Port > rpctcp.MaxReserved {
 			t.Errorf("from port %d", from.Port)
 		}
 	}
@@ -170,7 +171,7 @@ func TestReservedPortsComeBack(t *testing.T) {
 		}
 	}()
 	f := New(Config{Forward: spec.Forward{Address: u.address, ReservedPort: true}})
-	for i := range maxReserved - minReserved + 42 {
+	for i := range rpctcp.MaxReserved - rpctcp.MinReserved + 42 {
 		h, err := f.OpenConn(t.Context(), netip.AddrPort{})
 		if errors.Is(err, syscall.EACCES) {
 			return // as in TestReservedPort

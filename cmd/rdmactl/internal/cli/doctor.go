@@ -19,7 +19,8 @@ import (
 )
 
 const doctorHelp = `Find out why a mount from an RPC-over-RDMA server fails or is slow. Run it on the
-client. The server may be rdmad or a kernel's.
+client, as root: a server may refuse mounts from ports above 1023. The server may be
+rdmad or a kernel's.
 
 Each line has one check with its result, the reason and the remedy:
   OK       nothing to do

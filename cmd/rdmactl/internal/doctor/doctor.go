@@ -81,6 +81,8 @@ type Machine struct {
 	MTU      func(netip.Addr) (name string, mtu int) // of the interface that has an address
 	RPCBind  string                                  // port of rpcbind at the server
 	Lookup   func(context.Context, string) ([]netip.Addr, error)
+	// Dial connects to a TCP address, from a reserved port if it may.
+	Dial func(ctx context.Context, address string) (nc net.Conn, reserved bool, err error)
 }
 
 // Daemon has an rdmad's values for the listener that serves the address.
@@ -110,6 +112,8 @@ type visit struct {
 	program target.Program
 	nfs4    bool // NFS version 4 answers, too
 	mount   mountService
+
+	reserved bool // the last connection over TCP came from a reserved port
 }
 
 // check is one check. Those of the chain need all before them.

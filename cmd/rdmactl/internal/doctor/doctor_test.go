@@ -70,9 +70,19 @@ func newSetup(t *testing.T) *setup {
 				a, err := netip.ParseAddr(host)
 				return []netip.Addr{a}, err
 			},
+			Dial: dialing(true),
 		},
 	}
 	return s
+}
+
+// dialing is a Machine's Dial, whose ports count as reserved or not.
+func dialing(reserved bool) func(context.Context, string) (net.Conn, bool, error) {
+	return func(ctx context.Context, address string) (net.Conn, bool, error) {
+		var d net.Dialer
+		nc, err := d.DialContext(ctx, "tcp", address)
+		return nc, reserved, err
+	}
 }
 
 // portmapper answers GETPORT with the port that a function gives.
@@ -299,6 +309,9 @@ func TestDoctor(t *testing.T) {
 		}, "remote invalidation", Warning, "may invalidate the client's memory and does not", "--scope listener/nfs"},
 		{"export unknown", func(s *setup) { s.cfg.Export = "/other" }, "export", Failed, "/other is not exported", "exported is /export"},
 		{"not allowed", func(s *setup) { s.mount = status(s.mount, mountv3.MNT3ERR_ACCES) }, "export", Failed, "this machine may not mount /export", "allow and deny"},
+		{"no reserved port", func(s *setup) {
+			s.mount, s.cfg.Machine.Dial = status(s.mount, mountv3.MNT3ERR_ACCES), dialing(false)
+		}, "export", Warning, "to ports above 1023", "as root"},
 		{"no exports", func(s *setup) {
 			s.mount = forwardBut(s.mount, mountExport, func(r *oncrpc.Reply) { r.Stream = xdr.AppendUint32(r.Stream, 0) })
 		}, "export", Failed, "exports nothing", "configure an export"},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -11,9 +12,12 @@ import (
 	"os/exec"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 )
 
 // ThisMachine returns the machine on which the process runs.
@@ -23,7 +27,18 @@ func ThisMachine() Machine {
 		Lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
+		Dial: dial,
 	}
+}
+
+// dial connects from a reserved port, as mount(8) does, or from another one if it has no right to those.
+func dial(ctx context.Context, address string) (nc net.Conn, reserved bool, err error) {
+	var d net.Dialer
+	if nc, err = rpctcp.DialReserved(ctx, d, address); !errors.Is(err, syscall.EACCES) {
+		return nc, true, err
+	}
+	nc, err = d.DialContext(ctx, "tcp", address)
+	return nc, false, err
 }
 
 // lookPath looks where mount(8) does as well, which is not on every user's PATH.

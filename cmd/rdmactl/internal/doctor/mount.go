@@ -87,12 +87,14 @@ func (v *visit) tcpCall(ctx context.Context, address string, program, version, p
 	defer cancel()
 	host, _ := os.Hostname()
 	cred := oncrpc.AuthSys{MachineName: []byte(host)}
-	c, err := rpctcp.Dial(ctx, address, rpctcp.ClientConfig{
-		Cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: cred.Append(nil)}, MaxCalls: 1, MaxRecord: maxReply, RecordTimeout: v.Timeout, WriteTimeout: v.Timeout,
-	})
+	nc, reserved, err := v.Machine.Dial(ctx, address)
 	if err != nil {
 		return nil, err
 	}
+	v.reserved = reserved
+	c := rpctcp.NewClient(nc, rpctcp.ClientConfig{
+		Cred: oncrpc.Auth{Flavor: oncrpc.FlavorSys, Body: cred.Append(nil)}, MaxCalls: 1, MaxRecord: maxReply, RecordTimeout: v.Timeout, WriteTimeout: v.Timeout,
+	})
 	defer c.Close()
 	return c.Call(ctx, program, version, procedure, args, nil)
 }
@@ -148,6 +150,10 @@ func (v *visit) mnt(ctx context.Context, at, path string, all []string) Finding 
 	case mountv3.MNT3ERR_NOENT:
 		return fail(path+" is not exported", "exported is "+strings.Join(all, ", "))
 	case mountv3.MNT3ERR_ACCES, mountv3.MNT3ERR_PERM:
+		if !v.reserved { // by default, a kernel's server refuses other ports
+			return warn("the server refuses "+path+" to this machine, or to ports above 1023: "+mountv3.Mountstat3_name[status],
+				"run rdmactl doctor as root, as mount runs: it then uses a port below 1024, too")
+		}
 		return fail("this machine may not mount "+path+": "+mountv3.Mountstat3_name[status],
 			"let it: allow and deny of the service, or the clients in /etc/exports")
 	default:
