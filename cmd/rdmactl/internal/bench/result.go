@@ -14,6 +14,9 @@ type Result struct {
 	Size       int `json:"size"` // bytes of payload per call
 	Depth      int `json:"depth"`
 	RPCVersion int `json:"rpc_version"`
+	// CreditsGranted is the last grant of the server. If it is below Depth, calls wait at our
+	// end, and their latencies include that.
+	CreditsGranted uint32 `json:"credits_granted"`
 	// Ops counts calls with the right answer, Errors all others.
 	Ops          uint64  `json:"ops"`
 	Errors       uint64  `json:"errors"`

@@ -207,8 +207,9 @@ func (r *run) watch(ctx context.Context, began time.Time, over <-chan struct{}, 
 
 // result sums up.
 func (r *run) result(elapsed time.Duration, before, after *rpcrdma.Stats) *Result {
+	info := r.client.Info()
 	res := &Result{
-		Op: r.cfg.Op, Size: r.cfg.Size, Depth: r.cfg.Depth, RPCVersion: r.client.Info().RPCVersion,
+		Op: r.cfg.Op, Size: r.cfg.Size, Depth: r.cfg.Depth, RPCVersion: info.RPCVersion, CreditsGranted: info.CreditsGranted,
 		Ops: r.ops.Load(), Errors: r.errors.Load(), Elapsed: elapsed, FirstError: r.firstErr, Lost: r.lost.Load(),
 	}
 	r.latency.Snapshot(&res.Histogram)

@@ -25,7 +25,9 @@ rates, latencies and the cost of a call.
   write  --size bytes to the server, by RDMA Read if they are large
 
 echo, read and write need a listener with rdmad's echo service. bench makes one
-call before it measures. If you interrupt it, it prints its results so far.
+call before it measures. If you interrupt it, it prints its results so far. With
+fewer credits from the server than --depth, calls wait at this end, and their
+latency includes that.
 
 Bytes per second count payload in one direction. Per-op counts are those of this
 end, except RDMA Reads and Writes: the server makes them, and bench derives them
@@ -189,7 +191,11 @@ func benchTable(r *bench.Result) *output.Table {
 	t := output.Pairs()
 	t.Row("op", string(r.Op))
 	t.Row("size", fmt.Sprintf("%d bytes", r.Size))
-	t.Row("depth", fmt.Sprint(r.Depth))
+	depth := fmt.Sprint(r.Depth)
+	if granted := int(r.CreditsGranted); granted < r.Depth {
+		depth += fmt.Sprintf(", but the server grants %d: the latency includes the wait for a credit", granted)
+	}
+	t.Row("depth", depth)
 	t.Row("rpc version", fmt.Sprint(r.RPCVersion))
 	t.Row("time", r.Elapsed.Round(time.Millisecond).String())
 	t.Row("ops", fmt.Sprint(r.Ops))
