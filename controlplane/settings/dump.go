@@ -42,8 +42,8 @@ func (s *State) Dump() Dump {
 }
 
 // Load returns s with the settings of a dump at all scopes except connections, under the next
-// revision. If the dump's base differs from that of s, global settings make up for the
-// difference: the values in force are the same as in the rdmad that made the dump. A value that
+// revision. If the dump's base differs from that of s with the fleet's values, global settings make
+// up for the difference: the values in force are the same as in the rdmad that made the dump. A value that
 // s already has keeps its origin. At a scope narrower than global, a value that only the
 // configuration file gives remains the file's, and one that only the fleet gives the fleet's. A
 // value of the file stays in force if the dump does not name it.
@@ -55,8 +55,11 @@ func (s *State) Load(d *Dump) (*State, error) {
 		}
 		wanted[one.Scope] = one.Values
 	}
-	global := wanted[Scope{}]
-	global.Overlay(new(d.Base.Only(d.Base.Differ(&s.base) & d.Base.Keys() &^ global.Keys())))
+	global, given := wanted[Scope{}], s.base
+	if l := s.assigned[Scope{}]; l != nil {
+		given.Overlay(&l.Values)
+	}
+	global.Overlay(new(d.Base.Only(d.Base.Differ(&given) & d.Base.Keys() &^ global.Keys())))
 	wanted[Scope{}] = global
 	next, err := s.become(wanted)
 	if err != nil {

@@ -153,3 +153,19 @@ func TestImportLeavesTheFleets(t *testing.T) {
 		}
 	})
 }
+
+// What operators wanted in place of a value of the fleet is imported, too, when it is what the
+// configuration file gives or the default.
+func TestImportOverTheFleets(t *testing.T) {
+	s := withFleet(t, initial(t), given(t, "global", set(live.CreditsMax, 11, live.DDPMinChunk, 5)))
+	exported := Dump{Base: set(live.CreditsMax, 64, live.DDPMinChunk, 5)} // as rdmactl makes it of a file
+	for _, before := range []*State{s, apply(t, s, "global", set(live.CreditsMax, 64))} {
+		next, err := before.Load(&exported)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := next.Layer(Scope{}).Values; got != set(live.CreditsMax, 64) {
+			t.Errorf("operators give %v", got.Text())
+		}
+	}
+}
