@@ -63,9 +63,9 @@ func (f *FileLayer) check() error {
 func FileScope(name string) (Scope, error) {
 	scope, err := ParseScope(name)
 	cidr, _ := strings.CutPrefix(name, "peer/")
+	prefix, ok := ParsePrefix(cidr)
 	switch {
-	case hostBits(cidr):
-		prefix, _ := ParsePrefix(cidr)
+	case ok && hostBits(cidr):
 		return Scope{}, live.Invalid("scope", "%s", hostBitsText(prefix))
 	case err != nil:
 		return Scope{}, live.Invalid("scope", "must be listener/NAME or peer/CIDR")

@@ -50,16 +50,17 @@ func TestFileBelowOperators(t *testing.T) {
 
 func TestFileScopes(t *testing.T) {
 	for name, want := range map[string]string{
-		"listener/nfs":       "",
-		"peer/192.0.2.0/24":  "",
-		"peer/192.0.2.7":     "",
-		"peer/2001:db8::/32": "",
-		"global":             "belong under settings",
-		"":                   "belong under settings",
-		"connection/7":       "end with it",
-		"peer/192.0.2.7/24":  "write peer/192.0.2.0/24",
-		"peer/300.1.1.1":     "must be listener/NAME or peer/CIDR",
-		"listner/nfs":        "must be listener/NAME or peer/CIDR",
+		"listener/nfs":             "",
+		"peer/192.0.2.0/24":        "",
+		"peer/192.0.2.7":           "",
+		"peer/2001:db8::/32":       "",
+		"global":                   "belong under settings",
+		"":                         "belong under settings",
+		"connection/7":             "end with it",
+		"peer/192.0.2.7/24":        "write peer/192.0.2.0/24",
+		"peer/300.1.1.1":           "must be listener/NAME or peer/CIDR",
+		"listner/nfs":              "must be listener/NAME or peer/CIDR",
+		"peer/::ffff:192.0.2.0/90": "must be listener/NAME or peer/CIDR", // neither of IPv4 nor of IPv6
 	} {
 		scope, err := FileScope(name)
 		switch {
