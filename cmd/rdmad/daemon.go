@@ -20,6 +20,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/notify"
 	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/loglevel"
 	"github.com/rdmad/rdmad/controlplane/telemetry"
@@ -287,10 +288,7 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	if d.fileWaits = waits != nil; d.fileWaits {
-		err := c.Blame(waits)
-		d.control.RecordReload(c.File, err)
-		d.log.Error("the live settings of the configuration file are not in force, those before are, until the stored settings change",
-			"file", c.File, "error", config.OneLine(err), "remedy", "rdmactl settings get shows what is set; set KEY=unset takes it away")
+		d.reportWaits(c, waits)
 	}
 	d.leaveFleet(c)
 	if err := d.manager.Open(); err != nil {
@@ -301,6 +299,19 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	return d.manager.Restore(ctx, added)
+}
+
+// reportWaits records why the settings of the configuration file are not in force at the start.
+func (d *daemon) reportWaits(c *config.Config, waits error) {
+	err := c.Blame(waits)
+	d.control.RecordReload(c.File, err)
+	if errors.As(waits, new(*desired.StorageError)) {
+		d.log.Error("the live settings of the configuration file are not in force, those before are, until there is room to store them",
+			"file", c.File, "error", config.OneLine(err))
+		return
+	}
+	d.log.Error("the live settings of the configuration file are not in force, those before are, until the stored settings change",
+		"file", c.File, "error", config.OneLine(err), "remedy", "rdmactl settings get shows what is set; set KEY=unset takes it away")
 }
 
 func (d *daemon) bindMetrics(ctx context.Context, c *config.Metrics) (err error) {

@@ -13,10 +13,11 @@ import (
 
 // Open loads the settings of a file, and stores all further revisions there. It makes a missing
 // file. f has the settings of the configuration file: if they differ from the last ones, they
-// become a revision. They do not while a revision waits to be confirmed, or if they conflict
-// with other settings: then the store has the last settings of the file, and waits has the
-// reason. Call Reload when the settings have changed. A revision whose confirm window is over
-// is rolled back at once, or as soon as that can be stored.
+// become a revision. They do not while a revision waits to be confirmed, if they conflict
+// with other settings, or if they can't be stored: then the store has the last settings of the
+// file, and waits has the reason. Call Reload when the settings have changed, or when there may be
+// room. A revision whose confirm window is over is rolled back at once, or as soon as that can be
+// stored.
 //
 // Call Open once, before the first change. Errors are one line for the operator. After an
 // error, the store can only be closed.
@@ -43,7 +44,7 @@ func (s *Store) Open(path string, f settings.FileLayer) (waits, err error) {
 	s.publishing.Unlock()
 	s.disk, s.seen, s.elements = disk, contents.Seen, contents.Elements
 	s.resume()
-	if _, _, err = s.reload(f, &Options{Actor: history.Actor{Name: fileActor}}); Waits(err) {
+	if _, _, err = s.reload(f, &Options{Actor: history.Actor{Name: fileActor}}); Waits(err) || errors.As(err, new(*StorageError)) {
 		return err, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("settings: %s: %w", f.Name, err)

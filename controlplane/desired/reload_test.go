@@ -2,6 +2,7 @@ package desired_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -321,5 +322,36 @@ func TestManyVersionsOfALargeFile(t *testing.T) {
 	}
 	if kept := len(again.History(0, 0)); kept < 10 || kept == versions {
 		t.Errorf("%d revisions are kept", kept)
+	}
+}
+
+// TestChangedFileWithoutRoom: a start does not fail because the settings of a changed file can't be
+// stored. Those before stay in force until there is room.
+func TestChangedFileWithoutRoom(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "s.db")
+	store, _ := open(t, path, fileLayer(live.InlineSendMax, 2048))
+	set(t, store, change(t, "listener/nfs", live.InlineSendMax, 1024))
+	closeStore(t, store)
+	full := filepath.Join(dir, "s."+strings.Repeat("d", 253)) // no name is left for what replaces it
+	must(t, os.Rename(path, full))
+	store, _ = start(t)
+	t.Cleanup(func() { closeStore(t, store) })
+	changed := fileLayer(live.InlineSendMax, 8192)
+	waits, err := store.Open(full, changed)
+	if err != nil || !errors.As(waits, new(*desired.StorageError)) {
+		t.Fatalf("waits: %v; %v", waits, err)
+	}
+	if a, b := value(t, store, "global"), value(t, store, "listener/nfs"); a != "2048 config" || b != "1024 listener/nfs" || store.Revision() != 1 {
+		t.Errorf("%s, %s at revision %d", a, b, store.Revision())
+	}
+	if _, _, err := store.Reload(changed); !errors.As(err, new(*desired.StorageError)) {
+		t.Errorf("still without room: %v", err)
+	}
+	must(t, os.Rename(full, path))
+	closeStore(t, store)
+	store, _ = open(t, path, changed)
+	if got := value(t, store, "global"); got != "8192 config" || store.Revision() != 2 {
+		t.Errorf("with room: %s at revision %d", got, store.Revision())
 	}
 }
