@@ -49,14 +49,13 @@ func (s *Store) Confirm(revision uint32) error {
 	if s.closed {
 		return watch.ErrShutdown
 	}
+	over := s.endOverdue()
 	p := s.pending()
 	switch {
-	case p == nil:
+	case p == nil || over:
 		return &NotPendingError{Revision: revision}
 	case p.Revision != revision:
 		return &NotPendingError{Revision: revision, Pending: p.Revision}
-	case !time.Now().Before(p.Deadline): // the rollback is on its way
-		return &NotPendingError{Revision: revision}
 	case p.Kind == history.Fleet:
 		return pendingError(p)
 	}
@@ -110,12 +109,25 @@ func (s *Store) expire(revision uint32) {
 	s.giveUp(revision)
 }
 
+// endOverdue rolls back a revision whose deadline is over, and reports whether there was one. Its timer may
+// still run: a clock that is set forward does not concern timers, and a rollback that could not be stored
+// waits. changing is held.
+func (s *Store) endOverdue() bool {
+	p := s.pending()
+	if p == nil || time.Now().Before(p.Deadline) {
+		return false
+	}
+	s.giveUp(p.Revision)
+	return true
+}
+
 // giveUp rolls back a revision that was not confirmed, or later if that can't be stored now; changing
 // is held.
 func (s *Store) giveUp(revision uint32) {
 	s.log.Warn("settings not confirmed in time", "revision", revision)
 	if err := s.takeBack(revision); err != nil {
 		s.log.Error("settings not rolled back yet", "revision", revision, "error", err)
+		s.stopWindow() // it has run out, unless the deadline came before
 		s.runWindow(revision, retryRollback)
 	}
 }

@@ -2,6 +2,7 @@ package desired_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -282,4 +283,49 @@ func TestUnconfirmedWithoutRoom(t *testing.T) {
 			t.Errorf("with room: %s, pending %+v", got, store.Pending())
 		}
 	})
+}
+
+// TestOverdueHoldsNothingUp: a revision whose deadline is over, but whose timer has not run out yet, is
+// rolled back by the next request, which finds no window any more.
+func TestOverdueHoldsNothingUp(t *testing.T) {
+	for name, do := range map[string]func(*desired.Store) error{
+		"confirm": func(s *desired.Store) error {
+			var late *desired.NotPendingError
+			if err := s.Confirm(1); !errors.As(err, &late) {
+				return fmt.Errorf("confirmed after its time: %w", err)
+			}
+			return nil
+		},
+		"set": func(s *desired.Store) error {
+			_, err := s.Set(change(t, "global", live.DDPMinChunk, 0), desired.Options{})
+			return err
+		},
+		"rollback": func(s *desired.Store) error {
+			_, err := s.Rollback(0, desired.Options{})
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, _ := start(t)
+			disk := &flakyDisk{}
+			store.UseDisk(disk)
+			try(t, store, "global", live.InlineSendMax, 1024)
+			disk.failWith(errNoRoom)
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			disk.failWith(nil)
+			if err := do(store); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if got := value(t, store, "global"); got != "4096 default" || store.Pending() != nil {
+				t.Errorf("%s: %s, pending %+v", name, got, store.Pending())
+			}
+			revision := store.Revision()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if store.Revision() != revision {
+				t.Errorf("%s: the clock ran on: revision %d after %d", name, store.Revision(), revision)
+			}
+		})
+	}
 }

@@ -38,7 +38,7 @@ func (s *Store) Set(c settings.Change, o Options) (Result, error) {
 	return s.revise(&revision{before: now, next: next, entry: e, reach: &touched{state: next, c: &c}}, &o)
 }
 
-// ready refuses what no change may be; changing is held.
+// ready refuses what no change may be, and ends a window that is over; changing is held.
 func (s *Store) ready(o *Options) error {
 	if s.closed {
 		return watch.ErrShutdown
@@ -46,6 +46,7 @@ func (s *Store) ready(o *Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	s.endOverdue()
 	if now := s.Revision(); o.Expected != nil && *o.Expected != now {
 		return &settings.StaleError{Expected: *o.Expected, Current: now}
 	}
