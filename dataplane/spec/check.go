@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rdmad/rdmad/dataplane"
 )
 
 // Error means that a field of a specification is not valid.
@@ -100,6 +102,10 @@ func Problems(spec any) iter.Seq2[string, string] {
 		report := func(key, text string) { more = more && (text == "" || yield(key, text)) }
 		problems(reflect.ValueOf(spec), "", report)
 		switch s := spec.(type) {
+		case *Listener:
+			accessProblem(&s.Access, report)
+		case *Connector:
+			accessProblem(&s.Access, report)
 		case *Service:
 			if s.NFS != nil {
 				s.NFS.problems(report)
@@ -107,6 +113,13 @@ func Problems(spec any) iter.Seq2[string, string] {
 		case *Limits:
 			s.problems(report)
 		}
+	}
+}
+
+// accessProblem calls report with what is wrong with the lists of a listener or connector.
+func accessProblem(a *dataplane.Access, report func(key, text string)) {
+	if bad, ok := errors.AsType[*dataplane.AccessError](dataplane.CheckAccess(a)); ok {
+		report(bad.List, bad.Err.Error())
 	}
 }
 

@@ -53,6 +53,11 @@ var badInput = []struct{ name, text, want string }{
 	{"list for a mapping", "control: []", "f.yaml:1: control: must be a mapping of keys to values"},
 	{"mapping for a text", "state: {path: {a: b}}", "f.yaml:1: state.path: must be a text"},
 
+	{"long allow", echoListener("name: a, provider: softiwarp, address: \"a:1\", service: e,\nallow: [" + strings.Repeat("192.0.2.1,", 1024) + "192.0.2.2]"),
+		"f.yaml:3: listeners[0].allow: 1025 prefixes, at most 1024 are taken"},
+	{"long deny", outConnector("listen: \"a:1\", target: \"a:2\",\ndeny: [" + strings.Repeat("192.0.2.1,", 1024) + "192.0.2.2]"),
+		"f.yaml:2: connectors[0].deny: 1025 prefixes, at most 1024 are taken"},
+
 	{"control port", "control: {listen: \"127.0.0.1:70000\"}", `f.yaml:1: control.listen: port "70000" is not a number from 0 to 65535`},
 	{"control open", "control: {listen: \"0.0.0.0:20050\"}",
 		"f.yaml:1: control.listen: 0.0.0.0:20050 is not on the loopback; without control.tls the control plane listens there or on unix:///path only"},
