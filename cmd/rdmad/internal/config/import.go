@@ -99,7 +99,7 @@ func (c *Config) refuseOthers(d document, now *Config) {
 	a, b := reflect.ValueOf(c), reflect.ValueOf(now)
 	for f := range fields() {
 		section, _, _ := strings.Cut(f.Path, ".")
-		if slices.Contains(imported, section) || f.Section() || !d.Given(f.Path) {
+		if slices.Contains(imported, section) || f.Section() || !d.Given(f.Path) || d.blank[f.Path] {
 			continue
 		}
 		x, y := f.In(a, false), f.In(b, false)

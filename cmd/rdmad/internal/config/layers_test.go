@@ -330,3 +330,26 @@ func TestPlaneDefaults(t *testing.T) {
 		}
 	}
 }
+
+// TestBlankKeysHaveDefaults: a key without a value counts as not set, also where values and their
+// origins are shown.
+func TestBlankKeysHaveDefaults(t *testing.T) {
+	const text = "metrics:\n  listen:\nstate: {path: null}\nlimits:\n  connections: ~\n  tcp_idle:\n  handshakes:\n"
+	c, err := Parse("f.yaml", []byte(text), Options{Set: []string{"limits.handshakes=3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"metrics.listen": "127.0.0.1:20051 default", "state.path": "./rdmad.state default", "limits.connections": "4096 default",
+		"limits.tcp_idle": "6m default", "limits.handshakes": "3 --set limits.handshakes",
+	}
+	for _, v := range c.Values() {
+		if got := v.Value + " " + v.From.String(); want[v.Key] != "" && got != want[v.Key] {
+			t.Errorf("%s: %s, want %s", v.Key, got, want[v.Key])
+		}
+		delete(want, v.Key)
+	}
+	if len(want) > 0 {
+		t.Errorf("not shown: %v", want)
+	}
+}

@@ -84,6 +84,9 @@ func load(file string, text []byte, o Options, env func(string) (string, bool)) 
 	c.fill()
 	c.setExport(d, o.Export)
 	c.validate(d)
+	for key := range d.blank { // they have their defaults
+		delete(c.Origins, key)
+	}
 	return c, d.Err()
 }
 
@@ -170,6 +173,7 @@ func (d document) outside(f spec.Field, text string, at Origin) (any, bool) {
 		}
 	}
 	d.Origins.Replace(f.Path, at)
+	delete(d.blank, f.Path)
 	return d.read(f.Path, n, f, func(*yaml.Node) Origin { return at })
 }
 

@@ -16,9 +16,12 @@ import (
 type document struct {
 	*configfile.Document
 	Options
+	blank map[string]bool // keys without a value
 }
 
-func newDocument(file string, o Options) document { return document{configfile.NewDocument(file), o} }
+func newDocument(file string, o Options) document {
+	return document{configfile.NewDocument(file), o, make(map[string]bool)}
+}
 
 // read checks a node against the type of its values and converts it into values: maps, lists,
 // and the results of spec.Parse. Wrong values are reported and omitted. Keys without a value
@@ -69,6 +72,7 @@ func (d document) readMapping(key string, n *yaml.Node, t reflect.Type, from con
 		f := keys[field(e.Name)]
 		if e.Empty() {
 			if !f.Section() {
+				d.blank[e.Key] = true
 				continue
 			}
 			e.Value = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: e.At.Line} // as "echo:" alone
