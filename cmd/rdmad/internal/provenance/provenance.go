@@ -59,7 +59,10 @@ type State struct {
 	// rdmad takes it back when it starts, and the report has the settings without it.
 	Pending  uint32 `json:"pending"`
 	Deadline string `json:"deadline"`
-	overdue  bool
+	// Waits means that the settings of the configuration differ from its last ones, and wait for that
+	// revision. The report has the last ones.
+	Waits   bool `json:"waits"`
+	overdue bool
 }
 
 // Configured is a value of the configuration and its origin.
@@ -111,11 +114,15 @@ func Make(c *config.Config, stored string) (*Report, error) {
 	}
 	layer := c.Layer()
 	if contents == nil || layer.Differ(&contents.Seen) != 0 {
-		if state, err = state.WithFile(c.Layer()); err != nil {
+		next, err := state.WithFile(layer)
+		if err != nil {
 			return nil, c.Blame(err)
 		}
+		if r.State.Waits = r.State.Pending != 0 && !r.State.overdue; !r.State.Waits {
+			state = next
+		}
 	}
-	r.fill(c, state.Relined(c.Layer()))
+	r.fill(c, state.Relined(layer))
 	return r, nil
 }
 
@@ -155,6 +162,10 @@ func (r *Report) restore(state *settings.State, c *statefile.Contents) (*setting
 }
 
 func (r *Report) fill(c *config.Config, state *settings.State) {
+	now, inForce := c.Layer(), state.File()
+	if now.Differ(&inForce) != 0 {
+		c = nil
+	}
 	for k := range live.NumKeys {
 		r.Settings = append(r.Settings, value(c, state, settings.Scope{}, k))
 	}
@@ -169,11 +180,12 @@ func (r *Report) fill(c *config.Config, state *settings.State) {
 	}
 }
 
-// value returns the effective value at a scope.
+// value returns the effective value at a scope. c is nil if the values of an earlier version of the file
+// are in force.
 func value(c *config.Config, state *settings.State, scope settings.Scope, k settings.Key) Value {
 	v := Value{Key: k.String()}
 	for _, s := range state.ExplainAt(k, scope) {
-		if s.Source == "config" {
+		if s.Source == "config" && c != nil {
 			s.Detail = c.SettingOrigin(s.Scope, k).String()
 		}
 		if s.Wins {
@@ -248,6 +260,8 @@ func (s *State) line() string {
 		return ""
 	case s.overdue:
 		return fmt.Sprintf("stored settings: %s, revision %d, which was not confirmed until %s: rdmad takes it back when it starts", s.Path, s.Revision, s.Deadline)
+	case s.Waits:
+		return fmt.Sprintf("stored settings: %s, revision %d, which waits to be confirmed until %s: until then the settings of the file that are new are not in force", s.Path, s.Revision, s.Deadline)
 	case s.Pending != 0:
 		return fmt.Sprintf("stored settings: %s, revision %d, which waits to be confirmed until %s", s.Path, s.Revision, s.Deadline)
 	}

@@ -34,7 +34,7 @@ func stored(t *testing.T) string {
 	return storedUntil(t, time.Date(2126, 11, 20, 9, 31, 0, 0, time.UTC))
 }
 
-// storedUntil is stored with the end of the confirm window.
+// storedUntil is stored with the end of the confirm window; zero means without one.
 func storedUntil(t *testing.T, deadline time.Time) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "settings.db")
@@ -60,7 +60,7 @@ func storedUntil(t *testing.T, deadline time.Time) string {
 		d.After.Values.Set(c.k, c.value)
 		d.After.Set[c.k] = uint32(i + 1)
 		e := &history.Entry{Revision: uint32(i + 1), Time: at, Scope: scope, Step: settings.Step{Deltas: []settings.Delta{d}}}
-		if i == 1 {
+		if i == 1 && !deadline.IsZero() {
 			e.Status, e.Deadline = history.Pending, deadline
 		}
 		if err := f.Commit(&statefile.Record{Entry: e}); err != nil {
@@ -116,8 +116,13 @@ func TestStoredIsShown(t *testing.T) {
 	expect(t, got, "stored settings: "+path+", revision 2, which waits to be confirmed until 2126-11-20T09:31:00Z",
 		"inline.send_max 2048 global, revision 1, over 8192 config rdmad.yaml:3", "credits.max 32 config rdmad.yaml:4",
 		"ddp.min_chunk 9 peer/10.0.0.0/8, revision 2")
-	// A file that says something else will be taken when rdmad starts.
-	expect(t, table(t, parse(t, "settings: {credits: {max: 16}}"), path),
+	// A file that says something else waits for the revision.
+	other := "settings: {credits: {max: 16}}"
+	expect(t, table(t, parse(t, other), path),
+		"stored settings: "+path+", revision 2, which waits to be confirmed until 2126-11-20T09:31:00Z: until then the settings of the file that are new are not in force",
+		"inline.send_max 2048 global, revision 1, over 8192 config rdmad.yaml:2", "credits.max 32 config rdmad.yaml:3")
+	// Without a window, it will be taken when rdmad starts.
+	expect(t, table(t, parse(t, other), storedUntil(t, time.Time{})),
 		"inline.send_max 2048 global, revision 1", "credits.max 16 config rdmad.yaml:1")
 }
 
@@ -136,7 +141,7 @@ func TestNotConfirmedInTime(t *testing.T) {
 // TestScopesOfTheFile: a value that the file gives at a scope has its line. A stored value at
 // that scope overrides it.
 func TestScopesOfTheFile(t *testing.T) {
-	path := stored(t)
+	path := storedUntil(t, time.Time{})
 	c := parse(t, text+"scopes:\n  listener/nfs:\n    credits: {weight: 3}\n  peer/10.0.0.0/8: {ddp: {min_chunk: 8}, credits: {max: 9}}\n")
 	expect(t, table(t, c, path), "inline.send_max 2048 global, revision 1, over 8192 config rdmad.yaml:2", "credits.weight 1 default",
 		"credits.weight 3 listener/nfs, config rdmad.yaml:6", "credits.max 9 peer/10.0.0.0/8, config rdmad.yaml:7",
@@ -202,7 +207,8 @@ func TestJSON(t *testing.T) {
     "problem": "",
     "revision": 0,
     "pending": 0,
-    "deadline": ""
+    "deadline": "",
+    "waits": false
   },
   "configuration": [
     {
