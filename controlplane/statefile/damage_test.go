@@ -76,7 +76,7 @@ func isRefusal(t *testing.T, path string, err error) {
 	t.Helper()
 	var e *RefusedError
 	if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), path+": ") || strings.Contains(err.Error(), "\n") ||
-		!strings.Contains(err.Error(), "put back a copy, or move it away") {
+		!strings.Contains(err.Error(), "put back a copy, or move it and ") {
 		t.Fatalf("%T: %v", err, err)
 	}
 }

@@ -271,3 +271,33 @@ func TestElements(t *testing.T) {
 	commit(t, f, &Record{ElementsDone: true})
 	check("")
 }
+
+// TestMovedAwayAndBack: what the error advises to move away is whole when it is moved back, although a
+// new file was made and opened meanwhile.
+func TestMovedAwayAndBack(t *testing.T) {
+	dir, away := t.TempDir(), t.TempDir()
+	path := filepath.Join(dir, "settings.db")
+	f := create(t, path)
+	f.limit = 4 << 10
+	for revision := uint32(1); revision <= 40; revision++ {
+		commit(t, f, &Record{Entry: entry(revision)})
+	}
+	must(t, f.Close())
+	before := contents(t, path)
+	advice := (&RefusedError{Path: path, Err: &NewerError{format + 1}}).Error()
+	if want := "move it and settings.history away"; !strings.Contains(advice, want) {
+		t.Fatalf("%q lacks %q", advice, want)
+	}
+	names := []string{filepath.Base(path), filepath.Base(segments(path))}
+	for _, name := range names {
+		must(t, os.Rename(filepath.Join(dir, name), filepath.Join(away, name)))
+	}
+	must(t, create(t, path).Close())
+	for _, name := range names {
+		must(t, os.RemoveAll(filepath.Join(dir, name)))
+		must(t, os.Rename(filepath.Join(away, name), filepath.Join(dir, name)))
+	}
+	if after := contents(t, path); !reflect.DeepEqual(before, after) {
+		t.Errorf("%+v became %+v", before, after)
+	}
+}

@@ -20,8 +20,8 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("%s: %s; nothing was changed in it: put back a copy, or move it away to begin with the configuration file's settings alone",
-		e.Path, strings.Map(printable, e.Err.Error()))
+	return fmt.Sprintf("%s: %s; nothing was changed in it: put back a copy, or move it and %s away to begin with the configuration file's settings alone",
+		e.Path, strings.Map(printable, e.Err.Error()), filepath.Base(segments(e.Path)))
 }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
