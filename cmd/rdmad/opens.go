@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/metrics"
+	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
@@ -119,7 +121,7 @@ func (o *opening) exports() {
 // heldAddress is an address that is bound while others are tried.
 type heldAddress struct {
 	config.Address
-	port uint16
+	at netip.AddrPort // as bound
 	io.Closer
 }
 
@@ -145,11 +147,48 @@ func (o *opening) addresses(ctx context.Context) {
 			continue
 		}
 		text := "can't listen on %s: %w"
-		if at := slices.IndexFunc(held, func(b heldAddress) bool { return hasPort(one.Address, b.port) }); at >= 0 && errors.Is(err, syscall.EADDRINUSE) {
+		if at := slices.IndexFunc(held, func(b heldAddress) bool { return hasPort(one.Address, b.at.Port()) }); at >= 0 && errors.Is(err, syscall.EADDRINUSE) {
 			text += "; " + held[at].Key + " has this port, too"
 		}
 		o.note(one.Key, fmt.Errorf(text, one.Address, manager.BindReason(err)))
 	}
+	o.registrations(held)
+}
+
+// registrations finds a listener that rpcbind can't tell from one before it.
+func (o *opening) registrations(held []heldAddress) {
+	var list []rpcbind.Registration
+	for i := range o.c.Listeners {
+		l := &o.c.Listeners[i]
+		s := slices.IndexFunc(o.c.Services, func(s spec.Service) bool { return s.Name == l.Service })
+		key := fmt.Sprintf("listeners[%d].", i)
+		at := boundAt(held, key+"address", l.Address)
+		if !l.RPCBind || s < 0 || !at.IsValid() {
+			continue
+		}
+		var tcp netip.AddrPort
+		if n := o.c.Services[s].NFS; n != nil {
+			tcp = boundAt(held, fmt.Sprintf("services[%d].nfs.tcp_listen", s), n.TCPListen)
+		}
+		list = append(list, registrations(&o.c.Services[s], tcp, at)...)
+		if _, err := rpcbind.New(rpcbind.Config{Registrations: list}); err != nil {
+			o.note(key+"rpcbind", errors.New(strings.TrimPrefix(err.Error(), "rpcbind: ")))
+			return
+		}
+	}
+}
+
+// boundAt returns the address at which a key was bound. If an rdmad that runs has it, it is that of
+// the configuration, unless that is a name.
+func boundAt(held []heldAddress, key, address string) netip.AddrPort {
+	if i := slices.IndexFunc(held, func(b heldAddress) bool { return b.Key == key }); i >= 0 {
+		return held[i].at
+	}
+	if strings.HasPrefix(address, ":") {
+		address = "[::]" + address
+	}
+	at, _ := netip.ParseAddrPort(address)
+	return at
 }
 
 func hasPort(address string, port uint16) bool {
@@ -171,7 +210,7 @@ func (o *opening) bind(ctx context.Context, a config.Address) (*heldAddress, err
 		if err != nil {
 			return nil, err
 		}
-		return &heldAddress{a, tcpaddr.Of(l.Addr()).Port(), l}, nil
+		return &heldAddress{a, tcpaddr.Of(l.Addr()), l}, nil
 	}
 	p, err := o.providers.Open(a.Provider, providers.Options{Logger: o.log, Rdmacore: o.c.Providers.Rdmacore})
 	if err != nil {
@@ -181,7 +220,7 @@ func (o *opening) bind(ctx context.Context, a config.Address) (*heldAddress, err
 	if err != nil {
 		return nil, err
 	}
-	return &heldAddress{a, l.Addr().Port(), l}, nil
+	return &heldAddress{a, l.Addr(), l}, nil
 }
 
 // isRunning reports whether the process that last locked a state directory is running.

@@ -99,7 +99,7 @@ func (s *service) Sockets() []net.Listener {
 
 // Registrations implements manager.Service.
 func (s *service) Registrations(rdma netip.AddrPort) []rpcbind.Registration {
-	return registrations(&s.spec, s.tcpOn, rdma)
+	return registrations(&s.spec, s.TCP(), rdma)
 }
 
 // Shutdown implements manager.Service.
