@@ -20,9 +20,11 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/notify"
 	"github.com/rdmad/rdmad/controlplane"
+	"github.com/rdmad/rdmad/controlplane/configfile"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/loglevel"
+	model "github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/telemetry"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/budget"
@@ -249,6 +251,7 @@ func (d *daemon) makeManager() (err error) {
 		Changed:   d.changed,
 		Limits:    d.limits,
 		Bounds:    d,
+		Needed:    d.needed,
 		Room:      d.places.mayServe,
 		Counted: func(n int) {
 			d.places.serve(n)
@@ -258,6 +261,15 @@ func (d *daemon) makeManager() (err error) {
 		Logger: d.log,
 	})
 	return nil
+}
+
+// needed implements manager.Config.Needed.
+func (d *daemon) needed(name string) error {
+	c, scope := d.config.Load(), model.Scope{Kind: model.Listener, Name: name}
+	if _, given := c.Scopes[scope]; !given || c.Listens(name) {
+		return nil
+	}
+	return &manager.NeededError{Name: name, At: c.Origins.Of(configfile.ScopesKey + "." + scope.String()).String()}
 }
 
 // provider returns the provider of a name and makes it at first use.

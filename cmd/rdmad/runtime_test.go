@@ -446,3 +446,45 @@ func TestFileChangesSlowCall(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoveWhatTheFileNeeds: a listener that operators added stays while the configuration file gives
+// settings for it. Without the listener, rdmad would not start with this file.
+func TestRemoveWhatTheFileNeeds(t *testing.T) {
+	dir := t.TempDir()
+	r := startHere(t, dir, "")
+	l := r.listener("steady").Spec
+	l.Name, l.Address = "lab", "127.0.0.1:0"
+	have(r.manager.Listeners.Add(t.Context(), l))(t)
+	plain := r.parse("")
+	r.end()
+	parse := func() (*config.Config, error) {
+		return config.Parse("rdmad.yaml", []byte(`control: {listen: "127.0.0.1:0"}
+metrics: {listen: ""}
+state: {path: `+filepath.Join(dir, "state")+`}
+services: [{name: test, echo: {}}]
+listeners: [{name: steady, provider: softiwarp, address: "127.0.0.1:0", service: test}]
+scopes:
+  listener/lab: {credits: {weight: 3}}
+`), config.Options{Providers: []string{"softiwarp"}, Stored: storedListeners})
+	}
+	d := have(bind(t.Context(), have(parse())(t), slog.New(slog.DiscardHandler), nil))(t)
+	d.start()
+	defer d.stop(time.Minute)
+	const want = "rdmad.yaml:7 gives settings for listener/lab, and rdmad would not start with them without it; take them out of the file first"
+	_, err := d.manager.Listeners.Remove("lab", 0)
+	if err == nil || err.Error() != want {
+		t.Errorf("removed: %v, want %s", err, want)
+	}
+	if _, err := parse(); err != nil {
+		t.Errorf("the next start: %v", err)
+	}
+	_, err = importedInto(t, d, "x.yaml", `listeners: [{name: steady, provider: softiwarp, address: "127.0.0.1:0", service: test}]`, false)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("imported: %v", err)
+	}
+	must(t, reconfigure(d, plain, time.Minute))
+	d.config.Store(plain)
+	if _, err := d.manager.Listeners.Remove("lab", 0); err != nil {
+		t.Error(err)
+	}
+}

@@ -93,7 +93,7 @@ func managerStatus(err error) error {
 		return status.Error(codes.FailedPrecondition, joined(several))
 	case errors.As(err, new(*dataplane.NoMemoryError)):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
-	case errors.As(err, new(*manager.FailedError)), errors.As(err, new(*manager.OpenError)):
+	case errors.As(err, new(*manager.FailedError)), errors.As(err, new(*manager.OpenError)), errors.As(err, new(*manager.NeededError)):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.As(err, new(*manager.UnknownError)):
 		return status.Error(codes.NotFound, err.Error())

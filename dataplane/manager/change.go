@@ -280,6 +280,15 @@ func (c *Change) service(name string) (t *thing[spec.Service], broken bool) {
 	return t, false
 }
 
+// mayForget returns why a listener or connector can't go, because the configuration file needs one of
+// its name. A new version of the file was checked whole.
+func (c *Change) mayForget(name string) error {
+	if c.file != nil || c.listeners.adds(name) || c.connectors.adds(name) {
+		return nil
+	}
+	return c.m.cfg.Needed(name)
+}
+
 // heldAt returns a listener that gives up an address, or nil.
 func (c *Change) heldAt(l *spec.Listener) *listening {
 	for _, t := range c.listeners.leavers() {
@@ -362,6 +371,11 @@ func (p *part[S, L]) leavers() []*thing[S] {
 
 func (p *part[S, L]) replaces(name string) bool {
 	return slices.ContainsFunc(p.edits, func(e *edit[S]) bool { return e.want.Called() == name && e.old != nil && !e.amend })
+}
+
+// adds reports whether there will be an element of a name, anew or changed.
+func (p *part[S, L]) adds(name string) bool {
+	return slices.ContainsFunc(p.edits, func(e *edit[S]) bool { return e.want.Called() == name })
 }
 
 // concerns reports whether the change replaces, changes or removes an element.

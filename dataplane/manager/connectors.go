@@ -41,7 +41,7 @@ func (connectors) mayAmend(c *spec.Connector) error {
 	return invalid("connector "+c.Name, dataplane.CheckAccess(&c.Access))
 }
 
-func (connectors) mayGo(string, *Change) error { return nil }
+func (m connectors) mayGo(name string, c *Change) error { return c.mayForget(name) }
 
 func (connectors) unused(running[spec.Connector]) {}
 

@@ -50,6 +50,14 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("service %s is in use by %s; remove them first", e.Service, strings.Join(e.Listeners, ", "))
 }
 
+// NeededError means that the configuration file gives settings for a listener or connector that it does
+// not have itself.
+type NeededError struct{ Name, At string }
+
+func (e *NeededError) Error() string {
+	return fmt.Sprintf("%s gives settings for listener/%s, and rdmad would not start with them without it; take them out of the file first", e.At, e.Name)
+}
+
 // UnknownError means that this build does not have a provider or a kind of service.
 type UnknownError struct {
 	What  string   // provider or kind of service

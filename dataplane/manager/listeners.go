@@ -121,7 +121,7 @@ func (listeners) mayAmend(l *spec.Listener) error {
 	return invalid("listener "+l.Name, dataplane.CheckAccess(&l.Access))
 }
 
-func (listeners) mayGo(string, *Change) error { return nil }
+func (m listeners) mayGo(name string, c *Change) error { return c.mayForget(name) }
 
 func (listeners) unused(running[spec.Listener]) {}
 

@@ -50,8 +50,8 @@ type Registrar interface {
 	Set(list []rpcbind.Registration) error
 }
 
-// Config configures a Manager. Registrar, Changed, Limits, Bounds, Room and Counted
-// are optional.
+// Config configures a Manager. Registrar, Changed, Limits, Bounds, Needed, Room and
+// Counted are optional.
 type Config struct {
 	Dataplane Dataplane
 	// Provider returns the provider of a name in Providers and makes it at first use. It
@@ -67,6 +67,9 @@ type Config struct {
 	Changed spec.Changes
 	Limits  spec.Limits
 	Bounds  Bounds
+	// Needed returns a *NeededError if the configuration file needs a listener or connector of a name,
+	// and does not have it itself; nil means that it needs none.
+	Needed func(name string) error
 	// Room returns an error if n services, listeners and connectors together are too many.
 	// Counted is called when their number may have changed. Neither may call the Manager, except
 	// that Counted may call Connecting.
@@ -117,6 +120,9 @@ func New(cfg Config) *Manager {
 	}
 	if cfg.Counted == nil {
 		cfg.Counted = func(int) {}
+	}
+	if cfg.Needed == nil {
+		cfg.Needed = func(string) error { return nil }
 	}
 	m := &Manager{cfg: cfg, log: cfg.Logger, limits: newLimits(cfg.Limits, cfg.Changed.Limits)}
 	if err := m.limits.trouble; err != nil {
