@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/peers"
 )
 
@@ -14,7 +15,8 @@ import (
 // before the reply came. It gets the first call's reply: a REMOVE that has worked must not
 // be answered with NFS3ERR_NOENT. A call is identified by its XID, the client's address
 // (the port changes with the connection), the procedure, and a checksum of credential and
-// arguments.
+// arguments. The stamp of AUTH_SYS does not count: Linux before 5.1 encodes a call anew each
+// time it sends it, with the time as its stamp.
 //
 // It holds the calls that run, and the last maxReplies replies of the procedures that need it,
 // for replyAge. When it is full, a reply replaces one of the client that has the most, so the
@@ -141,7 +143,11 @@ func (c *Replies) leave(e *cachedReply) {
 func (c *Replies) identify(call *oncrpc.Call) callID {
 	var h maphash.Hash
 	h.SetSeed(c.seed)
-	h.Write(call.Cred.Body)
+	cred := call.Cred.Body
+	if call.Cred.Flavor == oncrpc.FlavorSys {
+		cred = cred[min(xdr.Unit, len(cred)):] // without the stamp
+	}
+	h.Write(cred)
 	h.Write(call.Args.Stream)
 	for i := range call.Args.Items {
 		h.Write(call.Args.Items[i].Data)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,20 @@ func TestCallsSentAgain(t *testing.T) {
 		}
 		if got := c.again(xid+1000, s.proc, s.args); got != s.anew {
 			t.Errorf("%s anew: %v, want %v", procedureNames[s.proc], got, s.anew)
+		}
+	}
+}
+
+// Linux before 5.1 sends a call again with another stamp, the time, in its credential.
+func TestCallsSentAgainWithAnotherStamp(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	for stamp := range uint32(3) {
+		a := oncrpc.AuthSys{Stamp: stamp, MachineName: []byte("test"), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+		c.cred.Body = a.Append(nil)
+		if got := c.again(7, 9, argsFor(9, root)); got != nfsv3.NFS3_OK {
+			t.Errorf("MKDIR with stamp %d: %v", stamp, nfsv3.Nfsstat3_name[got])
 		}
 	}
 }
