@@ -31,6 +31,8 @@ type exportPoint struct {
 	crowd crowd
 	syncs pace
 
+	mounting chan struct{} // has an element for each MNT in the file system
+
 	mu sync.Mutex // held by check
 }
 
@@ -67,7 +69,7 @@ func newExportPoints(s *Server) (all []*exportPoint, err error) {
 		list = append([]Export{s.cfg.Export}, list...)
 	}
 	for i, one := range list {
-		e := &exportPoint{Export: one, srv: s, first: i == 0 && s.cfg.Path != "", crowd: newCrowd(), syncs: newPace()}
+		e := &exportPoint{Export: one, srv: s, first: i == 0 && s.cfg.Path != "", crowd: newCrowd(), syncs: newPace(), mounting: make(chan struct{}, mostMounting)}
 		if e.full, err = filepath.Abs(one.Path); err != nil {
 			return nil, fmt.Errorf("nfs: export %s: %w", one.Path, err)
 		}

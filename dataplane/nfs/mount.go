@@ -2,11 +2,13 @@ package nfs
 
 import (
 	"bytes"
+	"context"
 	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/mount"
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -41,7 +43,7 @@ var errMountVersion = &oncrpc.AcceptError{Stat: oncrpc.ProgMismatch, Low: mountM
 const exportName = "/export"
 
 // serveMount executes a call of program MOUNT.
-func (s *Server) serveMount(call *oncrpc.Call, reply *oncrpc.Reply) error {
+func (s *Server) serveMount(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	if call.Version < mountMinVersion || call.Version > mountVersion {
 		return errMountVersion
 	}
@@ -51,7 +53,7 @@ func (s *Server) serveMount(call *oncrpc.Call, reply *oncrpc.Reply) error {
 	case mountNull:
 		return nil
 	case mountMnt:
-		return s.mnt(call, reply, &d)
+		return s.mnt(ctx, call, reply, &d)
 	case mountDump:
 		reply.Stream = s.mounts.appendList(reply.Stream)
 		return nil
@@ -76,7 +78,7 @@ func (s *Server) serveMount(call *oncrpc.Call, reply *oncrpc.Reply) error {
 }
 
 // mnt is MNT (RFC 1813 §5.2.1).
-func (s *Server) mnt(call *oncrpc.Call, reply *oncrpc.Reply, d *xdr.Decoder) error {
+func (s *Server) mnt(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply, d *xdr.Decoder) error {
 	path := call.Args.Opaque(d, maxOpaque)
 	if d.Err() != nil || !call.Args.Claimed() {
 		return errGarbage
@@ -85,7 +87,7 @@ func (s *Server) mnt(call *oncrpc.Call, reply *oncrpc.Reply, d *xdr.Decoder) err
 		reply.Stream = xdr.AppendUint32(reply.Stream, uint32(mount.MNT3ERR_ACCES))
 		return nil
 	}
-	o, status := s.mountPoint(path, call.Peer.Addr())
+	o, status := s.mountPoint(ctx, path, call.Peer.Addr())
 	reply.Stream = xdr.AppendUint32(reply.Stream, uint32(status))
 	if status != mount.MNT3_OK {
 		return nil
@@ -100,9 +102,18 @@ func (s *Server) mnt(call *oncrpc.Call, reply *oncrpc.Reply, d *xdr.Decoder) err
 	return nil
 }
 
+// mostMounting is how many MNTs of one export may be in its file system at once, each with a
+// thread. Further ones wait for mountPatience, after which Linux's clients have given up. So
+// while the file system hangs, few connections keep their places for MNTs, and the others are
+// there for MNTs of other exports.
+const (
+	mostMounting  = 16
+	mountPatience = 3 * time.Minute
+)
+
 // mountPoint returns the directory with a path. The caller must release the directory, and
 // then life of its subtree.
-func (s *Server) mountPoint(path []byte, peer netip.Addr) (*object, mount.Mountstat3) {
+func (s *Server) mountPoint(ctx context.Context, path []byte, peer netip.Addr) (*object, mount.Mountstat3) {
 	switch {
 	case len(path) > mount.MNTPATHLEN:
 		return nil, mount.MNT3ERR_NAMETOOLONG
@@ -112,6 +123,14 @@ func (s *Server) mountPoint(path []byte, peer netip.Addr) (*object, mount.Mounts
 	e, below := s.exportAt(string(path))
 	if e == nil || e.optionsFor(peer) == nil {
 		return nil, mount.MNT3ERR_ACCES
+	}
+	select {
+	case e.mounting <- struct{}{}:
+		defer func() { <-e.mounting }()
+	case <-time.After(mountPatience):
+		return nil, mount.MNT3ERR_SERVERFAULT
+	case <-ctx.Done():
+		return nil, mount.MNT3ERR_SERVERFAULT
 	}
 	e.check()
 	tree := e.enter()

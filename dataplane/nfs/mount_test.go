@@ -2,14 +2,19 @@ package nfs
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/mount"
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -115,6 +120,57 @@ func TestMountList(t *testing.T) {
 	if n := len(x.server.mounts.list); n != maxMounts {
 		t.Errorf("%d mounts are kept", n)
 	}
+}
+
+// mountOf makes a MNT of the export.
+func mountOf(ctx context.Context, x *export) mount.Mountstat3 {
+	call := &oncrpc.Call{XID: 1, Program: MountProgram, Version: 3, Procedure: mountMnt, Args: oncrpc.Payload{Stream: xdr.AppendString(nil, "/export")}}
+	var reply oncrpc.Reply
+	if err := x.ServeRPC(ctx, call, &reply); err != nil {
+		x.t.Error(err)
+	}
+	return mount.Mountstat3(binary.BigEndian.Uint32(reply.Stream))
+}
+
+// TestMountOfHungExport: while the file system of an export hangs, few MNTs are in it. Others end
+// with their clients.
+func TestMountOfHungExport(t *testing.T) {
+	x := serve(t, options{})
+	x.export.mu.Lock() // as a look at the path that hangs does
+	var inside sync.WaitGroup
+	for range mostMounting {
+		inside.Go(func() {
+			if status := mountOf(t.Context(), x); status != mount.MNT3_OK {
+				t.Errorf("%v when it does not hang any more", mount.Mountstat3_name[status])
+			}
+		})
+	}
+	for len(x.export.mounting) < mostMounting {
+		runtime.Gosched()
+	}
+	ctx, gone := context.WithCancel(t.Context())
+	gone()
+	if status := mountOf(ctx, x); status != mount.MNT3ERR_SERVERFAULT {
+		t.Errorf("%v for a client that has gone", mount.Mountstat3_name[status])
+	}
+	x.export.mu.Unlock()
+	inside.Wait()
+	if status := mountOf(t.Context(), x); status != mount.MNT3_OK {
+		t.Errorf("%v afterwards", mount.Mountstat3_name[status])
+	}
+}
+
+// TestMountGivesUp: a MNT ends when its client has given up, too, which a connection does not show.
+func TestMountGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := serve(t, options{})
+		for range cap(x.export.mounting) {
+			x.export.mounting <- struct{}{}
+		}
+		if status := mountOf(t.Context(), x); status != mount.MNT3ERR_SERVERFAULT {
+			t.Errorf("%v", mount.Mountstat3_name[status])
+		}
+	})
 }
 
 func TestMountExports(t *testing.T) {

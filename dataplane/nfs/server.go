@@ -158,7 +158,7 @@ func (s *Server) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.
 	case Program:
 		return s.serveNFS(ctx, call, reply)
 	case MountProgram:
-		return s.serveMount(call, reply)
+		return s.serveMount(ctx, call, reply)
 	}
 	return errProgUnavail
 }
