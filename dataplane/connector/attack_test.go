@@ -161,6 +161,14 @@ func TestBusy(t *testing.T) {
 		}
 	}
 	s.lease.Store(0)
+	go peer.Write(make([]byte, 4))
+	if err := s.intake.Await(); err != nil || s.busy() {
+		t.Errorf("busy while its first call arrives (%v)", err)
+	}
+	if s.called.Store(true); !s.busy() {
+		t.Error("not busy while a call arrives")
+	}
+	s.called.Store(false)
 	if err := s.gate.Acquire(t.Context(), 1); err != nil || !s.busy() {
 		t.Error("not busy with a call in flight")
 	}

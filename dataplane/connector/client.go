@@ -78,14 +78,15 @@ func (s *session) renew(c *oncrpc.Call, now time.Time) {
 const nfsProgram = programs.NFS
 
 // busy reports whether the client needs its connection. It does if calls are in flight,
-// including those of the target, and the client reads its replies. It also does if it may
-// have a lease with delegations, for which the target calls it back.
+// including those of the target, or one arrives, and the client makes progress. The first call
+// counts when it has arrived. The client also needs the connection if it may have a lease with
+// delegations, for which the target calls it back.
 func (s *session) busy() bool {
 	if s.Behind() >= fair.Grace {
 		return false
 	}
 	calls, _ := s.gate.Used()
-	return calls > 0 || s.callbacksOut() || time.Since(time.Unix(0, s.lease.Load())) < leaseTime
+	return calls > 0 || s.called.Load() && s.intake.Begun() || s.callbacksOut() || time.Since(time.Unix(0, s.lease.Load())) < leaseTime
 }
 
 func (s *session) callbacksOut() bool {

@@ -51,6 +51,7 @@ type session struct {
 	budget *budget.Budget // limits bytes of calls
 	share  *fair.Share    // share of the memory for the calls of all clients
 	lease  atomic.Int64   // time of the last NFSv4 call, in Unix nanoseconds
+	called atomic.Bool    // a call has ended
 	crew   rpctcp.Crew[*call]
 	calls  sync.WaitGroup // in flight
 
@@ -255,6 +256,7 @@ func (s *session) forget(cl *call) {
 func (s *session) recycle(cl *call) {
 	if cl.gated {
 		cl.gated = false
+		s.called.Store(true)
 		s.seat.Ended()
 		s.gate.Release(1)
 	}

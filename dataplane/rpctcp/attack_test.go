@@ -257,6 +257,55 @@ func TestIdlestGoes(t *testing.T) {
 	}
 }
 
+// TestArrivingCallIsUse: a connection keeps its place while a call arrives, however long that
+// takes a client that sends as fast as it must. A client that stops sending loses its place.
+func TestArrivingCallIsUse(t *testing.T) {
+	for name, stalls := range map[string]bool{"slow": false, "stalled": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, l := pipeServer(t, Config{Places: places(t, connlimit.Limits{Total: 1}), Handler: echo.New()})
+				nc := l.dial(t)
+				in := oncrpc.NewRecordReader(nc, 1<<10)
+				send := func(b []byte) error { _, err := nc.Write(b); return err }
+				replied := func() error {
+					if _, err := in.Next(); err != nil {
+						return err
+					}
+					_, err := in.Read(nil)
+					return err
+				}
+				if send(record(1, echo.ProcNull, nil)) != nil || replied() != nil {
+					t.Fatal("the first call failed")
+				}
+				call := record(2, echo.ProcWrite, opaque(1<<20))
+				for range 14 {
+					if err := send(call[:2*Floor]); err != nil {
+						t.Fatal(err)
+					}
+					call = call[2*Floor:]
+					time.Sleep(time.Second)
+				}
+				if stalls {
+					time.Sleep(connlimit.Grace)
+				}
+				_, err := echoCall(t.Context(), NewClient(l.dial(t), ClientConfig{}), echo.ProcNull, nil)
+				if served := err == nil; served != stalls {
+					t.Errorf("a newcomer: %v", err)
+				}
+				if stalls {
+					return
+				}
+				if err := send(call); err != nil {
+					t.Error(err)
+				}
+				if err := replied(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestPlacesOfOnePeer: one peer can't take all places.
 func TestPlacesOfOnePeer(t *testing.T) {
 	if DefaultConnectionsPerPeer*8 > DefaultConnections {

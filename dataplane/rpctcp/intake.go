@@ -21,11 +21,12 @@ var ErrStopped = errors.New("rpctcp: no more calls are accepted")
 const readBuffer = 16 << 10
 
 // Intake reads ahead from a peer. Between records the peer may take any time;
-// within a record it must send at Floor or faster. One goroutine reads. Stop and
-// Behind may be called from any goroutine.
+// within a record it must send at Floor or faster. One goroutine reads. Stop, Behind and
+// Begun may be called from any goroutine.
 type Intake struct {
 	*bufio.Reader
-	from source
+	from  source
+	begun atomic.Bool
 }
 
 // source is the peer's connection, as the read-ahead buffer reads it.
@@ -121,6 +122,7 @@ func (i *Intake) Behind() time.Duration { return i.from.pace.behind() }
 // Await waits for the first byte of a record.
 func (i *Intake) Await() error {
 	i.from.pace.end()
+	i.begun.Store(false)
 	for i.Buffered() == 0 && !i.Stopped() {
 		if i.from.timed {
 			i.from.timed = false
@@ -135,8 +137,12 @@ func (i *Intake) Await() error {
 	if i.Stopped() {
 		return ErrStopped
 	}
+	i.begun.Store(true)
 	return nil
 }
+
+// Begun reports whether a record has begun since the last call of Await.
+func (i *Intake) Begun() bool { return i.begun.Load() && !i.Stopped() }
 
 // Expect starts timing the peer, unless n bytes have arrived already.
 func (i *Intake) Expect(n int) error {

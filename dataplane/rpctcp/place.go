@@ -15,9 +15,13 @@ type evictedError struct{ why connlimit.Eviction }
 
 func (e *evictedError) Error() string { return e.why.Text() }
 
-// Busy implements connlimit.Holder. A connection is busy if it has calls in flight and the
-// peer reads its replies.
-func (c *serverConn) Busy() bool { return c.inFlight.Load() > 0 && c.Behind() < fair.Grace }
+// Busy implements connlimit.Holder. A connection is busy if it has calls in flight, or one
+// that arrives, and the peer makes progress. The first call counts when it has arrived: until
+// then the connection is half-open.
+func (c *serverConn) Busy() bool {
+	calls := c.inFlight.Load() > 0 || c.received.Load() > 0 && c.intake.Begun()
+	return calls && c.Behind() < fair.Grace
+}
 
 // ended records that a call is no longer in flight.
 func (c *serverConn) ended() {
