@@ -55,6 +55,7 @@ type Table struct {
 	owners   map[owner]*group
 	fair     fair
 	leaving  int // evicted, and not gone yet
+	left     uint64
 	refused  Counts
 	evicted  Counts
 
@@ -121,6 +122,11 @@ func (t *Table) Admit(now time.Time, key Key, class Class, h Holder) (*Place, er
 func (p *Place) Leave() {
 	p.t.mu.Lock()
 	defer p.t.mu.Unlock()
+	if p.state != gone {
+		for t := p.t; t != nil; t = t.parent {
+			t.left++
+		}
+	}
 	switch p.state {
 	case held:
 		p.exit()
@@ -128,6 +134,13 @@ func (p *Place) Leave() {
 		p.t.addLeaving(-1)
 	}
 	p.state = gone
+}
+
+// Left returns how many holders have left since the table was made.
+func (t *Table) Left() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.left
 }
 
 // Limits returns the current limits.

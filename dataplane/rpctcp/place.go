@@ -41,19 +41,56 @@ func evictionLevel(why connlimit.Reason) slog.Level {
 	return slog.LevelInfo
 }
 
+const (
+	// enterPause is the time between two attempts of a newcomer to take a place.
+	enterPause = 5 * time.Millisecond
+	// enterPatience is how long a newcomer waits while no other connection ends.
+	enterPatience = 250 * time.Millisecond
+)
+
+// enter takes a place for a newcomer. While all places are taken, it waits as long as other
+// connections end: of clients that connect at the same moment, such as machines that start
+// together and mount, each ends its connection after a call or two. Further ones meanwhile
+// wait in the kernel's queue. Once no connection has ended for enterPatience, newcomers are
+// refused at once until one ends. So they are over the limit of their own address, and over a
+// lowered limit, under which no place comes free when a connection ends.
+func (s *Server) enter(c *serverConn) (*connlimit.Place, error) {
+	table, key := s.cfg.Places, connlimit.Address(c.peer.Addr())
+	for since, last := time.Now(), table.Left(); ; {
+		left := table.Left()
+		place, err := table.Admit(time.Now(), key, connlimit.Ordinary, c)
+		full, refused := errors.AsType[*connlimit.RefusedError](err)
+		if !refused || full.Reason == connlimit.PerKey || table.Stats().Held > full.Limit || left == s.stuck.Load() {
+			return place, err
+		}
+		if left != last {
+			since, last = time.Now(), left
+		}
+		if time.Since(since) >= enterPatience {
+			s.stuck.Store(left)
+			return nil, err
+		}
+		select {
+		case <-time.After(enterPause):
+		case <-s.ctx.Done():
+			return nil, errShutdown
+		}
+	}
+}
+
 // admit takes a place for a connection. If there is none, it closes the connection
 // and returns nil.
 func (s *Server) admit(nc net.Conn) *serverConn {
 	c := newServerConn(s, nc)
-	place, err := s.cfg.Places.Admit(time.Now(), connlimit.Address(c.peer.Addr()), connlimit.Ordinary, c)
+	place, err := s.enter(c)
 	if err == nil {
 		c.place = place
 		return c
 	}
 	if e, ok := errors.AsType[*connlimit.RefusedError](err); ok {
 		s.stats.refused[e.Reason].Add(1)
+		s.cfg.Logger.Warn("RPC over TCP connection refused", "peer", c.peer.String(), "reason", err)
 	}
-	s.cfg.Logger.Warn("RPC over TCP connection refused", "peer", c.peer.String(), "reason", err)
 	c.discard()
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -30,6 +31,7 @@ type Server struct {
 	relief  *Relief     // of calls, replies and streams
 	watch   lease.Watch // of leaders that serve calls
 	stats   counters
+	stuck   atomic.Uint64   // Left of the places when a newcomer waited in vain
 	ctx     context.Context // ends, under mu, when Shutdown or Close begins
 	cancel  context.CancelFunc
 
@@ -81,6 +83,7 @@ func NewServer(cfg Config) *Server {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.relief = NewRelief(s.waiting)
+	s.stuck.Store(math.MaxUint64)
 	return s
 }
 

@@ -1,0 +1,72 @@
+package rpctcp
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/dataplane/connlimit"
+	"github.com/rdmad/rdmad/dataplane/echo"
+)
+
+// TestManyMountAtOnce: clients that make a call and leave, as those that mount do, are all
+// served if they come at the same moment, however few places there are.
+func TestManyMountAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{Total: 8})})
+		var clients sync.WaitGroup
+		for range 100 {
+			clients.Go(func() {
+				c := NewClient(l.dial(t), ClientConfig{})
+				defer c.Close()
+				if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(20 * time.Millisecond)
+			})
+		}
+		clients.Wait()
+		if got := s.Stats(); got.Accepted != 100 || got.Refused != (connlimit.Counts{}) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestNobodyLeaves: if all places stay in use, one newcomer waits in vain, and the next ones do not
+// wait until a connection ends.
+func TestNobodyLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{Total: 2})})
+		call := func() (*Client, error) {
+			c := NewClient(l.dial(t), ClientConfig{})
+			t.Cleanup(func() { c.Close() })
+			_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
+			return c, err
+		}
+		began := time.Now()
+		first, err := call()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := call(); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			if _, err := call(); err == nil {
+				t.Error("a newcomer is served although all places are in use")
+			}
+		}
+		if waited := time.Since(began); waited != enterPatience {
+			t.Errorf("newcomers waited %v", waited)
+		}
+		if got := s.Stats().Refused[connlimit.Total]; got != 10 {
+			t.Errorf("%d are refused", got)
+		}
+		first.Close()
+		synctest.Wait()
+		if _, err := call(); err != nil {
+			t.Errorf("when there is a place: %v", err)
+		}
+	})
+}
