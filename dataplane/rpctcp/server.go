@@ -176,14 +176,31 @@ func (s *Server) keepBytes(c *serverConn) {
 	s.bytesOut += c.bytesOut.Swap(0)
 }
 
+// freshTime is how long a connection is fresh, and how much longer a fresh one is served when
+// the server is shut down.
+const freshTime = time.Second
+
 // Shutdown stops accepting connections and reading calls, lets the calls in flight finish,
-// and closes the connections. If ctx ends first, it ends the remaining connections and
-// returns the reason. When it returns, all goroutines of the server have ended, if the
-// handler returns when its context ends.
+// and closes the connections. Fresh ones it reads for another freshTime: their clients may be
+// about to mount, for which they make two calls, and mount(8) fails if the connection ends
+// before. If ctx ends first, it ends the remaining connections and returns the reason. When it
+// returns, all goroutines of the server have ended, if the handler returns when its context
+// ends.
 func (s *Server) Shutdown(ctx context.Context) error {
+	var fresh []*serverConn
 	for _, c := range s.stop() {
+		if time.Since(c.began) < freshTime {
+			fresh = append(fresh, c)
+			continue
+		}
 		c.intake.Stop()
 	}
+	later := time.AfterFunc(freshTime, func() {
+		for _, c := range fresh {
+			c.intake.Stop()
+		}
+	})
+	defer later.Stop()
 	done := make(chan struct{})
 	go func() {
 		s.ended()
@@ -195,14 +212,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	cut := s.openConns()
+	unfinished := 0
 	for _, c := range cut {
+		if c.intake.Stopped() || c.inFlight.Load() > 0 { // not a fresh one without a call
+			unfinished++
+		}
 		c.cut(errShutdown)
 	}
 	<-done
-	if len(cut) == 0 {
+	if unfinished == 0 {
 		return nil
 	}
-	return fmt.Errorf("rpctcp: %d connections cut with calls in flight: %w", len(cut), context.Cause(ctx))
+	return fmt.Errorf("rpctcp: %d connections cut with calls in flight: %w", unfinished, context.Cause(ctx))
 }
 
 // Close is Shutdown without waiting for calls in flight.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
@@ -322,6 +323,55 @@ func TestShutdownAnswers(t *testing.T) {
 	if text := s.log.String(); text != "" {
 		t.Errorf("logged %s", text)
 	}
+}
+
+// TestShutdownWhileClientsMount: a client that has just connected can make its calls when the
+// server is shut down. A connection that is older ends at once, and all end soon.
+func TestShutdownWhileClientsMount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New()})
+		old := NewClient(l.dial(t), ClientConfig{})
+		defer old.Close()
+		time.Sleep(freshTime)
+		fresh := NewClient(l.dial(t), ClientConfig{})
+		defer fresh.Close()
+		synctest.Wait()
+		began, down := time.Now(), make(chan error)
+		go func() { down <- s.Shutdown(t.Context()) }()
+		<-old.done
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the older connection was kept for %v", waited)
+		}
+		for range 2 {
+			time.Sleep(freshTime / 4)
+			if _, err := echoCall(t.Context(), fresh, echo.ProcNull, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != freshTime {
+			t.Errorf("the shutdown took %v", took)
+		}
+	})
+}
+
+// TestShutdownOfIdleConnections: at the deadline, a connection that was kept for calls and made none
+// is closed, and nothing of it was unfinished.
+func TestShutdownOfIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New()})
+		c := NewClient(l.dial(t), ClientConfig{})
+		defer c.Close()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), freshTime/2)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		<-c.done
+	})
 }
 
 // TestShutdownCuts has the deadline pass with a call in flight.
