@@ -85,12 +85,13 @@ func (s *Server) admit(nc net.Conn) *serverConn {
 	place, err := s.enter(c)
 	if err == nil {
 		c.place = place
+		c.open()
 		return c
 	}
 	if e, ok := errors.AsType[*connlimit.RefusedError](err); ok {
 		s.stats.refused[e.Reason].Add(1)
 		s.cfg.Logger.Warn("RPC over TCP connection refused", "peer", c.peer.String(), "reason", err)
 	}
-	c.discard()
+	c.cut(errShutdown)
 	return nil
 }

@@ -1,6 +1,9 @@
 package rpctcp
 
 import (
+	"io"
+	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,6 +34,28 @@ func TestManyMountAtOnce(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// TestRefusedCostLittle: a connection without a place gets no buffer, nor anything else that only
+// one with a place needs.
+func TestRefusedCostLittle(t *testing.T) {
+	l := newPipeListener()
+	startServer(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{PerKey: 1}), Logger: slog.New(slog.DiscardHandler)}, l)
+	first := NewClient(l.dial(t), ClientConfig{})
+	defer first.Close()
+	if _, err := echoCall(t.Context(), first, echo.ProcNull, nil); err != nil {
+		t.Fatal(err)
+	}
+	const n = 100
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range n {
+		_, _ = io.Copy(io.Discard, l.dial(t))
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / n; each >= readBuffer/2 {
+		t.Errorf("%d bytes for each", each)
+	}
 }
 
 // TestNobodyLeaves: if all places stay in use, one newcomer waits in vain, and the next ones do not

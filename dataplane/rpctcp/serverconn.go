@@ -54,9 +54,17 @@ type serverConn struct {
 	slow                                          slow.Calls
 }
 
+// newServerConn returns a connection that may take a place.
 func newServerConn(s *Server, nc net.Conn) *serverConn {
 	c := &serverConn{server: s, nc: nc, peer: tcpaddr.Of(nc.RemoteAddr()), began: time.Now()}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// open makes everything else that a connection needs. It has a place then: those that are refused
+// cost little.
+func (c *serverConn) open() {
+	s, nc := c.server, c.nc
 	c.intake = NewIntake(nc, s.cfg.RecordTimeout, &c.bytesIn, s.relief.Relieve)
 	c.records = oncrpc.NewRecordReader(c.intake, s.cfg.MaxRecord)
 	c.out = NewSender(nc, s.cfg.WriteTimeout, c.cut)
@@ -69,7 +77,6 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 		c.slots <- struct{}{}
 	}
 	c.join()
-	return c
 }
 
 // discard ends a connection that was never served.

@@ -16,9 +16,7 @@ func (c *serverConn) join() {
 
 // leave gives up the connection's place and its share of the server's memory.
 func (c *serverConn) leave() {
-	if c.place != nil {
-		c.place.Leave()
-	}
+	c.place.Leave()
 	c.counted.Leave()
 	c.server.keepBytes(c)
 	c.server.relief.Leave(c)
