@@ -6,6 +6,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
@@ -50,5 +51,50 @@ func TestFailedBeforeConnection(t *testing.T) {
 	side.Close()
 	if err := <-dialed; err == nil {
 		t.Error("connected to a queue pair that has failed")
+	}
+}
+
+// A device that goes while a queue pair is being made ends it once it is there.
+func TestFailedWhileCreated(t *testing.T) {
+	p := newProvider(t, Config{})
+	defer verbstest.CloseProvider(t, p)
+	ln, err := p.Listen(t.Context(), *addressFlag+":0")
+	must(t, err)
+	defer ln.Close()
+	made, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-made:
+				return
+			default:
+			}
+			for _, q := range everything(func(q *queuePair) bool { return q.dev.ctx == p.first.ctx }) { // as deviceGone
+				q.fail(errRemoved)
+			}
+		}
+	}()
+	defer func() {
+		close(made)
+		<-done
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), verbstest.Patience)
+	defer cancel()
+	for range 100 {
+		id, err := p.Resolve(ctx, ln.Addr().String())
+		must(t, err)
+		side, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil)
+		must(t, err)
+		q := side.QP.(*queuePair)
+		select {
+		case <-q.flushed:
+		case <-ctx.Done():
+			t.Fatal("the queue pair does not end")
+		}
+		if _, err := q.PostRecv([]verbs.RecvWR{{ID: 1, SGL: []verbs.SGE{side.SGE(0, 8)}}}); err != nil {
+			t.Errorf("a Receive after the end: %v", err)
+		}
+		side.Close()
 	}
 }

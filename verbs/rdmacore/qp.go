@@ -54,7 +54,6 @@ func (id *connID) newQP(pd *protectionDomain, attr verbs.QPAttr) (*queuePair, er
 		q.Free()
 		return nil, err
 	}
-	q.rq.open = true
 	return q, nil
 }
 
@@ -63,14 +62,23 @@ const leastSendSGE = 2
 
 // create creates the device's queue pair, which then accepts Receives.
 func (q *queuePair) create() error {
+	q.Lock() // a goroutine that finds it by its handle, such as deviceGone, waits until it is complete
+	defer q.Unlock()
 	q.handle = handles.add(q)
-	rc := q.createWithInline()
-	if rc != 0 {
+	if err := q.createLocked(); err != nil {
 		handles.remove(q.handle)
+		q.FailLocked(err) // that goroutine must not end it
+		return err
+	}
+	q.rq.open = true
+	return nil
+}
+
+func (q *queuePair) createLocked() error {
+	if rc := q.createWithInline(); rc != 0 {
 		return failed("create queue pair", rc)
 	}
-	if rc = command(func() C.int { return C.rdmad_qp_init(q.id.c, q.c) }); rc != 0 {
-		handles.remove(q.handle)
+	if rc := command(func() C.int { return C.rdmad_qp_init(q.id.c, q.c) }); rc != 0 {
 		command(func() C.int { return C.ibv_destroy_qp(q.c) })
 		return failed("prepare queue pair", rc)
 	}
