@@ -165,6 +165,25 @@ static int query_port(struct ibv_context *ctx, int ports, struct ibv_port_attr *
 	return err;
 }
 
+// makes_windows reports whether libibverbs' driver can make windows. The kernel's driver for
+// bnxt_re announces them, and that of libibverbs has none.
+static int makes_windows(struct ibv_context *ctx)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_mw *mw;
+	int err;
+
+	if (!pd)
+		return 1; // nothing is known to be missing
+	errno = 0;
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	err = errno;
+	if (mw)
+		ibv_dealloc_mw(mw);
+	ibv_dealloc_pd(pd);
+	return mw || err != EOPNOTSUPP;
+}
+
 int rdmad_query(struct ibv_context *ctx, struct rdmad_device *d)
 {
 	struct ibv_device_attr attr;
@@ -183,7 +202,7 @@ int rdmad_query(struct ibv_context *ctx, struct rdmad_device *d)
 	d->max_rd_atom = attr.max_qp_rd_atom;
 	d->max_init_rd_atom = attr.max_qp_init_rd_atom;
 	d->iwarp = ctx->device->transport_type == IBV_TRANSPORT_IWARP;
-	d->mw2b = !!(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+	d->mw2b = (attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) && makes_windows(ctx);
 	d->send_inv = !!(attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS);
 	d->state = port.state;
 	d->max_msg = port.max_msg_sz;

@@ -49,3 +49,18 @@ func TestFlushedBind(t *testing.T) {
 		t.Fatal("the device does not let the queue pair go")
 	}
 }
+
+// TestLibraryWithoutWindows: a device whose driver in libibverbs makes no windows has none,
+// also if the kernel's driver announces them.
+func TestLibraryWithoutWindows(t *testing.T) {
+	p := newProvider(t, Config{})
+	defer verbstest.CloseProvider(t, p)
+	has, without, err := p.first.ctx.windows()
+	must(t, err)
+	if has != p.first.is(vendorRXE) {
+		t.Errorf("windows of %s: %t", p.first.Attrs.Name, has)
+	}
+	if without {
+		t.Error("windows that nobody can make")
+	}
+}
