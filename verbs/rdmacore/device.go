@@ -16,10 +16,11 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
 )
 
-// Vendor numbers of the kernel's software adapters.
+// Vendor numbers of the kernel's software adapters, and of Intel's (irdma).
 const (
-	vendorSIW = 0x626d74
-	vendorRXE = 0xffffff
+	vendorSIW   = 0x626d74
+	vendorRXE   = 0xffffff
+	vendorIntel = 0x8086
 )
 
 // maxQueueDepth bounds the queues of every device, so that a position fits the number that

@@ -140,12 +140,16 @@ func (q *queuePair) gather(sges []C.struct_ibv_sge, sgl []verbs.SGE, read bool) 
 }
 
 // fitsInline reports whether the request carries its data itself, so that the device need not
-// read them from memory. siw takes a Send With Invalidate with inline data for an error.
+// read them from memory. siw takes a Send With Invalidate with inline data for an error. On
+// Intel's adapters, libibverbs before version 44 sends the first entry only.
 func (q *queuePair) fitsInline(op verbs.Opcode, sges []C.struct_ibv_sge) bool {
 	switch {
 	case op == verbs.OpSend, op == verbs.OpRDMAWrite:
 	case op == verbs.OpSendInvalidate && !q.dev.is(vendorSIW):
 	default:
+		return false
+	}
+	if len(sges) > 1 && q.dev.is(vendorIntel) {
 		return false
 	}
 	total := uint64(0)
