@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs"
 )
@@ -18,6 +19,8 @@ type Queue[T any] struct {
 	closed bool
 	list   *List[T]
 	left   chan struct{} // closed when a value leaves; nil when nobody waits for that
+
+	full time.Time // since when it has been more than half full; for AwaitRoom
 }
 
 // NewQueue makes a queue with room for a number of values.
@@ -54,6 +57,32 @@ func (q *Queue[T]) Load() (all, most int, left <-chan struct{}) {
 		q.left = make(chan struct{})
 	}
 	return all, most, q.left
+}
+
+// AwaitRoom leaves further values where they come from, such as the kernel, while the queue is full, for
+// patience at most. So when many peers come at the same moment, they wait for their turn, and need not
+// try again. Peers with more than an eighth of the queue, as many as Linux's nconnect allows, lose
+// values at once, and all peers with several do when the rush lasts longer than twice that time.
+// Only one goroutine may call it.
+func (q *Queue[T]) AwaitRoom(patience time.Duration) {
+	all, most, left := q.Load()
+	room := q.list.room
+	switch {
+	case all <= room/2:
+		q.full = time.Time{}
+	case q.full.IsZero():
+		q.full = time.Now()
+	}
+	if left == nil || most > max(room/8, 1) || most > 1 && time.Since(q.full) > 2*patience {
+		return
+	}
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case <-left:
+	case <-q.closing:
+	case <-timeout.C:
+	}
 }
 
 // wake has one caller of Get look.

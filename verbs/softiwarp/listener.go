@@ -107,8 +107,8 @@ func (l *listener) Close() error {
 // accept runs until the listener is closed. After an error, for example when descriptors
 // run out, it tries again after a pause.
 func (l *listener) accept() {
-	for full := new(time.Time); ; {
-		l.awaitRoom(full)
+	for {
+		l.requests.AwaitRoom(l.p.config.roomTimeout)
 		conn, err := l.tcp.AcceptTCP()
 		if err == nil {
 			if arrived(conn) {
@@ -125,32 +125,6 @@ func (l *listener) accept() {
 		case <-time.After(acceptRetry):
 			l.p.config.Logger.Warn("softiwarp: accept failed", "listener", l.Addr(), "error", err)
 		}
-	}
-}
-
-// awaitRoom leaves connections to the kernel while the queue of requests is full, for roomTimeout at
-// most. So when many clients connect at the same moment, they wait for their turn, and need not try
-// again. Peers with more than an eighth of the queue, as many as Linux's nconnect allows, lose
-// requests at once, and all peers with several do when the rush lasts longer than twice roomTimeout.
-// full is since when the queue has been more than half full.
-func (l *listener) awaitRoom(full *time.Time) {
-	all, most, left := l.requests.Load()
-	room := l.p.config.Backlog
-	switch {
-	case all <= room/2:
-		*full = time.Time{}
-	case full.IsZero():
-		*full = time.Now()
-	}
-	if left == nil || most > max(room/8, 1) || most > 1 && time.Since(*full) > 2*l.p.config.roomTimeout {
-		return
-	}
-	timeout := time.NewTimer(l.p.config.roomTimeout)
-	defer timeout.Stop()
-	select {
-	case <-left:
-	case <-l.closing:
-	case <-timeout.C:
 	}
 }
 
