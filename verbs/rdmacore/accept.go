@@ -13,11 +13,15 @@ import (
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
-// newRequest makes the identifier of a connection request.
+// newRequest makes the identifier of a connection request, whose further events go to the
+// provider's channel.
 func newRequest(p *Provider, c *C.struct_rdma_cm_id, e *event) (*connID, error) {
 	dev, err := p.device(c)
 	if err != nil {
 		return nil, err
+	}
+	if rc := command(func() C.int { return C.rdmad_migrate_id(c, p.channel.c) }); rc != 0 {
+		return nil, failed("migrate identifier", rc)
 	}
 	if err := p.users.Use(); err != nil {
 		return nil, err

@@ -28,12 +28,15 @@ type Config struct {
 	ResolveTimeout time.Duration
 	// DrainTimeout bounds how long Disconnect waits for posted requests; 0 is 5 s.
 	DrainTimeout time.Duration
-	// Backlog bounds the requests waiting at a listener; 0 is 1024. At the bound, the
-	// oldest request of the peer that has the most is rejected (verbs/peers). The
-	// default is large because iw_cm of some kernels crashes after such a rejection.
+	// Backlog bounds the requests waiting at a listener; 0 is 1024. At the bound, further
+	// requests wait in the kernel on InfiniBand and RoCE for a while (verbs/peers). Then, and
+	// on iWARP, the oldest request of the peer that has the most is rejected. The default is
+	// large because iw_cm of some kernels crashes after such a rejection.
 	Backlog int
 	// Logger receives lines about devices and dropped requests; nil logs nothing.
 	Logger *slog.Logger
+
+	roomTimeout time.Duration
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -45,6 +48,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.ResolveTimeout = cmp.Or(c.ResolveTimeout, defaultResolveTimeout)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, defaultDrainTimeout)
 	c.Backlog = cmp.Or(c.Backlog, defaultBacklog)
+	c.roomTimeout = cmp.Or(c.roomTimeout, time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if err := c.Tuning.Check(); err != nil {
 		return c, fmt.Errorf("rdmacore: %w: %w", verbs.ErrInvalid, err)

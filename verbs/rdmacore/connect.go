@@ -74,7 +74,7 @@ func (p *Provider) Resolve(ctx context.Context, address string) (rdmacm.ID, erro
 		return nil, err
 	}
 	id := newID(p)
-	if rc := command(func() C.int { return C.rdmad_create_id(p.channel, C.uint64_t(id.handle), &id.c) }); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_create_id(p.channel.c, C.uint64_t(id.handle), &id.c) }); rc != 0 {
 		handles.remove(id.handle)
 		p.users.Unuse()
 		return nil, failed("create identifier", rc)

@@ -14,9 +14,10 @@
 //
 // Each provider has one goroutine for connection manager events, one that sweeps, and one
 // for the completion channels of idle queues (ReqNotify). Each listener has one for its
-// health, and each device in use has one for asynchronous events. Each queue pair has one
-// while it drains or ends. On iWARP each connected queue pair has a timer for a while. A
-// goroutine in Wait waits in the runtime's poller on the CQ's own completion channel.
+// events, such as requests, and one for its health. Each device in use has one for
+// asynchronous events. Each queue pair has one while it drains or ends. On iWARP each
+// connected queue pair has a timer for a while. A goroutine in Wait waits in the runtime's
+// poller on the CQ's own completion channel.
 //
 // The provider hides differences between devices. A queue pair keeps a ring of posted
 // requests (sendQueue, recvQueue), completes requests in order, and flushes the rest after

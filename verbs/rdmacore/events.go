@@ -64,14 +64,16 @@ const (
 	rejectConsumer   = 28
 )
 
-// watch processes events until the provider is closed.
-func (p *Provider) watch() {
+// watch processes the events of a channel until its descriptor is closed. It calls await
+// before each.
+func (p *Provider) watch(ch *channel, await func()) {
 	c := new(C.struct_rdmad_event)
 	for {
+		await()
 		var rc C.int
-		err := p.events.wait(func(uintptr) bool {
+		err := ch.events.wait(func(uintptr) bool {
 			// A request through a new device opens that device.
-			atHome(func() { rc = C.rdmad_next_event(p.channel, c) })
+			atHome(func() { rc = C.rdmad_next_event(ch.c, c) })
 			return rc != C.EAGAIN
 		})
 		switch {
@@ -104,11 +106,6 @@ func (p *Provider) dispatch(c *C.struct_rdmad_event) {
 		of.event(idOf(c), &e)
 	case *connID:
 		of.event(&e)
-	default:
-		if e.kind == C.RDMA_CM_EVENT_CONNECT_REQUEST { // for a listener that was just closed
-			command(func() C.int { return C.rdmad_reject(idOf(c), nil, 0) })
-			command(func() C.int { return C.rdmad_destroy_id(idOf(c)) })
-		}
 	}
 }
 

@@ -123,7 +123,7 @@ func (d *device) ownAddress() (netip.Addr, bool) {
 // The expected answer is a rejection.
 func (p *Provider) answers(ctx context.Context, d *device, at netip.Addr) (bool, error) {
 	id := newID(p)
-	if rc := command(func() C.int { return C.rdmad_create_id(p.channel, C.uint64_t(id.handle), &id.c) }); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_create_id(p.channel.c, C.uint64_t(id.handle), &id.c) }); rc != 0 {
 		handles.remove(id.handle)
 		return false, failed("create identifier", rc)
 	}

@@ -24,8 +24,10 @@ type listener struct {
 	handle   uint64
 	at       netip.AddrPort // where to listen again, with the port that was bound
 	requests *peers.Queue[rdmacm.ID]
-	closing  chan struct{} // ends guard
-	look     chan struct{} // makes guard check at once
+	channel  *channel
+	watching sync.WaitGroup // the goroutine that reads its events
+	closing  chan struct{}  // ends guard
+	look     chan struct{}  // makes guard check at once
 	guarding sync.WaitGroup
 
 	// Listen uses these fields first, then guard, then Close:
@@ -62,21 +64,38 @@ func (p *Provider) Listen(ctx context.Context, address string) (rdmacm.Listener,
 		p: p, requests: peers.NewQueue[rdmacm.ID](p.config.Backlog), closing: make(chan struct{}),
 		look: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
+	if l.channel, err = openChannel(); err != nil {
+		p.users.Unuse()
+		return nil, filesError(err)
+	}
 	l.handle = handles.add(l)
 	if err := l.listen(at); err != nil {
 		handles.remove(l.handle)
+		l.channel.events.close()
+		l.channel.free()
 		p.users.Unuse()
 		return nil, err
 	}
 	l.at = netip.AddrPortFrom(at.Addr(), l.addr.Port())
 	l.settle()
 	l.reason = l.examine()
+	l.watching.Go(func() { p.watch(l.channel, l.awaitRoom) })
 	l.guarding.Go(l.guard)
 	return l, nil
 }
 
+// awaitRoom leaves requests to the connection manager of InfiniBand and RoCE while the queue
+// is full. The kernel keeps as many as the backlog, and asks their peers for patience (MRA,
+// InfiniBand specification 12.6.6). It drops further ones, which their peers send again. On
+// iWARP it rejects these, and iw_cm of some kernels crashes then.
+func (l *listener) awaitRoom() {
+	if !l.p.hasIWARP() {
+		l.requests.AwaitRoom(l.p.config.roomTimeout)
+	}
+}
+
 func (l *listener) listen(at netip.AddrPort) error {
-	if rc := command(func() C.int { return C.rdmad_create_id(l.p.channel, C.uint64_t(l.handle), &l.c) }); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_create_id(l.channel.c, C.uint64_t(l.handle), &l.c) }); rc != 0 {
 		return failed("create identifier", rc)
 	}
 	a := toC(at)
@@ -180,8 +199,11 @@ func (l *listener) Close() error {
 	l.mu.Unlock()
 	left := l.requests.Close()
 	l.guarding.Wait()
+	l.channel.events.close()
+	l.watching.Wait()
 	handles.remove(l.handle)
 	l.stop()
+	l.channel.free()
 	for _, id := range left {
 		_ = id.Close()
 	}

@@ -23,8 +23,7 @@ import (
 // concurrent use.
 type Provider struct {
 	config   Config
-	channel  *C.struct_rdma_event_channel
-	events   descriptor
+	channel  *channel
 	notices  *notices.Notices // of its completion queues
 	files    []string         // see deviceFiles; used by the goroutine that sweeps
 	closing  chan struct{}
@@ -57,13 +56,13 @@ func New(config Config) (*Provider, error) {
 		p.notices.Close()
 		return nil, err
 	}
-	if err := p.openChannel(); err != nil {
+	if p.channel, err = openChannel(); err != nil {
 		p.closeDevices()
 		p.notices.Close()
-		return nil, err
+		return nil, missing(err)
 	}
 	p.files = deviceFiles()
-	p.watching.Go(p.watch)
+	p.watching.Go(func() { p.watch(p.channel, func() {}) })
 	p.done.Go(p.sweep)
 	return p, nil
 }
@@ -73,19 +72,6 @@ func noticed(handle uint64) {
 	if c, ok := handles.get(handle).(*completionQueue); ok {
 		c.noticed()
 	}
-}
-
-func (p *Provider) openChannel() error {
-	var rc C.int
-	atHome(func() { rc = C.rdmad_create_channel(&p.channel) })
-	if rc != 0 {
-		return missing(failed("connection manager", rc))
-	}
-	var err error
-	if p.events, err = newDescriptor(int(p.channel.fd), "connection manager"); err != nil {
-		C.rdma_destroy_event_channel(p.channel)
-	}
-	return err
 }
 
 func (p *Provider) openDevices() error {
@@ -161,6 +147,18 @@ func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 	return d, err
 }
 
+// hasIWARP reports whether one of the devices in use is of iWARP.
+func (p *Provider) hasIWARP() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.devices {
+		if d.iwarp() {
+			return true
+		}
+	}
+	return false
+}
+
 // Name returns ProviderName.
 func (p *Provider) Name() string { return ProviderName }
 
@@ -184,11 +182,11 @@ func (p *Provider) Close() error {
 	close(p.closing)
 	p.done.Wait()
 	p.tellHeld(func(*connID) bool { return true })
-	p.events.close()
+	p.channel.events.close()
 	p.watching.Wait()
 	p.closeDevices()
 	p.notices.Close()
-	C.rdma_destroy_event_channel(p.channel)
+	p.channel.free()
 	return nil
 }
 

@@ -101,6 +101,7 @@ int rdmad_put_devices(struct ibv_context **list, int n);
 int rdmad_create_channel(struct rdma_event_channel **channel);
 int rdmad_create_id(struct rdma_event_channel *channel, uint64_t handle, struct rdma_cm_id **id);
 void rdmad_set_handle(struct rdma_cm_id *id, uint64_t handle);
+int rdmad_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *to);
 int rdmad_listen(struct rdma_cm_id *id, const struct rdmad_address *at, int backlog);
 int rdmad_resolve_addr(struct rdma_cm_id *id, const struct rdmad_address *to, int ms);
 int rdmad_resolve_route(struct rdma_cm_id *id, int ms);

@@ -88,6 +88,8 @@ int rdmad_create_id(struct rdma_event_channel *channel, uint64_t handle, struct 
 
 void rdmad_set_handle(struct rdma_cm_id *id, uint64_t handle) { id->context = (void *)(uintptr_t)handle; }
 
+int rdmad_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *to) { return result(rdma_migrate_id(id, to)); }
+
 int rdmad_listen(struct rdma_cm_id *id, const struct rdmad_address *at, int backlog)
 {
 	struct sockaddr_storage sa;
