@@ -155,11 +155,21 @@ func (r *reader) segment(s *segment) {
 		return
 	}
 	t.flow.add(s)
+	if r.waiting > maxWaitingAll {
+		r.relieve()
+	}
 	if c := t.link.conn; c != nil {
 		c.out.MissingBytes = uint64(t.flow.holes)
 		if (t.flow.reset || t.flow.half[0].ended && t.flow.half[1].ended) && len(t.flow.waiting) == 0 {
 			c.end()
 		}
+	}
+}
+
+// relieve flushes the longest silent flows until half of maxWaitingAll is free.
+func (r *reader) relieve() {
+	for e := r.recent.Front(); e != nil && r.waiting > maxWaitingAll/2; e = e.Next() {
+		e.Value.(*tracked).flow.flush()
 	}
 }
 

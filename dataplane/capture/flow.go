@@ -10,7 +10,7 @@ import (
 // sender had received. A segment waits while earlier bytes, or bytes that it
 // acknowledges, are missing. A flow skips a hole if its receiver has
 // acknowledged the bytes and the capture does not have them soon after, or if
-// too much waits in it or in all flows.
+// too much waits. If too much waits in all flows, the longest silent ones skip theirs.
 type flow struct {
 	ends  [2]netip.AddrPort
 	half  [2]half
@@ -87,7 +87,7 @@ func (f *flow) impatient() bool {
 	switch n := len(f.waiting); {
 	case n == 0:
 		return false
-	case n > maxWaitingSegments || f.bytes > maxWaiting || *f.all > maxWaitingAll:
+	case n > maxWaitingSegments || f.bytes > maxWaiting:
 		return true
 	default:
 		return n > patience && f.acknowledged()

@@ -45,6 +45,32 @@ func TestDisorder(t *testing.T) {
 	}
 }
 
+// TestSilentFlowsWithHoles: connections that have lost much, and say no more, do not keep another
+// one from waiting for a segment that comes a little later.
+func TestSilentFlowsWithHoles(t *testing.T) {
+	tp, long := &tape{}, noise(60000, 5)
+	for port := range uint16(30) { // more than may wait, the last in small pieces
+		f := frame{from: netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), 1000+port), to: netip.MustParseAddrPort("192.0.2.1:20049"), seq: 1, ack: 77, flags: "S"}
+		tp.frames = append(tp.frames, f)
+		pieces, size := 65, len(long)
+		if port >= 20 {
+			pieces, size = 4000, 10
+		}
+		for i := range pieces { // with a hole before each
+			f.flags, f.seq, f.ack, f.data = "", uint32(2*(i+1)*size), 1, long[:size]
+			tp.frames = append(tp.frames, f)
+		}
+	}
+	begin := len(tp.frames)
+	session(tp.talk(spec{mss: 1400, payload: 3000}))
+	late := begin + 8
+	f := tp.frames[late]
+	tp.frames = slices.Insert(slices.Delete(tp.frames, late, late+1), late+5, f)
+	if c, _ := one(t, tp.file(t)); c.Gaps+c.MissingBytes > 0 {
+		t.Errorf("%d gaps, %d bytes are missing", c.Gaps, c.MissingBytes)
+	}
+}
+
 // TestLoss removes random frames. The judge must get the remaining events in
 // order. Where an event is missing, there is a gap or its data is cut.
 func TestLoss(t *testing.T) {
