@@ -31,7 +31,7 @@ func (t *Table) makeRoom(p *Place) (evictions, *RefusedError) {
 // refuse counts and returns the refusal of p.
 func (g *group) refuse(p *Place, leaving bool) *RefusedError {
 	g.t.refused[g.reason]++
-	e := &RefusedError{Reason: g.reason, Table: g.t.name, Key: p.key, Limit: g.limit(), Leaving: leaving, Weight: g.heavy(p)}
+	e := &RefusedError{Reason: g.reason, Table: g.t.name, Key: p.key, Limit: g.limit(), Own: g.t.owned(p).size(), Leaving: leaving, Weight: g.heavy(p)}
 	if e.Weight {
 		e.Limit = g.size()
 	}

@@ -29,6 +29,7 @@ type RefusedError struct {
 	Table  string // the table's Name
 	Key    Key
 	Limit  int
+	Own    int // places that the newcomer's owner has
 	// Weight means that Limits.Weight allows no more than the Limit connections that there are.
 	Weight bool
 	// Leaving means that evicted connections have not left yet.

@@ -46,13 +46,16 @@ const (
 	enterPause = 5 * time.Millisecond
 	// enterPatience is how long a newcomer waits while no other connection ends.
 	enterPatience = 250 * time.Millisecond
+	// enterOwn is how many connections an address may have whose newcomers wait: clients that
+	// have a right to a place must not wait behind the newcomers of a few that have many.
+	enterOwn = 16
 )
 
 // enter takes a place for a newcomer. While all places are taken, it waits as long as other
 // connections end: of clients that connect at the same moment, such as machines that start
 // together and mount, each ends its connection after a call or two. Further ones meanwhile
 // wait in the kernel's queue. Once no connection has ended for enterPatience, newcomers are
-// refused at once until one ends. So they are over the limit of their own address, and over a
+// refused at once until one ends. So they are if their address has many connections, and over a
 // lowered limit, under which no place comes free when a connection ends.
 func (s *Server) enter(c *serverConn) (*connlimit.Place, error) {
 	table, key := s.cfg.Places, connlimit.Address(c.peer.Addr())
@@ -60,7 +63,7 @@ func (s *Server) enter(c *serverConn) (*connlimit.Place, error) {
 		left := table.Left()
 		place, err := table.Admit(time.Now(), key, connlimit.Ordinary, c)
 		full, refused := errors.AsType[*connlimit.RefusedError](err)
-		if !refused || full.Reason == connlimit.PerKey || table.Stats().Held > full.Limit || left == s.stuck.Load() {
+		if !refused || full.Reason == connlimit.PerKey || full.Own >= enterOwn || table.Stats().Held > full.Limit || left == s.stuck.Load() {
 			return place, err
 		}
 		if left != last {

@@ -95,3 +95,22 @@ func TestNobodyLeaves(t *testing.T) {
 		}
 	})
 }
+
+// TestNewcomersOfOneAddress: newcomers of an address that has many connections do not wait, so that
+// nobody waits behind them.
+func TestNewcomersOfOneAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l := pipeServer(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{Total: enterOwn})})
+		began := time.Now()
+		for i := range enterOwn + 1 {
+			c := NewClient(l.dial(t), ClientConfig{})
+			defer c.Close()
+			if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); (err != nil) != (i == enterOwn) {
+				t.Errorf("connection %d: %v", i, err)
+			}
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("a newcomer waited %v", waited)
+		}
+	})
+}

@@ -65,6 +65,7 @@ func newServerConn(s *Server, nc net.Conn) *serverConn {
 // cost little.
 func (c *serverConn) open() {
 	s, nc := c.server, c.nc
+	c.began = time.Now() // the wait for the place does not count
 	c.intake = NewIntake(nc, s.cfg.RecordTimeout, &c.bytesIn, s.relief.Relieve)
 	c.records = oncrpc.NewRecordReader(c.intake, s.cfg.MaxRecord)
 	c.out = NewSender(nc, s.cfg.WriteTimeout, c.cut)
