@@ -11,13 +11,10 @@ func IsReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// resourceShortage reports whether accepting failed for lack of descriptors or memory, or
-// because that one peer has gone already.
-func resourceShortage(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
-		if errors.Is(err, errno) {
-			return true
-		}
-	}
-	return false
+// mayPass reports whether accepting may work again: after a lack of descriptors or memory, a
+// refusal by a security module, or an error of the network that belongs to that one peer
+// (accept(2)).
+func mayPass(err error) bool {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	return ok && errno != syscall.EBADF && errno != syscall.EINVAL
 }

@@ -119,10 +119,10 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// retryAccept waits a moment after an error that may pass when descriptors are closed. It
-// returns false if the error is permanent.
+// retryAccept waits a moment after an error that may pass. It returns false if the error is
+// permanent.
 func (s *Server) retryAccept(err error) bool {
-	if !resourceShortage(err) {
+	if !mayPass(err) {
 		return false
 	}
 	s.cfg.Logger.Warn("RPC over TCP can't accept", "error", err)

@@ -240,39 +240,42 @@ func answer(far net.Conn, reply func(xid uint32) []byte) {
 	io.Copy(io.Discard, far)
 }
 
-// shortListener has no descriptor for its first connections.
+// shortListener does not accept its first connections.
 type shortListener struct {
 	*pipeListener
+	why      syscall.Errno
 	failures atomic.Int32
 }
 
 func (l *shortListener) Accept() (net.Conn, error) {
 	if l.failures.Add(-1) >= 0 {
-		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", l.why)}
 	}
 	return l.pipeListener.Accept()
 }
 
-// TestAcceptRetries has accepting fail for lack of descriptors, and work again
-// when there are some.
+// TestAcceptRetries has accepting fail, for lack of descriptors or by the rules of a security
+// module, and work again later.
 func TestAcceptRetries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &shortListener{pipeListener: newPipeListener()}
-		l.failures.Store(1)
-		s := startServer(t, Config{Handler: echo.New()}, l)
-		c := NewClient(l.dial(t), ClientConfig{})
-		defer c.Close()
-		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
-			t.Error(err)
-		}
-		s.wantLog(t, "can't accept", "too many open files")
-	})
+	for _, why := range []syscall.Errno{syscall.EMFILE, syscall.EPERM} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &shortListener{pipeListener: newPipeListener(), why: why}
+			l.failures.Store(1)
+			s := startServer(t, Config{Handler: echo.New()}, l)
+			c := NewClient(l.dial(t), ClientConfig{})
+			defer c.Close()
+			if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+				t.Error(err)
+			}
+			s.wantLog(t, "can't accept", why.Error())
+		})
+	}
 }
 
 // TestCloseWhileAcceptFails does not wait for the next attempt.
 func TestCloseWhileAcceptFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &shortListener{pipeListener: newPipeListener()}
+		l := &shortListener{pipeListener: newPipeListener(), why: syscall.EMFILE}
 		l.failures.Store(2)
 		s := startServer(t, Config{Handler: echo.New()}, l)
 		synctest.Wait()
