@@ -37,6 +37,7 @@ type Provider struct {
 	leaving []*device // gone, but with objects
 	held    []*connID // identifiers whose peers are not notified of the end yet
 	first   *device
+	iwarp   bool // the machine has, or had, a device of iWARP
 }
 
 var _ rdmacm.Provider = (*Provider)(nil)
@@ -103,6 +104,8 @@ func (p *Provider) openDevices() error {
 
 // open takes a device into use. It returns nil when the provider does not use the device.
 func (p *Provider) open(c *C.struct_ibv_context) (*device, error) {
+	// Listeners on all addresses get requests through devices that are not in use, too.
+	p.iwarp = p.iwarp || c.device.transport_type == C.IBV_TRANSPORT_IWARP
 	o, err := acquire(c)
 	if err != nil {
 		return nil, err
@@ -147,16 +150,11 @@ func (p *Provider) device(id *C.struct_rdma_cm_id) (*device, error) {
 	return d, err
 }
 
-// hasIWARP reports whether one of the devices in use is of iWARP.
+// hasIWARP returns iwarp.
 func (p *Provider) hasIWARP() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, d := range p.devices {
-		if d.iwarp() {
-			return true
-		}
-	}
-	return false
+	return p.iwarp
 }
 
 // Name returns ProviderName.
