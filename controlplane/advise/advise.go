@@ -74,15 +74,23 @@ func For(conns []dataplane.ConnInfo) []Advice {
 		calls += conns[i].Stats.Calls
 	}
 	var out []Advice
-	var chunk uint32 // the largest ddp.min_chunk that is advised
+	var chunk, largest uint32 // of ddp.min_chunk: what is advised, and in force
+	for i := range conns {
+		if s := conns[i].Settings; s != nil {
+			largest = max(largest, s.DDPMinChunk)
+		}
+	}
 	for _, find := range []func([]dataplane.ConnInfo) Advice{longReplies, longCalls, smallChunks} {
 		a := find(conns)
 		if a.Messages == 0 || float64(a.Messages) < worthwhile*float64(calls) {
 			continue
 		}
 		a.Part = float64(a.Messages) / float64(calls)
-		if chunk = max(chunk, a.MinChunk); a.Key == DDPMinChunk {
-			chunk = max(chunk, a.Value)
+		if a.MinChunk > 0 { // advice lowers it for nobody
+			chunk = max(chunk, a.MinChunk, largest)
+		}
+		if a.Key == DDPMinChunk {
+			chunk = max(chunk, a.Value, largest)
 			a.Value = chunk
 		}
 		out = append(out, a)

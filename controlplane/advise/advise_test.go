@@ -96,6 +96,12 @@ func TestOneMinChunk(t *testing.T) {
 	if len(got) != 2 || got[0].Key != InlineSendMax || got[0].MinChunk != 9*1024 || got[1].Key != DDPMinChunk || got[1].Value != 9*1024 {
 		t.Errorf("%+v", got)
 	}
+	other := peer(map[int]uint64{7: 1000}, nil)
+	other.Settings.DDPMinChunk = 64 << 10 // is lowered for nobody
+	got = For([]dataplane.ConnInfo{small, large, other})
+	if len(got) != 2 || got[0].MinChunk != 64<<10 || got[1].Value != 64<<10 {
+		t.Errorf("with a larger one: %+v", got)
+	}
 }
 
 // TestLoweredLimit: a limit lowered below what the peer was told can rise at
