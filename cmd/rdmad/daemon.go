@@ -318,7 +318,7 @@ func (d *daemon) reportWaits(c *config.Config, waits error) {
 	err := c.Blame(waits)
 	d.control.RecordReload(c.File, err)
 	if errors.As(waits, new(*desired.StorageError)) {
-		d.log.Error("the live settings of the configuration file are not in force, those before are, until there is room to store them",
+		d.log.Error("the live settings of the configuration file are not in force, those before are, until they can be stored; rdmad tries again",
 			"file", c.File, "error", config.OneLine(err))
 		return
 	}

@@ -44,7 +44,7 @@ func (s *Store) Open(path string, f settings.FileLayer) (waits, err error) {
 	s.publishing.Unlock()
 	s.disk, s.seen, s.elements = disk, contents.Seen, contents.Elements
 	s.resume()
-	if _, _, err = s.reload(f, &Options{Actor: history.Actor{Name: fileActor}}); Waits(err) || errors.As(err, new(*StorageError)) {
+	if _, _, err = s.reload(f, &Options{Actor: history.Actor{Name: fileActor}}); Waits(err) || errors.As(err, new(*StorageError)) && s.Doubt() == nil {
 		return err, nil
 	} else if err != nil {
 		return nil, fmt.Errorf("settings: %s: %w", f.Name, err)
