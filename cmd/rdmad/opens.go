@@ -155,11 +155,16 @@ func (o *opening) addresses(ctx context.Context) {
 	o.registrations(held)
 }
 
-// registrations finds a listener that rpcbind can't tell from one before it.
+// registrations finds a listener that rpcbind can't tell from one before it, among those that operators
+// have not changed.
 func (o *opening) registrations(held []heldAddress) {
 	var list []rpcbind.Registration
+	changed, _ := storedChanges(o.c.State.Path) // storedProblems has the error
 	for i := range o.c.Listeners {
 		l := &o.c.Listeners[i]
+		if changed.Listeners[l.Name] != nil || slices.Contains(changed.Removed.Listeners, l.Name) {
+			continue
+		}
 		s := slices.IndexFunc(o.c.Services, func(s spec.Service) bool { return s.Name == l.Service })
 		key := fmt.Sprintf("listeners[%d].", i)
 		at := boundAt(held, key+"address", l.Address)
