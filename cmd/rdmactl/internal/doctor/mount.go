@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,7 +107,7 @@ func (v *visit) export(ctx context.Context) Finding {
 	case v.program.Number != target.NFS.Number:
 		return skip(v.program.String() + " has no exports")
 	case v.program.Version != target.NFS.Version:
-		v.report.Mount = v.command("4.2", "", "/")
+		v.report.Mount = v.command("4", "", cmp.Or(v.Export, "/"))
 		return skip(v.program.String() + " needs no MOUNT")
 	}
 	results, err := v.tcpCall(ctx, at, mountProgram, mountVersion, mountExport, nil)
@@ -115,7 +116,7 @@ func (v *visit) export(ctx context.Context) Finding {
 			"name its port with --mount-port; at the server: tcp_listen of the NFS service, or rpc.mountd")
 		if v.nfs4 { // which needs no MOUNT
 			f.Result, f.Reason = Warning, f.Reason+", so that only version 4 can be mounted"
-			v.report.Mount = v.command("4.2", "", "/")
+			v.report.Mount = v.command("4", "", cmp.Or(v.Export, "/"))
 		}
 		return f
 	}
@@ -163,6 +164,9 @@ func (v *visit) mnt(ctx context.Context, at, path string, all []string) Finding 
 	more := ""
 	if !v.mount.bind {
 		more = fmt.Sprintf(",mountport=%d,mountproto=tcp%s", v.mount.port, v.six())
+	}
+	if _, err := v.daemon(ctx); err == nil { // rdmad has no lock manager, though its machine may
+		v.mount.locks = false
 	}
 	if !v.mount.locks {
 		more += ",nolock"
