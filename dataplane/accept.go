@@ -144,7 +144,7 @@ func (l *Listener) refuse(req *rpcrdma.Request, err error) {
 	switch {
 	case errors.As(err, &refused):
 		why = refused.Refusal
-		defer func() { _ = req.RejectBecause(l.ctx, refusalWords[why]) }() // the peer may be gone
+		defer func() { _ = req.RejectBecause(context.WithoutCancel(l.ctx), refusalWords[why]) }() // the peer may be gone
 	case errors.Is(err, rpcrdma.ErrNoMemory):
 		why = RefusedMemory
 		reason += "; raise limits.memory, or lower credits.max or inline.receive_size"

@@ -470,7 +470,7 @@ scopes:
 	d := have(bind(t.Context(), have(parse())(t), slog.New(slog.DiscardHandler), nil))(t)
 	d.start()
 	defer d.stop(time.Minute)
-	const want = "rdmad.yaml:7 gives settings for listener/lab, and rdmad would not start with them without it; take them out of the file first"
+	const want = "rdmad.yaml:7 gives settings for listener/lab: without it, rdmad would not start; remove these settings first, and reload the file"
 	_, err := d.manager.Listeners.Remove("lab", 0)
 	if err == nil || err.Error() != want {
 		t.Errorf("removed: %v, want %s", err, want)

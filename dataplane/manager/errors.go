@@ -55,7 +55,7 @@ func (e *InUseError) Error() string {
 type NeededError struct{ Name, At string }
 
 func (e *NeededError) Error() string {
-	return fmt.Sprintf("%s gives settings for listener/%s, and rdmad would not start with them without it; take them out of the file first", e.At, e.Name)
+	return fmt.Sprintf("%s gives settings for listener/%s: without it, rdmad would not start; remove these settings first, and reload the file", e.At, e.Name)
 }
 
 // UnknownError means that this build does not have a provider or a kind of service.

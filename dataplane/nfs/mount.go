@@ -104,8 +104,8 @@ func (s *Server) mnt(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply
 
 // mostMounting is how many MNTs of one export may be in its file system at once, each with a
 // thread. Further ones wait for mountPatience, after which Linux's clients have given up. So
-// while the file system hangs, few connections keep their places for MNTs, and the others are
-// there for MNTs of other exports.
+// while the file system hangs, clients that try again and again keep few places for connections,
+// and the others are there for MNTs of other exports.
 const (
 	mostMounting  = 16
 	mountPatience = 3 * time.Minute

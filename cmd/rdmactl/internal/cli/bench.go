@@ -193,7 +193,7 @@ func benchTable(r *bench.Result) *output.Table {
 	t.Row("size", fmt.Sprintf("%d bytes", r.Size))
 	depth := fmt.Sprint(r.Depth)
 	if granted := int(r.CreditsGranted); granted < r.Depth {
-		depth += fmt.Sprintf(", but the server grants %d: the latency includes the wait for a credit", granted)
+		depth += fmt.Sprintf(", but the server granted %d at the end: latencies may include the wait for a credit", granted)
 	}
 	t.Row("depth", depth)
 	t.Row("rpc version", fmt.Sprint(r.RPCVersion))

@@ -261,7 +261,7 @@ func (s *State) line() string {
 	case s.overdue:
 		return fmt.Sprintf("stored settings: %s, revision %d, which was not confirmed until %s: rdmad takes it back when it starts", s.Path, s.Revision, s.Deadline)
 	case s.Waits:
-		return fmt.Sprintf("stored settings: %s, revision %d, which waits to be confirmed until %s: until then the settings of the file that are new are not in force", s.Path, s.Revision, s.Deadline)
+		return fmt.Sprintf("stored settings: %s, revision %d, which waits to be confirmed until %s: new settings of the file are in force when it is confirmed or rolled back", s.Path, s.Revision, s.Deadline)
 	case s.Pending != 0:
 		return fmt.Sprintf("stored settings: %s, revision %d, which waits to be confirmed until %s", s.Path, s.Revision, s.Deadline)
 	}

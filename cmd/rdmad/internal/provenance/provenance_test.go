@@ -119,7 +119,7 @@ func TestStoredIsShown(t *testing.T) {
 	// A file that says something else waits for the revision.
 	other := "settings: {credits: {max: 16}}"
 	expect(t, table(t, parse(t, other), path),
-		"stored settings: "+path+", revision 2, which waits to be confirmed until 2126-11-20T09:31:00Z: until then the settings of the file that are new are not in force",
+		"stored settings: "+path+", revision 2, which waits to be confirmed until 2126-11-20T09:31:00Z: new settings of the file are in force when it is confirmed or rolled back",
 		"inline.send_max 2048 global, revision 1, over 8192 config rdmad.yaml:2", "credits.max 32 config rdmad.yaml:3")
 	// Without a window, it will be taken when rdmad starts.
 	expect(t, table(t, parse(t, other), storedUntil(t, time.Time{})),

@@ -65,7 +65,7 @@ type Config struct {
 	// refused.
 	Began, Ended func()
 	// Waiting means that the file's settings are not applied yet because of stored
-	// settings: see desired.Waits.
+	// settings, or because they can't be stored: see desired.Store.Open.
 	Waiting bool
 	// FirstRetry and LastRetry are the first and the longest pause before a file is tried
 	// again after an *OutsideError. 0 means the defaults.
