@@ -3,6 +3,7 @@ package rpctcp
 import (
 	"io"
 	"log/slog"
+	"net"
 	"runtime"
 	"sync"
 	"testing"
@@ -96,21 +97,44 @@ func TestNobodyLeaves(t *testing.T) {
 	})
 }
 
-// TestNewcomersOfOneAddress: newcomers of an address that has many connections do not wait, so that
-// nobody waits behind them.
+// addressed is a connection from an address.
+type addressed struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c addressed) RemoteAddr() net.Addr { return c.from }
+
+// TestNewcomersOfOneAddress: newcomers of an address that has many connections do not wait. So a
+// client of another address, which has a right to a place, does not wait behind them.
 func TestNewcomersOfOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l := pipeServer(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{Total: enterOwn})})
-		began := time.Now()
-		for i := range enterOwn + 1 {
-			c := NewClient(l.dial(t), ClientConfig{})
-			defer c.Close()
-			if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); (err != nil) != (i == enterOwn) {
+		call := func(host byte) error {
+			near, far := net.Pipe()
+			l.conns <- addressed{far, &net.TCPAddr{IP: net.IPv4(192, 0, 2, host), Port: 1}}
+			c := NewClient(near, ClientConfig{})
+			t.Cleanup(func() { c.Close() })
+			_, err := echoCall(t.Context(), c, echo.ProcNull, nil)
+			return err
+		}
+		for i := range enterOwn {
+			if err := call(1); err != nil {
 				t.Errorf("connection %d: %v", i, err)
 			}
 		}
+		time.Sleep(connlimit.Grace / 2) // of synctest: long enough to give a place to those that have few
+		began := time.Now()
+		for range 10 {
+			if call(1) == nil {
+				t.Error("a newcomer of the first address is served")
+			}
+		}
+		if err := call(2); err != nil {
+			t.Errorf("a client of another address: %v", err)
+		}
 		if waited := time.Since(began); waited != 0 {
-			t.Errorf("a newcomer waited %v", waited)
+			t.Errorf("it waited %v", waited)
 		}
 	})
 }
