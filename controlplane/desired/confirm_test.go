@@ -205,16 +205,22 @@ func TestNothingElseInTheWindow(t *testing.T) {
 	})
 }
 
+// overdue returns a store with a revision whose deadline is over, and a disk without room for its rollback.
+func overdue(t *testing.T) (*desired.Store, *flakyDisk) {
+	store, _ := start(t)
+	disk := &flakyDisk{}
+	store.UseDisk(disk)
+	try(t, store, "global", live.InlineSendMax, 1024)
+	disk.failWith(errNoRoom)
+	time.Sleep(2 * time.Minute) // of synctest
+	synctest.Wait()
+	return store, disk
+}
+
 // TestRollbackOfAWindowIsRetried: a disk without room only delays it.
 func TestRollbackOfAWindowIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, _ := start(t)
-		disk := &flakyDisk{}
-		store.UseDisk(disk)
-		try(t, store, "global", live.InlineSendMax, 1024)
-		disk.failWith(errNoRoom)
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
+		store, disk := overdue(t)
 		if got := value(t, store, "global"); got != "1024 global" || store.Pending() == nil {
 			t.Errorf("without room: %s", got)
 		}
@@ -306,13 +312,7 @@ func TestOverdueHoldsNothingUp(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store, _ := start(t)
-			disk := &flakyDisk{}
-			store.UseDisk(disk)
-			try(t, store, "global", live.InlineSendMax, 1024)
-			disk.failWith(errNoRoom)
-			time.Sleep(2 * time.Minute)
-			synctest.Wait()
+			store, disk := overdue(t)
 			disk.failWith(nil)
 			if err := do(store); err != nil {
 				t.Errorf("%s: %v", name, err)
