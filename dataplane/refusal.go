@@ -23,7 +23,7 @@ const (
 
 var refusalNames = [refusals]string{"denied", "connections", "connections_per_peer", "handshake", "stopping", "service", "memory"}
 
-// refusalWords are what the peer is told. They name no other client and no upstream.
+// refusalWords are the reasons as peers get them. They name no other client and no upstream.
 var refusalWords = [refusals]string{
 	"the address has no access (allow, deny)",
 	"all connections are in use (limits.connections)",

@@ -100,7 +100,7 @@ func (r *Request) Reject(ctx context.Context) error { return r.RejectBecause(ctx
 const maxReason = 148
 
 // RejectBecause rejects the request, and tells the peer the reason in the private data of the
-// rejection, cut after 148 bytes. Peers that are no rdmad ignore it.
+// rejection, cut after 148 bytes. Kernel clients ignore it.
 // [rdmacm.RejectedError.Reason] returns it at the peer.
 func (r *Request) RejectBecause(ctx context.Context, reason string) error {
 	err := r.id.Reject(ctx, []byte(reason)[:min(len(reason), maxReason)])

@@ -154,8 +154,8 @@ func TestImportLeavesTheFleets(t *testing.T) {
 	})
 }
 
-// What operators wanted in place of a value of the fleet is imported, too, when it is what the
-// configuration file gives or the default.
+// TestImportOverTheFleets: an imported value is in force over one of the fleet, even if it is the
+// default or what the configuration file gives.
 func TestImportOverTheFleets(t *testing.T) {
 	s := withFleet(t, initial(t), given(t, "global", set(live.CreditsMax, 11, live.DDPMinChunk, 5)))
 	exported := Dump{Base: set(live.CreditsMax, 64, live.DDPMinChunk, 5)} // as rdmactl makes it of a file
