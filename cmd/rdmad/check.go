@@ -44,6 +44,9 @@ nothing, and works while rdmad runs.`,
 			if err := f.checkFormat(); err != nil {
 				return err
 			}
+			if err := checkStartVariables(); err != nil {
+				return err
+			}
 			c, err := o.load()
 			var mistakes configfile.Errors
 			if errors.As(err, &mistakes) && c != nil && !offline {

@@ -55,24 +55,18 @@ signal it ends at once.`,
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 
-		PersistentPreRunE: fromEnvironment,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },
 		SilenceUsage:      true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			level, err := newLevel(cmd.Flags().Lookup(logLevelFlag))
+			level, err := o.checkStart(cmd.Flags())
 			if err != nil {
 				return err
-			}
-			log, err := newLog(level, o.logFormat)
-			if err != nil {
-				return err
-			}
-			if o.drain < 0 {
-				return errors.New("--drain-timeout must not be negative")
 			}
 			c, err := o.load()
 			if err != nil {
 				return err
 			}
+			log := newLog(level, o.logFormat)
 			slog.SetDefault(slog.New(log)) // for packages without a logger of their own
 			defer log.Flush()
 			for _, name := range c.Unknown {
@@ -84,10 +78,7 @@ signal it ends at once.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.Version = versionLine()
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	f := root.Flags()
-	f.String(logLevelFlag, loglevel.Name(slog.LevelInfo), "least severe lines logged: debug, info, warn or error")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.DurationVar(&o.drain, "drain-timeout", 10*time.Second, "how long calls in flight may take to finish when rdmad ends")
+	o.startFlags(root.Flags())
 	o.configFlags(root)
 	root.AddCommand(o.checkCommand(), o.auditCommand(), o.stateCommand(), versionCommand())
 	return root
@@ -104,18 +95,63 @@ const variableOf = "variable"
 
 // fromEnvironment sets flags that are not given from the environment: RDMAD_LOG_LEVEL sets
 // --log-level.
-func fromEnvironment(cmd *cobra.Command, _ []string) (err error) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+func fromEnvironment(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
 		name := config.Variable(strings.ReplaceAll(f.Name, "-", "_"))
 		text := os.Getenv(name)
 		if text == "" || f.Changed || !slices.Contains(config.FlagVariables, name) {
 			return
 		}
-		if bad := cmd.Flags().Set(f.Name, text); bad != nil {
+		f.Annotations = map[string][]string{variableOf: {name}}
+		if bad := flags.Set(f.Name, text); bad != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", name, bad))
 		}
-		f.Annotations = map[string][]string{variableOf: {name}}
 	})
+	return err
+}
+
+// givenBy names a flag, or the environment variable that set it.
+func givenBy(f *pflag.Flag) string {
+	if v := f.Annotations[variableOf]; len(v) > 0 {
+		return v[0]
+	}
+	return "--" + f.Name
+}
+
+// Flags that only the start has.
+const (
+	logLevelFlag  = "log-level"
+	logFormatFlag = "log-format"
+	drainFlag     = "drain-timeout"
+)
+
+func (o *options) startFlags(f *pflag.FlagSet) {
+	f.String(logLevelFlag, loglevel.Name(slog.LevelInfo), "least severe lines logged: debug, info, warn or error")
+	f.StringVar(&o.logFormat, logFormatFlag, "text", "text or json")
+	f.DurationVar(&o.drain, drainFlag, 10*time.Second, "how long calls in flight may take to finish when rdmad ends")
+}
+
+// checkStart checks these flags, and returns the log level.
+func (o *options) checkStart(f *pflag.FlagSet) (*loglevel.Level, error) {
+	level, err := newLevel(f.Lookup(logLevelFlag))
+	if o.logFormat != "text" && o.logFormat != "json" {
+		err = errors.Join(err, fmt.Errorf("%s: %q is neither text nor json", givenBy(f.Lookup(logFormatFlag)), o.logFormat))
+	}
+	if o.drain < 0 {
+		err = errors.Join(err, fmt.Errorf("%s must not be negative", givenBy(f.Lookup(drainFlag))))
+	}
+	return level, err
+}
+
+// checkStartVariables checks the environment variables of these flags.
+func checkStartVariables() error {
+	var o options
+	f := pflag.NewFlagSet("start", pflag.ContinueOnError)
+	o.startFlags(f)
+	if err := fromEnvironment(f); err != nil {
+		return err
+	}
+	_, err := o.checkStart(f)
 	return err
 }
 
@@ -138,45 +174,32 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// logLevelFlag is the name of the flag with the log level.
-const logLevelFlag = "log-level"
-
 // newLevel returns the log level that a flag or its environment variable gives.
 func newLevel(f *pflag.Flag) (*loglevel.Level, error) {
 	l, ok := loglevel.Parse(f.Value.String())
 	if !ok {
-		name := "--" + f.Name
-		if v := f.Annotations[variableOf]; len(v) > 0 {
-			name = v[0]
-		}
-		return nil, fmt.Errorf("%s: %q is not one of %s", name, f.Value, strings.Join(loglevel.Names(), ", "))
+		return nil, fmt.Errorf("%s: %q is not one of %s", givenBy(f), f.Value, strings.Join(loglevel.Names(), ", "))
 	}
 	s := loglevel.Setting{Level: l, Origin: loglevel.Default}
 	if f.Changed {
-		s.Origin = "--" + f.Name
-	}
-	if v := f.Annotations[variableOf]; v != nil {
-		s.Origin = v[0]
+		s.Origin = givenBy(f)
 	}
 	return loglevel.New(s), nil
 }
 
 // newLog returns a handler that logs to standard error, limits floods of lines, and waits for no
 // reader.
-func newLog(level slog.Leveler, format string) (h *loglimit.Handler, err error) {
+func newLog(level slog.Leveler, format string) (h *loglimit.Handler) {
 	o := &slog.HandlerOptions{Level: level, ReplaceAttr: asText}
 	out := logwriter.New(os.Stderr, func(lines int) {
 		slog.New(h).Warn("log lines were lost: nothing took them, and there was no more room", "lines", lines)
 	})
-	switch format {
-	case "text":
-		h = loglimit.New(slog.NewTextHandler(out, o))
-	case "json":
+	if format == "json" {
 		h = loglimit.New(slog.NewJSONHandler(out, o))
-	default:
-		return nil, fmt.Errorf("--log-format: %q is neither text nor json", format)
+	} else {
+		h = loglimit.New(slog.NewTextHandler(out, o))
 	}
-	return h, nil
+	return h
 }
 
 // asText logs addresses of package net as text, not as structures, and times with their unit,
