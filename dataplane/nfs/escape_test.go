@@ -80,6 +80,32 @@ func TestMovedOutIsGone(t *testing.T) {
 	})
 }
 
+// A directory that somebody moves to other levels of the export, again and again, is in it all the
+// time.
+func TestMovedWithinIsStillIn(t *testing.T) {
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		must(t, os.MkdirAll(x.path("a/b/c"), 0o755))
+		c := x.me()
+		d := c.mkdir(c.root(), "d")
+		c.mkfile(d, "name")
+		var done atomic.Bool
+		var mover sync.WaitGroup
+		mover.Go(func() {
+			for !done.Load() {
+				_ = os.Rename(x.path("d"), x.path("a/b/c/d"))
+				_ = os.Rename(x.path("a/b/c/d"), x.path("d"))
+			}
+		})
+		for range 1000 {
+			c.want(3, argsFor(3, d), nfsv3.NFS3_OK)
+			c.want(3, &nfsv3.Lookup3args{What: in(d, "..")}, nfsv3.NFS3_OK)
+		}
+		done.Store(true)
+		mover.Wait()
+	})
+}
+
 // A file with a name outside stays one of the export.
 func TestLinkedOutIsStillIn(t *testing.T) {
 	x := serve(t, options{})

@@ -22,31 +22,38 @@ func below(fd int, top *posix.Place) (bool, error) {
 // belowFrom is below for a directory whose place is known.
 func belowFrom(fd int, here posix.Place, top *posix.Place) (bool, error) {
 	var above posix.Place
-	for level := 1; ; level++ {
+	for level := 1; level <= posix.MaxUp; level++ {
 		if here == *top {
 			return true, nil
-		}
-		if level > posix.MaxUp {
-			return belowFar(fd, top)
 		}
 		if err := posix.PlaceAbove(fd, level, &above); err != nil {
 			return false, err
 		}
 		if above == here {
-			return false, nil // the root of all
+			break // the root of all
 		}
 		here = above
 	}
+	return climb(fd, top)
 }
 
-// belowFar continues for a directory that is MaxUp levels down or more.
-func belowFar(fd int, top *posix.Place) (bool, error) {
-	up, err := unix.Openat(fd, strings.Repeat("../", posix.MaxUp), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false, err
+// climb is below for a directory of which belowFrom did not find top among its ancestors: it may have
+// more, or somebody may have moved it to another level meanwhile, so that belowFrom missed top. climb
+// opens each ancestor, and continues from there.
+func climb(fd int, top *posix.Place) (bool, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+	var here, above posix.Place
+	up, err := unix.Openat(fd, ".", flags, 0)
+	for err == nil {
+		fd, here = up, above
+		if err = posix.PlaceOf(fd, &above); err != nil || above == *top || above == here {
+			unix.Close(fd)
+			return err == nil && above == *top, err
+		}
+		up, err = unix.Openat(fd, "..", flags, 0)
+		unix.Close(fd)
 	}
-	defer unix.Close(up)
-	return below(up, top)
+	return false, err
 }
 
 // inside checks that an object is now in the export's directory tree. Its handle proves
