@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -81,6 +82,32 @@ func TestCreateWhileOthersRemove(t *testing.T) {
 			_ = os.Remove(x.path("f"))
 		}
 		close(done)
+		others.Wait()
+	})
+}
+
+// What others remove at once was made all the same.
+func TestMakeWhileOthersRemove(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o77)) // so that modes are set after the making
+	eachMode(t, func(t *testing.T, opt options) {
+		x := serve(t, opt)
+		c := x.me()
+		root := c.root()
+		var done atomic.Bool
+		var others sync.WaitGroup
+		others.Go(func() {
+			for !done.Load() {
+				_ = unix.Unlink(x.path("name"))
+				_ = unix.Rmdir(x.path("name"))
+			}
+		})
+		for range 100 {
+			for _, proc := range []uint32{8, 9, 10, 11} { // CREATE, MKDIR, SYMLINK, MKNOD
+				c.want(proc, argsFor(proc, root), nfsv3.NFS3_OK)
+				_ = os.Remove(x.path("name"))
+			}
+		}
+		done.Store(true)
 		others.Wait()
 	})
 }

@@ -85,7 +85,7 @@ func (r *request) createOrFind(dir *object, how *createHow) (o *object, err erro
 	return nil, errJukebox
 }
 
-// createTries is how often somebody may remove the file meanwhile. A try takes some 20 us. A program
+// createTries is how often somebody may remove the object meanwhile. A try takes some 20 us. A program
 // that makes and removes the file in a loop can be quicker dozens of times in a row.
 const createTries = 1000
 
@@ -145,7 +145,7 @@ func (r *request) finish(dir, o *object, a *sattr) (*object, error) {
 		err = r.syncMetadata(o)
 	}
 	if err == nil {
-		err = o.stat(&r.st)
+		err = unix.Fstat(o.path, &r.st) // also if others have removed it: it was made
 	}
 	if err != nil {
 		o.release()
@@ -243,14 +243,20 @@ func (r *request) mkdir() error {
 	})
 }
 
-// makeAndFinish makes an object as the caller, opens it and sets its attributes.
+// makeAndFinish makes an object as the caller, opens it and sets its attributes. Somebody may remove
+// the object before it is open: then makeAndFinish makes another.
 func (r *request) makeAndFinish(dir *object, attr *sattr, make func() error) (*object, error) {
 	fd := -1
 	if err := r.srv.asCaller(&r.cred, func() (err error) {
-		if err = make(); err == nil {
-			fd, err = r.srv.openChild(dir, &r.name)
+		for range createTries {
+			if err = make(); err != nil {
+				return err
+			}
+			if fd, err = r.srv.openChild(dir, &r.name); !errors.Is(err, unix.ENOENT) {
+				return err
+			}
 		}
-		return err
+		return errJukebox
 	}); err != nil {
 		return nil, err
 	}
