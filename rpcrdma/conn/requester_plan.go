@@ -167,18 +167,18 @@ func (o *Outgoing) candidate(linux bool) int {
 
 // Launch is the event that o goes out. The caller exposes its windows and, once their keys
 // are known, posts what Build makes. If Launch returns false, o completes with an error:
-// ErrReplan if the limits used by Plan have changed.
+// ErrReplan if the version or the limits used by Plan have changed.
 func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 	if o.state != outReady {
 		return acts, false
 	}
-	o.version = r.negotiation.way.number()
 	if r.refusesCalls() {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrNoBackward
 		return acts, false
 	}
-	if o.size() > int(r.SendLimit()) || !r.takesGroup(o) || o.inline > r.replyTo(o) || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
+	// A plan for version 2 may hold what Linux servers mishandle (planCall).
+	if o.version != r.negotiation.way.number() || o.size() > int(r.SendLimit()) || !r.takesGroup(o) || o.inline > r.replyTo(o) || (o.Pad.Align != 0 && o.Pad.Align != r.padding.use()) {
 		acts = r.Cancel(o, acts)
 		o.Err = ErrReplan
 		return acts, false
