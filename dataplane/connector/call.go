@@ -89,6 +89,9 @@ func (cl *call) provide() error {
 	}
 	for i := range rpc.Results {
 		r := &rpc.Results[i]
+		if r.Buf != nil {
+			continue
+		}
 		buf, err := cl.s.rdma.Alloc(cl.s.ctx, xdr.Padded(r.Max))
 		if err != nil {
 			rpc.Results = rpc.Results[:i]
@@ -103,24 +106,36 @@ func (cl *call) provide() error {
 // memory that they need, in bytes. Link targets get no write chunk: they are usually shorter
 // than a Send, and the Linux server (fs/nfsd/nfs4xdr.c, nfsd4_encode_readlink) writes the
 // length word as their first bytes. Results after a link target get none either, because the
-// server fills chunks in order.
+// server fills chunks in order. They are listed all the same: a target that pads replies
+// (RDMA_MSGP) pads them, too. If there are more than the list holds, a padded reply is refused.
 func (cl *call) planReply() int64 {
 	rpc, largest := &cl.rpc, cl.largestReply()
 	room, need, whole := rpcrdma.MaxMessage, int64(0), false
 	for i := range cl.plan.Results {
-		n := min(cl.plan.Results[i].Max, room)
-		whole = whole || cl.plan.Results[i].Path || i >= maxApart
-		if whole {
-			largest += xdr.Padded(n)
-			continue
+		r := rpcrdma.Result{Max: min(cl.plan.Results[i].Max, room), Asked: cl.plan.Results[i].Asked}
+		if whole = whole || cl.plan.Results[i].Path || i >= maxApart; whole {
+			largest += xdr.Padded(r.Max)
+			r.Max, r.Buf = 0, inReply{}
+		} else {
+			room -= xdr.Padded(r.Max)
+			need += footprint(xdr.Padded(r.Max))
 		}
-		room -= xdr.Padded(n)
-		rpc.Results = append(rpc.Results, rpcrdma.Result{Max: n, Find: cl.finder(i), Asked: cl.plan.Results[i].Asked})
-		need += footprint(xdr.Padded(n))
+		if i < maxApart {
+			r.Find = cl.finder(i)
+			rpc.Results = append(rpc.Results, r)
+		} else {
+			rpc.Results[maxApart-1].Find = nil
+		}
 	}
 	rpc.MaxReply = min(largest, rpcrdma.MaxMessage-oncrpc.AcceptedReplySize)
 	return need + footprint(rpc.MaxReply)
 }
+
+// inReply is the memory of a result that gets no write chunk.
+type inReply struct{}
+
+func (inReply) Bytes() []byte { return nil }
+func (inReply) Release()      {}
 
 // largestReply returns the most bytes of the results, without those that may stand apart.
 func (cl *call) largestReply() int {

@@ -31,8 +31,8 @@ func TestLinksGetNoChunk(t *testing.T) {
 		t.Fatalf("%d results are eligible, want 3", n)
 	}
 	cl.planReply()
-	if len(cl.rpc.Results) != 1 || cl.rpc.Results[0].Max != 10000 {
-		t.Errorf("results apart: %+v, want the first alone", cl.rpc.Results)
+	if r := cl.rpc.Results; len(r) != 3 || r[0].Max != 10000 || r[1].Max != 0 || r[2].Max != 0 {
+		t.Errorf("results apart: %+v, want the first alone", r)
 	}
 	if least := cl.plan.MaxReply + 4096 + 20000; cl.rpc.MaxReply < least || cl.rpc.MaxReply > rpcrdma.MaxMessage {
 		t.Errorf("the reply may have %d bytes, want %d at least", cl.rpc.MaxReply, least)
