@@ -42,7 +42,8 @@ type call struct {
 	pads    []walk.Pad     // of the arguments; they are not sent to the upstream
 	reply   *oncrpc.Reply
 	ctx     context.Context
-	began   time.Time // when sending was requested
+	began   time.Time // when sending was requested, later by the time for which items had to arrive
+	arrives int64     // Session.arrives when sending was requested
 
 	// refusal, if set, is the client's answer instead of the reply.
 	refusal error
@@ -213,7 +214,9 @@ func (c *call) Arrived(sent int) (int, error) {
 		if n := c.ready(); c.arrived > 0 && n > sent {
 			return n, nil
 		}
+		began := time.Now()
 		n, err := c.arrival.Wait(c.ctx, c.arrived)
+		c.s.arrives.Add(int64(time.Since(began)))
 		if err != nil && c.ctx.Err() != nil {
 			return 0, errClosed
 		}
@@ -242,12 +245,17 @@ func (c *call) ready() int {
 }
 
 // Sent implements rpctcp.Outgoing. After an error the session fails, or its reader soon does. The
-// time that sending took shows how busy the upstream is.
+// time that sending took shows how busy the upstream is, without the time for which items of
+// this call, or of one before it, had to arrive.
 func (c *call) Sent(error) {
 	now := time.Now()
-	s, took := c.s, now.Sub(c.began)
+	s := c.s
 	s.mu.Lock()
 	conn := s.conn
+	if c.began = c.began.Add(time.Duration(s.arrives.Load() - c.arrives)); c.began.After(now) {
+		c.began = now // a wait had begun before
+	}
+	took := now.Sub(c.began)
 	c.sending, c.sent = false, now // from here on others may answer and reuse the call
 	if c.awaiting {
 		s.armLocked(s.f.cfg.CallTimeout)

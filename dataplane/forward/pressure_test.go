@@ -61,6 +61,53 @@ func TestFullUpstream(t *testing.T) {
 	all.Wait()
 }
 
+// slowArrival is the arrival of an item of which half comes after each second.
+type slowArrival int
+
+func (n slowArrival) Wait(_ context.Context, have int) (int, error) {
+	time.Sleep(time.Second)
+	return min(have+int(n)/2, int(n)), nil
+}
+
+// TestSlowItems: the time for which the items of a call arrive is none for which the upstream
+// takes no calls, nor time of the upstream. That holds for the call behind it, too.
+func TestSlowItems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 10
+		nc := newScriptConn()
+		s := newSession(New(Config{}), netip.AddrPort{}, nc)
+		defer s.Close()
+		conn := patientConn{waited: make(chan time.Duration, 2)}
+		s.Up(conn)
+		args := enc("handle..", 0, 0, size, 2, size)
+		write := &oncrpc.Call{XID: 1, Program: nfsProgram, Version: 3, Procedure: 7, Arrival: slowArrival(size),
+			Args: oncrpc.Payload{Stream: args, Items: []oncrpc.Item{{Pos: len(args), Data: make([]byte, size)}}}}
+		var replies [2]oncrpc.Reply
+		var all sync.WaitGroup
+		for i, call := range []*oncrpc.Call{write, {XID: 2, Program: nfsProgram, Version: 3}} {
+			all.Go(func() {
+				if err := serve(t.Context(), s, call, &replies[i]); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		for range replies {
+			if d := <-conn.waited; d != 0 {
+				t.Errorf("waited %v", d)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		nc.next <- append(record(success(1, 1, 0, 0), 0), record(success(2), 0)...)
+		all.Wait()
+		for i := range replies {
+			if d := replies[i].Upstream; d != 3*time.Second {
+				t.Errorf("call %d: %v of the upstream", i+1, d)
+			}
+		}
+	})
+}
+
 // TestSlowUpstream: an upstream that answers nothing has no more calls in
 // flight than there are credits, however many the client makes.
 func TestSlowUpstream(t *testing.T) {

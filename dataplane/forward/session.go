@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/perconn"
@@ -50,6 +51,7 @@ type Session struct {
 	open    func()         // opens the back channel
 	limits  *ulb.Limits    // for the values that the client and the upstream announce to each other
 	began   time.Time
+	arrives atomic.Int64 // ns for which items of calls had to arrive, in all
 
 	// Only for the reader.
 	head    [8]byte // XID and message type
@@ -243,7 +245,7 @@ func (s *Session) give(c *call) {
 
 // register makes the reader expect c's reply, unless the session is over.
 func (s *Session) register(c *call) error {
-	c.began = time.Now()
+	c.began, c.arrives = time.Now(), s.arrives.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stop == nil {
