@@ -2,11 +2,14 @@ package controlplane_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -15,7 +18,9 @@ import (
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/planetest"
+	"github.com/rdmad/rdmad/controlplane/settings"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // TestModeOfTheSocket: those may open it who have a role.
@@ -87,6 +92,49 @@ func TestAuditOverTheWire(t *testing.T) {
 	}
 	if r, err := audit.Verify(dir); err != nil || r.Last != 3 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestAuditOfAssignments: each assignment by the fleet is in the audit log once, also if it waited to be
+// confirmed.
+func TestAuditOfAssignments(t *testing.T) {
+	dir := t.TempDir()
+	c, client := serve(t, controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0"}, func(c *controlplane.Controlplane) {
+		must(t, c.OpenAudit(dir))
+	})
+	assign := func(assignment int64, credits uint32, window time.Duration) {
+		t.Helper()
+		var v settings.FleetValues
+		v.Values.Set(live.CreditsMax, credits)
+		f := settings.FleetLayer{Cluster: 1, Assignment: assignment, Scopes: map[settings.Scope]settings.FleetValues{{}: v}}
+		if _, ok, err := c.Settings.Assign(f, window); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	assign(1, 9, 0)
+	assign(2, 8, time.Hour)
+	assign(3, 8, 0) // confirms it
+	assign(4, 7, time.Hour)
+	have(rdmadv1.NewSettingsServiceClient(client).RollbackSettings(t.Context(), &rdmadv1.RollbackSettingsRequest{Revision: 3}))(t)
+	must(t, c.Shutdown(t.Context())) // then all is recorded
+	log := have(audit.Open(audit.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)}))(t)
+	defer log.Close()
+	all, _, err := log.List(t.Context(), audit.Query{Limit: 100})
+	must(t, err)
+	var got []string
+	for _, e := range all {
+		got = append(got, fmt.Sprintf("%d %s -> %s", e.Revision, e.Before, e.After))
+	}
+	slices.Sort(got) // the rollback may be recorded before the last assignment
+	want := []string{
+		"1 fleet global:credits.max unset -> fleet global:credits.max=9",
+		"2 fleet global:credits.max=9 -> fleet global:credits.max=8",
+		"3  -> ",
+		"4 fleet global:credits.max=8 -> fleet global:credits.max=7",
+		"5 fleet global:credits.max=7 -> fleet global:credits.max=8",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

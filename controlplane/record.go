@@ -63,6 +63,9 @@ func (c *Controlplane) recordOwn(w *desired.Watcher) {
 }
 
 func (c *Controlplane) recordRevision(e *history.Entry) {
+	if e.Status == history.Confirmed || e.Status == history.RolledBack {
+		return // its window has ended; it was recorded when it was made
+	}
 	var action string
 	switch e.Kind {
 	case history.Reload:
