@@ -31,14 +31,20 @@ type Limiter struct {
 	full, strangers Rate
 
 	mu      sync.Mutex
-	clients map[string]*list.Element
+	clients map[clientKey]*list.Element
 	recent  list.List // of *client, the one heard of last in front
 }
 
+// clientKey has the role, because each role of a client has a rate of its own: a user's processes
+// may have different groups.
+type clientKey struct {
+	name string // Identity.Client
+	role Role
+}
+
 type client struct {
-	key    string
+	key    clientKey
 	bucket *rate.Limiter
-	role   Role
 	told   time.Time
 }
 
@@ -47,7 +53,7 @@ func NewLimiter(r Rate) *Limiter {
 	return &Limiter{
 		full:      r,
 		strangers: Rate{PerSecond: r.PerSecond / strangersPart, Burst: max(1, r.Burst/strangersPart)},
-		clients:   make(map[string]*list.Element),
+		clients:   make(map[clientKey]*list.Element),
 	}
 }
 
@@ -78,13 +84,10 @@ func (l *Limiter) Allow(id Identity, now time.Time) Verdict {
 
 // client finds a client, or makes room for it.
 func (l *Limiter) client(id Identity) *client {
-	if e, ok := l.clients[id.Client]; ok {
-		c := e.Value.(*client)
-		if c.role == id.Role {
-			l.recent.MoveToFront(e)
-			return c
-		}
-		l.forget(e) // another configuration's
+	key := clientKey{id.Client, id.Role}
+	if e, ok := l.clients[key]; ok {
+		l.recent.MoveToFront(e)
+		return e.Value.(*client)
 	}
 	if l.recent.Len() >= maxClients {
 		l.forget(l.recent.Back())
@@ -93,8 +96,8 @@ func (l *Limiter) client(id Identity) *client {
 	if id.Role == None {
 		r = l.strangers
 	}
-	c := &client{key: id.Client, bucket: rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst), role: id.Role}
-	l.clients[id.Client] = l.recent.PushFront(c)
+	c := &client{key: key, bucket: rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst)}
+	l.clients[key] = l.recent.PushFront(c)
 	return c
 }
 

@@ -186,6 +186,22 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// TestRateOfRoles: a client with two roles has the rate of each, and no more if it uses them by turns.
+func TestRateOfRoles(t *testing.T) {
+	l := NewLimiter(Rate{PerSecond: 1, Burst: 40})
+	now, n := time.Unix(1000, 0), 0
+	for range 1000 {
+		for _, role := range []Role{Viewer, Operator} {
+			if l.Allow(Identity{Client: "uid 1000", Role: role}, now).OK {
+				n++
+			}
+		}
+	}
+	if n != 80 {
+		t.Errorf("%d requests at once, want 80", n)
+	}
+}
+
 func TestRateTellsOncePerSecond(t *testing.T) {
 	l := NewLimiter(Rate{PerSecond: 1, Burst: 1})
 	now := time.Unix(1000, 0)
