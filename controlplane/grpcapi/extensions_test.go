@@ -3,9 +3,11 @@ package grpcapi_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -78,6 +80,13 @@ func TestExtensionsRefused(t *testing.T) {
 	}
 	if _, err := c.ListExtensions(t.Context(), &rdmadv1.ListExtensionsRequest{Scope: "listener/none"}); status.Code(err) != codes.NotFound {
 		t.Errorf("%v", err)
+	}
+	for _, window := range []time.Duration{0, time.Second - 1, 24*time.Hour + 1} { // 0 is no window, and would be a change for good
+		_, enable := c.EnableExtensions(t.Context(), &rdmadv1.EnableExtensionsRequest{Names: []string{"msgp"}, ConfirmWithin: durationpb.New(window)})
+		_, disable := c.DisableExtensions(t.Context(), &rdmadv1.DisableExtensionsRequest{Names: []string{"backchannel"}, ConfirmWithin: durationpb.New(window)})
+		if status.Code(enable) != codes.InvalidArgument || status.Code(disable) != codes.InvalidArgument {
+			t.Errorf("a window of %v: %v, %v", window, enable, disable)
+		}
 	}
 	if e := extension(t, c, "", "msgp"); e.GetEnabled() {
 		t.Error("half of a refused request was carried out")

@@ -557,24 +557,26 @@ const file_rdmad_v1_extension_proto_rawDesc = "" +
 	"\n" +
 	"extensions\x18\x01 \x03(\v2\x13.rdmad.v1.ExtensionR\n" +
 	"extensions\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\rR\brevision\"\x88\x02\n" +
+	"\brevision\x18\x02 \x01(\rR\brevision\"\x9a\x02\n" +
 	"\x17EnableExtensionsRequest\x12*\n" +
 	"\x05names\x18\x01 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\b\x01\x10@\x18\x01\"\x06r\x04\x10\x01\x18@R\x05names\x12\x1e\n" +
 	"\x05scope\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\x120\n" +
 	"\x11expected_revision\x18\x03 \x01(\rH\x00R\x10expectedRevision\x88\x01\x01\x12\x17\n" +
-	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12@\n" +
-	"\x0econfirm_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithinB\x14\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12R\n" +
+	"\x0econfirm_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n" +
+	"\"\x04\b\x80\xa3\x052\x02\b\x01R\rconfirmWithinB\x14\n" +
 	"\x12_expected_revision\"\xa9\x01\n" +
 	"\x18EnableExtensionsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
 	"\aeffects\x18\x02 \x03(\v2\x10.rdmad.v1.EffectR\aeffects\x12E\n" +
-	"\x10confirm_deadline\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\"\x89\x02\n" +
+	"\x10confirm_deadline\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0fconfirmDeadline\"\x9b\x02\n" +
 	"\x18DisableExtensionsRequest\x12*\n" +
 	"\x05names\x18\x01 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\b\x01\x10@\x18\x01\"\x06r\x04\x10\x01\x18@R\x05names\x12\x1e\n" +
 	"\x05scope\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x05scope\x120\n" +
 	"\x11expected_revision\x18\x03 \x01(\rH\x00R\x10expectedRevision\x88\x01\x01\x12\x17\n" +
-	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12@\n" +
-	"\x0econfirm_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\rconfirmWithinB\x14\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12R\n" +
+	"\x0econfirm_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\n" +
+	"\"\x04\b\x80\xa3\x052\x02\b\x01R\rconfirmWithinB\x14\n" +
 	"\x12_expected_revision\"\xaa\x01\n" +
 	"\x19DisableExtensionsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\rR\brevision\x12*\n" +
