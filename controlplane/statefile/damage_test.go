@@ -232,10 +232,10 @@ func TestForeignContentsAreRefused(t *testing.T) {
 		{"a segment less", "revisions for those from", of(func(s *snapshot) { s.Segments = nil })},
 		{"the oldest is to come", "revisions for those from", of(func(s *snapshot) { s.Oldest = s.Revision + 2 })},
 		{"a connection", "scope connection/7", text(`"listener/nfs":`, `"connection/7":`)},
-		{"an unknown setting", "inline.recv_max: there is no such setting", text(`"ddp.min_chunk"`, `"inline.recv_max"`)},
+		{"an unknown setting", "is from another rdmad, perhaps a newer one (inline.recv_max: there is no such setting", text(`"ddp.min_chunk"`, `"inline.recv_max"`)},
 		{"a setting with a line break", "dp.m?n_chunk: there is no such setting", text(`"ddp.min_chunk"`, `"dp.m\nn_chunk"`)},
-		{"an unknown field", `json: unknown field "more"`, text(`"oldest":`, `"more":1,"oldest":`)},
-		{"an unknown kind", `kind "guess"`, text(`"kind":"set"`, `"kind":"guess"`)},
+		{"an unknown field", `is from another rdmad, perhaps a newer one (json: unknown field "more"); nothing was changed in it`, text(`"oldest":`, `"more":1,"oldest":`)},
+		{"an unknown kind", `is from another rdmad, perhaps a newer one (kind "guess")`, text(`"kind":"set"`, `"kind":"guess"`)},
 		{"an unknown status", `status "good"`, text(`"status":"applied"`, `"status":"good"`)},
 		{"two values", "more than one value", text(`"segments":`, `"seen":{}}{"segments":`)},
 		{"one waits too long", "waits to be confirmed after revision", of(func(s *snapshot) {

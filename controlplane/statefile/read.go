@@ -62,7 +62,7 @@ func load(path string) (s *snapshot, c *Contents, data []byte, err error) {
 	if err == nil {
 		c, err = s.contents(lines)
 	}
-	if newer := new(NewerError); errors.Is(err, errDamaged) || errors.As(err, &newer) {
+	if newer := new(NewerError); errors.Is(err, errDamaged) || errors.Is(err, errStrange) || errors.As(err, &newer) {
 		err = &RefusedError{Path: path, Err: err}
 	}
 	return s, c, data, err

@@ -35,6 +35,9 @@ func sum(texts ...[]byte) (c uint32) {
 // errDamaged is wrapped by what is wrong with a file.
 var errDamaged = errors.New("damaged")
 
+// errStrange is wrapped by what this rdmad can't read in a file that is as it was written.
+var errStrange = errors.New("is from another rdmad, perhaps a newer one")
+
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w (%s)", errDamaged, fmt.Sprintf(format, args...))
 }

@@ -76,12 +76,12 @@ func (s *snapshot) text() ([]byte, error) {
 	return seal(append([][]byte{line}, s.tail...)...), err
 }
 
-// decode reads one JSON value and nothing else.
+// decode reads one JSON value and nothing else. The checksum of the text was right.
 func decode(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return damaged("%v", err)
+		return fmt.Errorf("%w (%v)", errStrange, err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return damaged("more than one value")

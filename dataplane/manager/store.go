@@ -139,13 +139,13 @@ func decodeFile(b []byte, s *spec.All) (err error) {
 		delete(values, importsKey)
 	}
 	if err := takeChanges(values, &s.Changed); err != nil {
-		return fmt.Errorf("is damaged (%s: %s)", changedKey, oneLine(err))
+		return fmt.Errorf("is damaged, or from a newer rdmad (%s: %s)", changedKey, oneLine(err))
 	}
 	if head.Format == oldFormat {
 		convertOld(values)
 	}
 	if err := spec.Decode(values, s); err != nil {
-		return fmt.Errorf("is damaged (%s)", oneLine(err))
+		return fmt.Errorf("is damaged, or from a newer rdmad (%s)", oneLine(err))
 	}
 	return nil
 }

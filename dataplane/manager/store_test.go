@@ -111,8 +111,8 @@ func TestBadFileIsLeftAlone(t *testing.T) {
 		{"cut", `{"format": 1, "serv`, "is damaged (unexpected end of JSON input)"},
 		{"later", `{"format": 3, "things": []}`, "has format 3, and this rdmad knows format 2"},
 		{"other", `{}`, "has format 0, and this rdmad knows format 2"},
-		{"unknown field", `{"format": 1, "servces": []}`, "is damaged (the file has invalid keys: servces)"},
-		{"bad prefix", `{"format": 1, "listeners": [{"name": "a", "deny": ["x"]}]}`, "is damaged ("},
+		{"unknown field", `{"format": 1, "servces": []}`, "is damaged, or from a newer rdmad (the file has invalid keys: servces)"},
+		{"bad prefix", `{"format": 1, "listeners": [{"name": "a", "deny": ["x"]}]}`, "is damaged, or from a newer rdmad ("},
 		{"huge", strings.Repeat(" ", maxFile+1), "is longer than 16777216 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
