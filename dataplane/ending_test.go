@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
+	"weak"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/perconn"
@@ -313,4 +316,27 @@ func TestDrainsWhileOthersComeUp(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestReplacedListenersAreForgotten: a listener that has been replaced often takes no more memory than
+// one that has not.
+func TestReplacedListenersAreForgotten(t *testing.T) {
+	p := newPlane(t, Config{})
+	p.listen("a", echo.New())
+	p.Start()
+	replace := func() weak.Pointer[Listener] {
+		old := p.listener("a")
+		if _, err := p.add(ListenerConfig{Name: "a", Provider: p.judged, Service: "echo", Handler: echo.New(), From: old}); err != nil {
+			t.Fatal(err)
+		}
+		old.Remove(t.Context())
+		return weak.Make(old)
+	}
+	first := replace()
+	replace()
+	for until := time.Now().Add(patience); first.Value() != nil; runtime.GC() {
+		if time.Now().After(until) {
+			t.Fatal("the first listener is not forgotten")
+		}
+	}
 }

@@ -53,7 +53,7 @@ type Listener struct {
 	sharing     listenerSharing
 	listenerGauges
 
-	from *Listener // whose address it has; nil if it bound its own
+	from *Listener // whose address it takes over; nil if it bound its own, and after Enter
 
 	// Under Dataplane.mu:
 	divided   bool // the division gave it memory
@@ -113,6 +113,7 @@ func (l *Listener) Enter() {
 	}
 	if l.from != nil {
 		l.from.succeedLocked()
+		l.from = nil // else each listener would keep all those before it
 	}
 	delete(d.prepared, l)
 	d.listeners[l.name] = l
