@@ -215,6 +215,7 @@ type fakeService struct {
 	shutdown func(ctx context.Context) error // nil has nothing to wait for
 	hold     chan struct{}                   // calls wait for it; nil doesn't hold them
 	entered  chan struct{}
+	deaf     bool // calls that are held don't end with their connection
 }
 
 func (r *rig) make(_ context.Context, s *spec.Service) (Service, error) {
@@ -245,6 +246,9 @@ func (r *rig) service(name string) *fakeService {
 func (f *fakeService) ServeRPC(ctx context.Context, c *oncrpc.Call, reply *oncrpc.Reply) error {
 	if f.hold != nil {
 		f.entered <- struct{}{}
+		if f.deaf {
+			ctx = context.WithoutCancel(ctx)
+		}
 		select {
 		case <-f.hold:
 		case <-ctx.Done():

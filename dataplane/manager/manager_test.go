@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -227,6 +228,42 @@ func TestUpdate(t *testing.T) {
 	stored := r.store.saved.Listeners[0]
 	same(t, "stored", stored.Deny, deny)
 	same(t, "stored", stored.Limits, dataplane.Limits{Connections: 7})
+}
+
+// TestUpdateDoesNotHoldOthers: while the connections that an update ends have calls that hang, other
+// changes can be made.
+func TestUpdateDoesNotHoldOthers(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	l := r.addListener(onLoopback("a", "test"))
+	f := r.service("test")
+	f.hold, f.entered, f.deaf = make(chan struct{}), make(chan struct{}, 1), true
+	c := r.dial(l)
+	var ends sync.WaitGroup
+	ends.Go(func() { _ = r.null(c) }) // its connection ends
+	<-f.entered
+	ends.Go(func() {
+		_, n, err := r.Listeners.Update(t.Context(), "a", func(l *spec.Listener) { l.Deny = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }, UpdateOptions{EndDenied: true})
+		if err != nil || n != 1 {
+			t.Errorf("%d ended, %v", n, err)
+		}
+	})
+	<-c.Done()
+	added := make(chan error, 1)
+	go func() {
+		_, err := r.Services.Add(t.Context(), echoService("other"))
+		added <- err
+	}()
+	select {
+	case err := <-added:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("another change waits for the calls")
+	}
+	close(f.hold)
+	ends.Wait()
 }
 
 // TestUpdatesTogether: of two concurrent updates of a listener neither undoes the other, and

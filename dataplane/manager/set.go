@@ -195,16 +195,30 @@ func (s *set[S, L]) free(name string) (*thing[S], error) {
 
 // Update implements Set.
 func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o UpdateOptions) (u Updated[S, L], ended int, err error) {
+	u, r, err := s.update(ctx, name, change, o)
+	if err != nil {
+		return u, 0, err
+	}
+	if o.EndDenied { // it waits for calls, which may hang in a file system
+		ended = r.EndDenied()
+		u.Live = s.info(name).Live
+	}
+	s.logChanged(&u.Spec, ended)
+	return u, ended, nil
+}
+
+// update is Update without EndDenied. It returns what is running after it.
+func (s *set[S, L]) update(ctx context.Context, name string, change func(*S), o UpdateOptions) (u Updated[S, L], r running[S], err error) {
 	s.m.op.Lock()
 	defer s.m.op.Unlock()
 	t, err := s.upThing(name)
 	if err != nil {
-		return u, 0, err
+		return u, nil, err
 	}
 	u.Before = copied(t.spec)
 	now, err := s.changedSpec(t, change, o.Unset)
 	if err != nil {
-		return u, 0, err
+		return u, nil, err
 	}
 	c := s.m.newChange()
 	e := s.in(c).turn(t, now, false)
@@ -215,21 +229,17 @@ func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o 
 			file = s.base(name)
 		}
 		if err := s.checked(&now, file); err != nil {
-			return u, 0, err
+			return u, nil, err
 		}
 		c.follow()
 	}
 	// No connection may end before the change is stored.
 	if err := c.make(ctx, s.m.save); err != nil {
-		return u, 0, err
+		return u, nil, err
 	}
 	s.m.retiring.Go(func() { c.retire(o.Drain) })
-	if o.EndDenied {
-		ended = s.get(name).running.EndDenied()
-	}
-	s.logChanged(&now, ended)
 	u.Info = s.info(name)
-	return u, ended, nil
+	return u, s.get(name).running, nil
 }
 
 // copied returns a specification that shares no section with s.
