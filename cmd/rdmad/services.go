@@ -191,6 +191,7 @@ func (s *services) add(sv *service) {
 	}
 	s.all[sv.spec.Name] = sv
 	s.shareFilesLocked()
+	s.shareMemoryLocked() // the limit may have changed since Open
 }
 
 // inherit gives a new service its counters, and its replies to calls that clients may repeat. A
@@ -241,6 +242,10 @@ func (s *services) shareFilesLocked() {
 func (s *services) shareMemory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.shareMemoryLocked()
+}
+
+func (s *services) shareMemoryLocked() {
 	for _, sv := range s.all {
 		limit := s.memory()
 		if tcp := sv.tcp.Load(); tcp != nil {

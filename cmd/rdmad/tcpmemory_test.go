@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rdmad/rdmad/dataplane/spec"
+)
 
 // TestTCPMemoryFollows: services on TCP have their part of limits.memory, also after
 // it has changed.
@@ -26,4 +31,21 @@ func TestTCPMemoryFollows(t *testing.T) {
 	want(1 << 30)
 	r.data.SetMemory(512 << 20)
 	want(512 << 20)
+}
+
+// TestTCPMemoryOfANewService: a service that a reload makes has its part of the limit of the same
+// version of the file, not of the limit before.
+func TestTCPMemoryOfANewService(t *testing.T) {
+	r := startHere(t, t.TempDir(), "limits: {memory: 1073741824}\n")
+	defer r.end()
+	for _, memory := range []int{512 << 20, 2 << 30} {
+		next := r.parse(fmt.Sprintf("limits: {memory: %d}\n", memory))
+		next.Services = append(next.Services, spec.Service{Name: "disk", NFS: &spec.NFS{
+			Export: spec.Export{Path: t.TempDir()}, TCPListen: apart,
+		}})
+		must(t, reconfigure(r.daemon, next, 0))
+		if got := r.services.all["disk"].tcp.Load().MemoryLimit(); got != memory/16 {
+			t.Errorf("of %d bytes the new service has %d", memory, got)
+		}
+	}
 }
