@@ -70,24 +70,28 @@ func (j *Judge) Observe(e *Event) Verdict {
 }
 
 // weigh updates the memory that a referee uses. If the referee has given up, or
-// if there is no memory for it, weigh frees it and returns the reason.
+// if there is no memory for it, also without connections that have ended, weigh
+// frees it and returns the reason.
 func (j *Judge) weigh(c *judged) (givenUp string) {
-	j.used -= c.size
-	c.size, givenUp = c.referee.Size(), c.referee.GivenUp()
-	if givenUp == "" && j.used+c.size > j.memory {
-		givenUp = noMemory
+	more := c.referee.Size() - c.size
+	c.size, j.used = c.size+more, j.used+more
+	givenUp = c.referee.GivenUp()
+	if givenUp == "" && j.used > j.memory {
+		if j.forget(c); j.used > j.memory {
+			givenUp = noMemory
+		}
 	}
 	if givenUp != "" {
+		j.used -= c.size
 		c.referee, c.size = nil, 0
 	}
-	j.used += c.size
 	return givenUp
 }
 
 // add begins to judge a connection. It returns nil if there are too many.
 func (j *Judge) add(e *Event) *judged {
 	if len(j.conns) == maxJudged {
-		j.forget()
+		j.forget(nil)
 	}
 	if len(j.conns) == maxJudged {
 		j.late = max(j.late, e.Conn.Number+1)
@@ -107,12 +111,12 @@ func (j *Judge) add(e *Event) *judged {
 	return c
 }
 
-// forget removes connections that have ended. Their last events may still come.
-func (j *Judge) forget() {
-	for c := range j.conns {
-		if c.Ended() {
+// forget removes connections that have ended, except one. Their last events may still come.
+func (j *Judge) forget(but *judged) {
+	for c, known := range j.conns {
+		if c.Ended() && known != but {
 			j.late = max(j.late, c.Number+1)
-			j.used -= j.conns[c].size
+			j.used -= known.size
 			delete(j.conns, c)
 		}
 	}

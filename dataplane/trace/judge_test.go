@@ -141,6 +141,28 @@ func TestJudgeMemory(t *testing.T) {
 	}
 }
 
+// TestJudgeMemoryOfTheEnded checks that connections that have ended leave their
+// memory to others, however few they are.
+func TestJudgeMemoryOfTheEnded(t *testing.T) {
+	var h Hub
+	j := NewJudge(minRing)
+	for i := range maxJudged / 2 {
+		c := h.Add(Info{PeerPrivate: both, OwnPrivate: both})
+		for _, e := range scene(c, 0x77) {
+			if v := j.Observe(e); v.GivenUp != "" {
+				t.Fatalf("connection %d, the only one that is open, is given up: %s", i, v.GivenUp)
+			}
+		}
+		c.Close()
+		if j.used > j.memory {
+			t.Fatalf("%d bytes of %d", j.used, j.memory)
+		}
+	}
+	if len(j.conns) == maxJudged/2 {
+		t.Error("the memory was enough for all")
+	}
+}
+
 // TestJudgeForgets checks that ended connections make room for others.
 func TestJudgeForgets(t *testing.T) {
 	var h Hub
