@@ -106,20 +106,24 @@ func (p *Prober) Look() {
 	}
 }
 
-// Close ends all checks. It does not wait for checks that hang.
+// Close ends all checks. For those that hang it waits for the longest of their timeouts, in all.
 func (p *Prober) Close() {
 	p.mu.Lock()
 	p.closed = true
 	all := slices.Collect(maps.Values(p.all))
 	clear(p.all)
 	p.mu.Unlock()
+	longest := time.Duration(0)
 	for _, one := range all {
 		one.end()
+		longest = max(longest, one.check.Timeout)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
 	for _, one := range all {
 		select {
 		case <-one.done:
-		case <-time.After(one.check.Timeout):
+		case <-ctx.Done():
 		}
 	}
 }

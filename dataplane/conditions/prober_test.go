@@ -2,6 +2,7 @@ package conditions
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -124,6 +125,27 @@ func TestCloseWhileHung(t *testing.T) {
 		if l := r.List(); len(l) != 1 {
 			t.Errorf("a closed prober begins checks: %v", l)
 		}
+	})
+}
+
+// Checks that hang do not delay the prober's end one after the other.
+func TestCloseWhileManyHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewProber(NewRegistry(), nolog())
+		hung := &upstream{block: make(chan struct{})}
+		hung.reason.Store(UpstreamGone)
+		var checks []Check
+		for i := range 20 {
+			checks = append(checks, hung.check(strconv.Itoa(i)))
+		}
+		p.Keep(checks)
+		synctest.Wait()
+		began := time.Now()
+		p.Close()
+		if waited := time.Since(began); waited > checks[0].Timeout {
+			t.Errorf("the end takes %v", waited)
+		}
+		close(hung.block)
 	})
 }
 
