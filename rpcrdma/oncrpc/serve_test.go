@@ -176,3 +176,33 @@ func TestServeUnclaimed(t *testing.T) {
 		}
 	}
 }
+
+// lent is memory that is used for something else after its release.
+type lent []byte
+
+func (l lent) Bytes() []byte { return l }
+func (l lent) Release()      { copy(l, "another reply's") }
+
+// TestErrorsDoNotUseStorage: an error is not written to the memory that the handler has given
+// back with its reply.
+func TestErrorsDoNotUseStorage(t *testing.T) {
+	for name, end := range map[string]func(*Call) error{
+		"error":                func(*Call) error { return errors.New("odd") },
+		"panic":                func(*Call) error { panic("boom") },
+		"unclaimed":            func(c *Call) error { c.Args.Items = []Item{{Pos: 4, Data: []byte("x")}}; return nil },
+		"answer of SYSTEM_ERR": func(*Call) error { return &AcceptError{Stat: SystemErr} },
+	} {
+		memory := make(lent, 64)
+		var reply Reply
+		err := Serve(t.Context(), handlerFunc(func(_ context.Context, c *Call, r *Reply) error {
+			r.Storage, r.Stream = memory, append(memory[:0], r.Stream...)
+			return end(c)
+		}), &Call{XID: 7}, &reply)
+		if want := AppendError(nil, 7, err); err == nil || !bytes.Equal(reply.Stream, want) {
+			t.Errorf("%s: %v, reply %x, want %x", name, err, reply.Stream, want)
+		}
+		if !bytes.HasPrefix(memory, []byte("another reply's")) {
+			t.Errorf("%s: wrote %x to memory that was given back", name, memory)
+		}
+	}
+}

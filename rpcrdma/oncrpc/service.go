@@ -225,7 +225,7 @@ type nothing struct{}
 func (nothing) Bytes() []byte { return nil }
 func (nothing) Release()      {}
 
-// Release gives all buffers back and forgets them, and Sent.
+// Release gives all buffers back and forgets them, Sent, and a Stream that stands in Storage.
 func (r *Reply) Release() {
 	for i := range r.Items {
 		if b := r.Items[i].Buf; b != nil { // a handler's mistake
@@ -236,7 +236,7 @@ func (r *Reply) Release() {
 	r.Items = r.Items[:0]
 	if r.Storage != nil {
 		r.Storage.Release()
-		r.Storage = nil
+		r.Storage, r.Stream = nil, nil
 	}
 	r.Sent = nil
 }
