@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -317,3 +318,25 @@ func TestRegistryRefusesTwoOfAKind(t *testing.T) {
 }
 
 func nfs3() []ulb.Binding { return []ulb.Binding{{Name: "a", Program: nfsProgram, Version: 3}} }
+
+// TestFindBehindLimits: Find passes numbers over the limits, whatever item an earlier walk
+// stopped at.
+func TestFindBehindLimits(t *testing.T) {
+	p := ulb.Plan{Limits: nfs.LimitsOf(1<<20, nil)}
+	const maxRead = 1 << 30
+	attrs := enc(9, 0, 1, maxRead, 8, 0, 4<<20) // GETATTR: more than the limit
+	for name, c := range map[string]*oncrpc.Call{
+		"after items of the call": compound(4, write("a"), write("b"), enc(9, 1, maxRead), read(10)),
+		"after another reply":     compound(2, enc(9, 1, maxRead), read(10)),
+	} {
+		if len(c.Args.Stream) < 100 {
+			must(t, p.Call(registry, compound(2, read(1), read(1))))
+			must(t, p.Reply(&oncrpc.Payload{Stream: results(0, 2, didRead("x"), didRead("y"))}))
+		}
+		must(t, p.Call(registry, c))
+		body := results(0, 2, attrs, didRead("data"))
+		if at := p.Find(body, 0, nil); at != len(body)-8 {
+			t.Errorf("%s: found at %d, want %d", name, at, len(body)-8)
+		}
+	}
+}

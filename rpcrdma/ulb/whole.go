@@ -87,9 +87,9 @@ func (p *Plan) Find(results []byte, i int, apart []int) int {
 		n, s, err := p.Walk(results[off:])
 		off += n
 		switch {
+		case s == OverLimit: // current may be of an earlier walk
 		case err != nil || s == More || s == End || p.current > i:
 			return -1
-		case s == OverLimit:
 		case p.current == i:
 			return off - xdr.Unit
 		case p.skip(apart) != nil:
