@@ -147,6 +147,12 @@ func TestImpossibleReplies(t *testing.T) {
 		case 4:
 			r.AppendItem(buf, 1)
 			r.Items = append(r.Items, oncrpc.ReplyItem{Pos: 1, Buf: buf, Len: 1})
+		case 5:
+			r.Stream = nil
+		case 6:
+			r.Stream = buf // without the header
+		case 7:
+			r.Stream = oncrpc.AppendAcceptedReply(nil, c.XID+1)
 		}
 		return nil
 	})
@@ -163,7 +169,7 @@ func TestImpossibleReplies(t *testing.T) {
 	}()
 	c, err := rpcrdma.Dial(t.Context(), refereetest.Around(t, p), l.Addr().String(), rpcrdma.DialConfig{})
 	must(t, err)
-	for proc := range uint32(5) {
+	for proc := range uint32(8) {
 		call := newCall(proc)
 		call.MaxReply = 100
 		err := c.Call(t.Context(), &call)

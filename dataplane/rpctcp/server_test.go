@@ -47,6 +47,11 @@ func TestRPCErrors(t *testing.T) {
 	mux.Handle(7, 2, handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error {
 		return &oncrpc.DeniedError{Stat: oncrpc.AuthError, Auth: oncrpc.AuthTooWeak}
 	}))
+	mux.Handle(7, 3, handlerFunc(func(ctx context.Context, _ *oncrpc.Call, r *oncrpc.Reply) error { // more than its buffer holds
+		buf, err := r.Mem.Alloc(ctx, 100)
+		r.AppendItem(buf, 1<<20)
+		return err
+	}))
 	s := startTCP(t, Config{Handler: &mux})
 	c := s.dial(t, ClientConfig{})
 	for _, call := range []struct {
@@ -58,6 +63,7 @@ func TestRPCErrors(t *testing.T) {
 		{echo.Program, echo.Version, 9, oncrpc.ProcUnavail},
 		{echo.Program, echo.Version, echo.ProcEcho, oncrpc.GarbageArgs},
 		{7, 1, 0, oncrpc.SystemErr},
+		{7, 3, 0, oncrpc.SystemErr},
 	} {
 		if _, err := c.Call(t.Context(), call.program, call.version, call.procedure, nil, nil); !isAccept(err, call.stat) {
 			t.Errorf("%+v: %v", call, err)
@@ -70,7 +76,7 @@ func TestRPCErrors(t *testing.T) {
 	if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
 		t.Errorf("after all that: %v", err)
 	}
-	if got := s.Stats(); got.Calls != 7 || got.Errors != 6 || got.Accepted != 1 || got.Connections != 1 {
+	if got := s.Stats(); got.Calls != 8 || got.Errors != 7 || got.Accepted != 1 || got.Connections != 1 {
 		t.Errorf("statistics %+v", got)
 	}
 }

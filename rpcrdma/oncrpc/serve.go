@@ -16,11 +16,15 @@ var ErrLater = errors.New("oncrpc: answered later")
 // errNotLater answers a handler that returns ErrLater where Call.Later is nil.
 var errNotLater = errors.New("oncrpc: the transport takes no later answers")
 
+// errImpossible answers a handler that made a reply that cannot be sent.
+var errImpossible = errors.New("oncrpc: impossible reply")
+
 // Serve lets h answer call. Afterwards reply.Stream, whose storage is reused, always holds
 // a whole RPC reply. The error is why the reply is unsuccessful. The reply already reports
 // it, and its items are released. A panic of the handler is logged with its stack and
 // answered with SYSTEM_ERR. A success with unclaimed items of the call is answered with
-// GARBAGE_ARGS.
+// GARBAGE_ARGS. A success whose Stream does not begin as a reply to the call, or whose items
+// are misplaced, is a mistake of the handler. It is logged and answered with SYSTEM_ERR.
 //
 // If the error is ErrLater, the transport must end the call with Answer when Later.Answer is
 // called. That may have happened already, so the caller must not use call and reply.
@@ -40,8 +44,8 @@ func Serve(ctx context.Context, h Handler, call *Call, reply *Reply) error {
 // Answer ends a call whose handler has returned err, or answers it later with err. It
 // completes the reply and calls the watchers. It returns what Serve returns.
 func Answer(ctx context.Context, call *Call, reply *Reply, err error) error {
-	if err == nil && !call.Args.Claimed() {
-		err = errGarbageArgs
+	if err == nil {
+		err = faultOf(ctx, call, reply)
 	}
 	if len(reply.watches) > 0 {
 		ended := time.Now()
@@ -55,6 +59,19 @@ func Answer(ctx context.Context, call *Call, reply *Reply, err error) error {
 		reply.Stream = AppendError(reply.Stream[:0], call.XID, err)
 	}
 	return err
+}
+
+// faultOf returns why a success cannot be sent, or nil.
+func faultOf(ctx context.Context, call *Call, reply *Reply) error {
+	if !call.Args.Claimed() {
+		return errGarbageArgs
+	}
+	xid, mtype, ok := MessageType(reply.Stream)
+	if ok && mtype == MsgReply && xid == call.XID && Misplaced(reply.Items, len(reply.Stream)) < 0 {
+		return nil
+	}
+	slog.LogAttrs(ctx, slog.LevelError, "RPC handler made an impossible reply", callAttrs(call)...)
+	return errImpossible
 }
 
 // Watcher sees the end of calls.
@@ -97,10 +114,14 @@ func invoke(ctx context.Context, h Handler, call *Call, reply *Reply) (err error
 
 func logPanic(ctx context.Context, call *Call, err error) {
 	slog.LogAttrs(ctx, slog.LevelError, "RPC handler panicked",
+		append(callAttrs(call), slog.Any("error", err), slog.String("stack", string(debug.Stack())))...)
+}
+
+func callAttrs(call *Call) []slog.Attr {
+	return []slog.Attr{
 		slog.String("peer", call.Peer.String()),
 		slog.Uint64("program", uint64(call.Program)),
 		slog.Uint64("version", uint64(call.Version)),
 		slog.Uint64("procedure", uint64(call.Procedure)),
-		slog.Any("error", err),
-		slog.String("stack", string(debug.Stack())))
+	}
 }

@@ -11,11 +11,6 @@ import (
 
 // replied gives a service's reply to the core. The arguments are no longer needed.
 func (r *Responder) replied(c *call) {
-	if oncrpc.Misplaced(c.reply.Items, len(c.reply.Stream)) >= 0 {
-		c.reply.Release()
-		c.reply.Stream = oncrpc.AppendError(c.reply.Stream[:0], c.call.XID, &oncrpc.AcceptError{Stat: oncrpc.SystemErr})
-		r.host.log.Error("service made an impossible reply", "peer", r.peer, "program", c.call.RPC.Program, "procedure", c.call.RPC.Procedure)
-	}
 	c.plan = c.plan[:0]
 	for i := range c.reply.Items {
 		it := &c.reply.Items[i]
