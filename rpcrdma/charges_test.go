@@ -3,6 +3,7 @@ package rpcrdma_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
 // charged is what connections hold, and wait for, of the memory that they share.
@@ -217,4 +219,30 @@ func TestChargesOfCalls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCallsShareLittleMemory: calls that each need several buffers, and more of them than there
+// is memory for, do not wait for each other's.
+func TestCallsShareLittleMemory(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{})
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: rpcrdma.MinMemoryLimit})
+		must(t, err)
+		defer c.Close()
+		const n = 1 << 20
+		must(t, echo(b.ctx, c, 1, 1)) // brings its receives
+		var calls sync.WaitGroup
+		for range 8 {
+			calls.Go(func() {
+				for range 2 {
+					call := newCall(procWrite)
+					call.Args = xdr.AppendUint32(xdr.AppendUint32(nil, n), 7)
+					call.Items = []oncrpc.ReplyItem{{Pos: 4, Buf: make(heapBuffer, n), Len: n}}
+					call.MaxReply = n - 100 // it goes into a reply chunk
+					should(t, c.Call(b.ctx, &call))
+				}
+			})
+		}
+		calls.Wait()
+	})
 }

@@ -57,7 +57,9 @@ type Host struct {
 	watch   lease.Watch // of connections whose leaders are away
 	// scarce holds a token when the pool had no memory for a request.
 	scarce chan struct{}
-	shares hostShares
+	// gathers holds a token while a call of a requester waits for the rest of its memory.
+	gathers chan struct{}
+	shares  hostShares
 	// exposable limits the memory of replies that peers read.
 	exposable   budget
 	doneTimeout time.Duration
@@ -91,7 +93,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		log:       cfg.Logger,
 		exposable: budget{limit: max(cfg.MemoryLimit/exposureShare, conn.MaxMessage)}, doneTimeout: cfg.DoneTimeout,
 		links: make(map[*link]struct{}),
-		freed: make(chan struct{}), scarce: make(chan struct{}, 1),
+		freed: make(chan struct{}), scarce: make(chan struct{}, 1), gathers: make(chan struct{}, 1),
 	}
 	scarce := func() {
 		select {

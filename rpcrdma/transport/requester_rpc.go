@@ -213,8 +213,31 @@ func (p *pending) describe(c *RPC) {
 	}
 }
 
-// provide gets the memory for the message and for what the windows expose. It may wait.
+// provide gets the memory for the message and for what the windows expose. It may wait. Calls
+// that each have a part of their memory could wait for each other's, so only one call at a time
+// waits while it holds some. The others have all of theirs, or none.
 func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
+	err := r.obtain(oncrpc.NoWait, p, c)
+	if !errors.Is(err, context.Canceled) {
+		return err
+	}
+	p.freeMemory()
+	if err = ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case r.host.gathers <- struct{}{}:
+		defer func() { <-r.host.gathers }()
+		return r.obtain(ctx, p, c)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.ctx.Done():
+		return r.whyEnded()
+	}
+}
+
+// obtain gets the memory of a call piece by piece. After an error it keeps what it has got.
+func (r *Requester) obtain(ctx context.Context, p *pending, c *RPC) error {
 	var err error
 	if p.message, err = r.alloc(ctx, headRoom+p.out.BodyLength()); err != nil {
 		return err
