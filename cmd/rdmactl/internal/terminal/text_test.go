@@ -32,6 +32,8 @@ func TestCut(t *testing.T) {
 		{"漢字漢字", 5, "漢字…"}, // two columns each
 		{"漢字漢字", 4, "漢…"},
 		{"👩‍🚀abc", 3, "👩‍🚀…"}, // several characters that a terminal shows as one
+		{"1\ufe0f\u20e31\ufe0f\u20e31\ufe0f\u20e3", 5, "1\ufe0f\u20e31\ufe0f\u20e3…"}, // keycaps: two columns each
+		{"1\ufe0f\u20e31\ufe0f\u20e31\ufe0f\u20e3", 1, "…"},
 		{"", 3, ""},
 	} {
 		if got := Cut(c.in, c.n); got != c.want {
