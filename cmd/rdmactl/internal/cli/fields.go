@@ -71,7 +71,7 @@ func fieldText(v protoreflect.Value, d protoreflect.FieldDescriptor) string {
 		return output.Count(v.Float())
 	case d.Kind() == protoreflect.BoolKind:
 		return onOff(v.Bool())
-	case d.Kind() == protoreflect.EnumKind:
+	case d.Kind() == protoreflect.EnumKind && d.Enum().Values().ByNumber(v.Enum()) != nil: // a newer rdmad may have others
 		return word(string(d.Enum().Values().ByNumber(v.Enum()).Name()))
 	case d.Kind() == protoreflect.MessageKind:
 		if t, ok := v.Message().Interface().(*timestamppb.Timestamp); ok && v.Message().IsValid() {
