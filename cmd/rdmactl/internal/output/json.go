@@ -9,6 +9,10 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -34,8 +38,16 @@ func jsonLine(v any) ([]byte, error) {
 
 // yamlOf turns JSON into block-style YAML, in the same order.
 func yamlOf(raw []byte) ([]byte, error) {
-	var doc yaml.Node // JSON is YAML, and a node keeps the order
-	if err := yaml.Unmarshal(raw, &doc); err != nil {
+	var escaped []byte // JSON is YAML but for some characters in its strings
+	for _, r := range string(raw) {
+		if awkward(r) {
+			escaped = fmt.Appendf(escaped, `\U%08x`, r)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
+		}
+	}
+	var doc yaml.Node // keeps the order
+	if err := yaml.Unmarshal(escaped, &doc); err != nil {
 		return nil, err
 	}
 	blockStyle(&doc)
@@ -51,12 +63,19 @@ func yamlOf(raw []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// awkward says whether YAML refuses a character, or may take it for the end of a line, unless it is escaped. JSON
+// escapes only those of ASCII.
+func awkward(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
+
 // blockStyle takes the braces, brackets and quotes of JSON away where YAML
 // does without.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		n.SetString(n.Value) // quotes what would read as another type
+		if strings.ContainsFunc(n.Value, awkward) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 	}
 	if (n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode) && len(n.Content) == 0 {
 		n.Style = yaml.FlowStyle
