@@ -149,6 +149,7 @@ func (m *model) goOn() {
 func (m *model) take(s snapshot) {
 	if !proto.Equal(m.status.GetStarted(), s.status.GetStarted()) { // another rdmad, whose ids begin again
 		m.rows, m.listeners, m.total = nil, nil, nil
+		m.pane, m.form, m.confirm = nil, nil, nil
 	}
 	m.status = s.status
 	if s.sample != nil {

@@ -83,6 +83,22 @@ func TestRestart(t *testing.T) {
 	v.sees("first sample to come")
 }
 
+// TestRestartEndsQuestions: what was open about a connection is not about that with its id after a restart.
+func TestRestartEndsQuestions(t *testing.T) {
+	for _, open := range [][]string{{"d"}, {"x"}, {"enter"}, {"enter", "d"}, {"s", "enter", "2048", "enter"}} {
+		v := playing(t, 100, 24)
+		v.keys(open...)
+		v.control.asked = nil
+		s := moment(20)
+		s.status.Started = timestamppb.New(s.status.GetStarted().AsTime().Add(time.Hour))
+		v.send(s)
+		v.keys("y")
+		if v.control.asked != nil || v.pane != nil || v.form != nil {
+			t.Errorf("%v: asked for %v, pane %v, form %v", open, v.control.asked, v.pane, v.form)
+		}
+	}
+}
+
 func TestFilter(t *testing.T) {
 	v := playing(t, 100, 24)
 	v.keys("/", "ARCH")
