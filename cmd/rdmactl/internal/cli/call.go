@@ -91,24 +91,27 @@ func (a *app) waiting(ctx context.Context, conn *grpc.ClientConn, tell teller) (
 // follow shows a stream's messages until it is interrupted, which is how it is meant
 // to end. It continues after a restart of rdmad.
 func follow[Q, E any](ctx context.Context, a *app, method streaming[Q, E], req Q, show func(*E) error) error {
-	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error {
-		stream, err := method(newAPI(conn), ctx, req)
-		if err == nil {
-			// An rdmad that can't answer ends the stream without a header.
-			if header, err := stream.Header(); err == nil && header != nil {
-				begun()
-			}
-		}
-		for err == nil {
-			var e *E
-			if e, err = stream.Recv(); err == nil {
-				err = show(e)
-			}
-		}
-		return err
-	})
+	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error { return receive(ctx, conn, method, req, begun, show) })
 	if ended(ctx, err) {
 		return nil
+	}
+	return err
+}
+
+// receive shows the messages of one stream. It calls begun when rdmad answers.
+func receive[Q, E any](ctx context.Context, conn *grpc.ClientConn, method streaming[Q, E], req Q, begun func(), show func(*E) error) error {
+	stream, err := method(newAPI(conn), ctx, req)
+	if err == nil {
+		// An rdmad that can't answer ends the stream without a header.
+		if header, err := stream.Header(); err == nil && header != nil {
+			begun()
+		}
+	}
+	for err == nil {
+		var e *E
+		if e, err = stream.Recv(); err == nil {
+			err = show(e)
+		}
 	}
 	return err
 }

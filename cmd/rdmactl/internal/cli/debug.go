@@ -92,11 +92,16 @@ type written struct {
 }
 
 // profile writes what rdmad sends. A file that is there is overwritten when the first part comes,
-// not when rdmad refuses.
+// not when rdmad refuses. After a restart of rdmad there is another process, whose profile does not go on with this one.
 func (a *app) profile(ctx context.Context, req *rdmadv1.ProfileRequest, name string) error {
+	conn, err := a.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
 	var out io.WriteCloser
 	done := written{File: name}
-	err := follow(ctx, a, api.Profile, req, func(part *rdmadv1.ProfileResponse) (err error) {
+	err = receive(ctx, conn, api.Profile, req, func() {}, func(part *rdmadv1.ProfileResponse) (err error) {
 		if out == nil {
 			if out, err = a.create(name); err != nil {
 				return err
@@ -106,14 +111,16 @@ func (a *app) profile(ctx context.Context, req *rdmadv1.ProfileRequest, name str
 		done.Bytes += int64(n)
 		return err
 	})
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		err = nil
+	case ended(ctx, err):
+		err = errors.New("interrupted: the profile is not complete")
 	}
 	if out != nil {
-		err = errors.Join(err, out.Close())
-	}
-	if err == nil && ctx.Err() != nil {
-		err = errors.New("interrupted: the profile is not complete")
+		if closed := out.Close(); err == nil {
+			err = closed
+		}
 	}
 	if err != nil {
 		return err
