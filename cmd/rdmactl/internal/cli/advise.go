@@ -112,9 +112,9 @@ func (a *app) applyAdvice(ctx context.Context, res *rdmadv1.AdviseSettingsRespon
 	}
 	if !yes {
 		fmt.Fprintf(a.stderr, "rdmactl %s? [y/N] ", terminal.OneLine(strings.Join(adviceCommand(res, req.GetScope()), " ")))
-		answer, err := bufio.NewReader(in).ReadString('\n')
+		answer, err := bufio.NewReader(untilDone(ctx, in)).ReadString('\n')
 		if err != nil && answer == "" {
-			return fmt.Errorf("nothing changed: %w", err)
+			return fmt.Errorf("nothing changed: %w", interrupted(ctx, err))
 		}
 		if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
 			return fmt.Errorf("nothing changed")

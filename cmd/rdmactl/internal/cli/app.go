@@ -62,6 +62,7 @@ type app struct {
 func Main(version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the next signal ends the process, also while it waits for a file or a server
 	return Run(ctx, version, os.Args[1:], os.Stdout, os.Stderr)
 }
 

@@ -200,6 +200,7 @@ func (a *app) readInput(cmd *cobra.Command, name, kind string, most int) ([]byte
 		if err := a.alone(cmd.Name() + " from standard input"); err != nil {
 			return nil, err
 		}
+		in = untilDone(cmd.Context(), in)
 	} else {
 		f, err := os.Open(name)
 		if err != nil {
@@ -210,6 +211,8 @@ func (a *app) readInput(cmd *cobra.Command, name, kind string, most int) ([]byte
 	}
 	text, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	switch {
+	case cmd.Context().Err() != nil:
+		return nil, interrupted(cmd.Context(), cmd.Context().Err())
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
 	case len(text) > most:
