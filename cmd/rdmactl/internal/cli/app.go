@@ -19,6 +19,8 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 )
@@ -127,12 +129,19 @@ func (a *app) dial() (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient(target.String(),
+	return grpc.NewClient(target.String(), a.options(creds)...)
+}
+
+// options are those of connections to the daemon.
+func (a *app) options(creds credentials.TransportCredentials) []grpc.DialOption {
+	return []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: a.timeout}),
-		grpc.WithUserAgent("rdmactl/"+a.version),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}), // a machine that vanished says nothing
+		grpc.WithUserAgent("rdmactl/" + a.version),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+	}
 }
 
 // maxAnswer is as large as rdmad makes answers, in bytes.
