@@ -84,10 +84,18 @@ func exportFormat(asked, name string) string {
 }
 
 // replaceFile replaces a file by a new one, or leaves the old one as it is. It
-// writes to a path that is no file, such as /dev/stdout.
+// writes to a path that is no file, such as /dev/stdout. Links stay, and the mode of the old file.
 func replaceFile(name string, data []byte) (err error) {
-	if info, statErr := os.Stat(name); statErr == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
+	if file, linkErr := filepath.EvalSymlinks(name); linkErr == nil {
+		name = file
+	}
+	mode := os.FileMode(0o644)
+	switch info, statErr := os.Lstat(name); {
+	case statErr != nil:
+	case info.Mode().IsRegular():
+		mode = info.Mode().Perm()
+	default:
+		f, err := os.Create(name)
 		if err != nil {
 			return err
 		}
@@ -104,7 +112,7 @@ func replaceFile(name string, data []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+	if err = errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), name)

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestReplaceFile: a link stays, and so does the mode of the file that it names.
+func TestReplaceFile(t *testing.T) {
+	for _, old := range []bool{true, false} {
+		dir := t.TempDir()
+		file, link := filepath.Join(dir, "file"), filepath.Join(dir, "sub", "link")
+		mode := os.FileMode(0o600)
+		if err := os.Mkdir(filepath.Dir(link), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../file", link); err != nil {
+			t.Fatal(err)
+		}
+		if old {
+			if err := os.WriteFile(file, []byte("old"), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := replaceFile(link, []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		to, err := os.Readlink(link)
+		if err != nil || to != "../file" {
+			t.Errorf("the link is to %q, %v", to, err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || string(text) != "new" {
+			t.Errorf("%q, %v", text, err)
+		}
+		if info, err := os.Stat(file); err != nil || old && info.Mode() != mode {
+			t.Errorf("%v, %v", info, err)
+		}
+		for _, in := range []string{dir, filepath.Dir(link)} {
+			if left, err := filepath.Glob(filepath.Join(in, ".*")); err != nil || len(left) > 0 {
+				t.Errorf("%q is left, %v", left, err)
+			}
+		}
+	}
+}
