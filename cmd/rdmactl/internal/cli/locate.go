@@ -126,6 +126,9 @@ func getContext(name string) (contexts.Context, error) {
 		return contexts.Context{}, err
 	}
 	c, ok := file.Get(name)
+	if _, err := contexts.Path(); !ok && err != nil {
+		return c, err // there is no file
+	}
 	if !ok {
 		return c, noSuchContext(name)
 	}

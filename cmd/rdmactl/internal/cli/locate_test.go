@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -38,6 +39,23 @@ func TestPackagedSocketIsFound(t *testing.T) {
 		got, err := a.locate()
 		if err != nil || got.addr != c.addr || got.from != c.from {
 			t.Errorf("%s: %s from %s, %v; want %s from %s", c.name, got.addr, got.from, err, c.addr, c.from)
+		}
+	}
+}
+
+// TestContextWithoutHome: where no file of contexts can be, as in a service, that is why there is no such context.
+func TestContextWithoutHome(t *testing.T) {
+	for _, name := range []string{"RDMACTL_CONFIG", "XDG_CONFIG_HOME", "HOME"} {
+		t.Setenv(name, "")
+	}
+	for args, want := range map[string]string{
+		"config show --context nas1":      "rdmactl: contexts: neither $XDG_CONFIG_HOME nor $HOME are defined: set RDMACTL_CONFIG\n",
+		"config show --context nas1,nas2": "rdmactl: --context: contexts: neither $XDG_CONFIG_HOME nor $HOME are defined: set RDMACTL_CONFIG\n",
+		"config show --addr nas1:20050":   "",
+	} {
+		var stderr strings.Builder
+		if Run(t.Context(), "test", strings.Fields(args), io.Discard, &stderr); stderr.String() != want {
+			t.Errorf("%s: %s", args, stderr.String())
 		}
 	}
 }
