@@ -20,7 +20,6 @@ func newFleetPolicies(a *app) *cobra.Command {
 settings. With POLICY, lists the revisions of that policy, the newest first, with the state of
 the rollout of each. etcd keeps 100.`,
 		Example: "  rdmactl fleet policies\n  rdmactl fleet policies small\n  rdmactl fleet policies -o json",
-		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return showList(cmd.Context(), a, api.ListPolicyRevisions, &rdmadv1.ListPolicyRevisionsRequest{Policy: args[0]}, 0, policyRevisions)
