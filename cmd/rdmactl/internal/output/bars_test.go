@@ -1,6 +1,7 @@
 package output
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,12 +52,25 @@ func TestProgressOnTerminalsOnly(t *testing.T) {
 	if p.Shown() || out.Len() != 0 {
 		t.Errorf("wrote %q", out.String())
 	}
-	p.w = &out // as if it were one
-	p.Draw(0.5, "a\x1bb")
-	p.End()
-	p.End()
-	if want := eraseLine + "[##########..........] a�b" + eraseLine; out.String() != want {
-		t.Errorf("wrote %q, want %q", out.String(), want)
+	for term, wants := range map[string]map[uint16]string{
+		// One line, however narrow the terminal is.
+		"xterm": {80: eraseLine + "[##########..........] a\ufffdb" + eraseLine, 12: eraseLine + "[#########…" + eraseLine},
+		"dumb":  {80: ""},
+	} {
+		t.Setenv("TERM", term)
+		for columns, want := range wants {
+			screen, program := openTerminal(t, columns)
+			p := NewProgress(program)
+			p.Draw(0.5, "a\x1bb")
+			p.End()
+			p.End()
+			fmt.Fprint(program, "end") // so that the read returns
+			buf := make([]byte, 256)
+			n, err := screen.Read(buf)
+			if err != nil || string(buf[:n]) != want+"end" {
+				t.Errorf("%s, %d columns: %q, %v, want %q", term, columns, buf[:n], err, want)
+			}
+		}
 	}
 }
 

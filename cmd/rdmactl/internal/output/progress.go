@@ -12,18 +12,18 @@ import (
 )
 
 // Progress is one line on a terminal that is written again and again. If the output is not a
-// terminal, it writes nothing.
+// terminal that can do that, it writes nothing.
 type Progress struct {
-	w     io.Writer // nil: not a terminal
+	w     *os.File // nil: no such terminal
 	drawn bool
 }
 
 // NewProgress returns a progress line on w.
 func NewProgress(w io.Writer) *Progress {
 	p := &Progress{}
-	if f, ok := w.(*os.File); ok {
+	if f, ok := w.(*os.File); ok && os.Getenv("TERM") != "dumb" {
 		if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
-			p.w = w
+			p.w = f
 		}
 	}
 	return p
@@ -36,19 +36,20 @@ func (p *Progress) Shown() bool { return p.w != nil }
 const eraseLine = "\r\x1b[K"
 
 // Draw shows the finished part of the work, 0 to 1, and a text.
-func (p *Progress) Draw(done float64, text string) {
-	if p.w != nil {
-		p.drawn = true
-		fmt.Fprint(p.w, eraseLine+progressLine(done, terminal.Printable(text)))
-	}
-}
+func (p *Progress) Draw(done float64, text string) { p.Text(progressLine(done, text)) }
 
-// Text shows only a text, for work without a known end.
+// Text shows only a text, for work without a known end. It is cut to the terminal's width: only the last of several lines
+// could be erased.
 func (p *Progress) Text(text string) {
-	if p.w != nil {
-		p.drawn = true
-		fmt.Fprint(p.w, eraseLine+terminal.Printable(text))
+	if p.w == nil {
+		return
 	}
+	text = terminal.Printable(text)
+	if size, err := unix.IoctlGetWinsize(int(p.w.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+		text = terminal.Cut(text, int(size.Col)-1)
+	}
+	p.drawn = true
+	fmt.Fprint(p.w, eraseLine+text)
 }
 
 // End removes the line.
