@@ -26,7 +26,7 @@ func (a *app) keep(ctx context.Context, read func(conn *grpc.ClientConn, begun f
 	begun := func() {
 		known = true
 		if !blind.IsZero() {
-			fmt.Fprintf(a.stderr, "rdmactl: rdmad at %s is back: nothing was seen from %s to %s\n", a.addr, clockTime(blind), clockTime(time.Now()))
+			fmt.Fprintf(a.stderr, "rdmactl: rdmad at %s is back: nothing was seen from %s to %s\n", a.addr, blind.Format(time.DateTime), time.Now().Format(time.DateTime))
 			blind = time.Time{}
 		}
 	}
@@ -53,6 +53,3 @@ func (a *app) keep(ctx context.Context, read func(conn *grpc.ClientConn, begun f
 func wentAway(err error) bool {
 	return status.Code(err) == codes.Unavailable
 }
-
-// clockTime writes a time of today.
-func clockTime(t time.Time) string { return t.Format(time.TimeOnly) }

@@ -21,7 +21,7 @@ import (
 
 // seen matches what keep says about a restart.
 var seen = regexp.MustCompile(`^rdmactl: .*: trying again until you interrupt
-rdmactl: rdmad at unix:///\S+ is back: nothing was seen from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d
+rdmactl: rdmad at unix:///\S+ is back: nothing was seen from \d{4}-\d\d-\d\d \d\d:\d\d:\d\d to \d{4}-\d\d-\d\d \d\d:\d\d:\d\d
 `)
 
 // TestStreamsContinueAfterARestart of rdmad, and say since when they saw nothing.
