@@ -81,7 +81,7 @@ func decode(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("%w (%v)", errStrange, err)
+		return fmt.Errorf("%w (%w)", errStrange, err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return damaged("more than one value")

@@ -88,7 +88,7 @@ func TestYAMLSaysTheSame(t *testing.T) {
 func TestYAMLOfEveryCharacter(t *testing.T) {
 	for _, text := range []string{"a\x7fb", "a\u0080b", "a\u0085b", "a\u2028\u2029b", "\ufeffa", "a\uffffb", "a\U000e0001\u00a0b", "\u009b", "漢 ü 👩‍🚀"} {
 		out := answer(t, FormatYAML, &rdmadv1.CloseConnectionRequest{Id: text})
-		var back struct{ Id string } //nolint:revive // as in the message
+		var back struct{ Id string }
 		if err := yaml.Unmarshal(out, &back); err != nil || back.Id != text {
 			t.Errorf("%q: %s reads as %q, %v", text, out, back.Id, err)
 		}
