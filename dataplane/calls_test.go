@@ -27,18 +27,18 @@ func anyPlace(t *testing.T) *connlimit.Place {
 	return place
 }
 
-// noBuffer is a result without memory.
-type noBuffer struct{}
+// buffer is the memory of a result.
+type buffer []byte
 
-func (noBuffer) Bytes() []byte { return nil }
-func (noBuffer) Release()      {}
+func (b buffer) Bytes() []byte { return b }
+func (buffer) Release()        {}
 
 func TestCallsAreMeasured(t *testing.T) {
 	fail := errors.New("no")
 	var err error
 	m := &handler{measured: new(measured), place: anyPlace(t), next: handlerFunc(func(_ context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
 		r.Stream = append(r.Stream, 1, 2, 3, 4)
-		r.Items = append(r.Items, oncrpc.ReplyItem{Len: 30, Buf: noBuffer{}})
+		r.Items = append(r.Items, oncrpc.ReplyItem{Pos: len(r.Stream), Len: 30, Buf: make(buffer, 30)})
 		c.Args.Claim()
 		return err
 	})}
