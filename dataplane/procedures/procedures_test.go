@@ -66,8 +66,8 @@ func TestErrorsByClass(t *testing.T) {
 		"UMNT, without a status":  {umnt, answer(13), [Classes]uint64{}},
 		"another program":         {oncrpc.Call{Program: 1, Version: 1, Procedure: 1}, answer(5), [Classes]uint64{}},
 		"an RPC error":            {read, &server{err: errors.New("no")}, [Classes]uint64{RPC: 1}},
-		"a whole reply":           {read, &server{whole: xdr.AppendUint32(oncrpc.AppendAcceptedReply(nil, 7), 5)}, [Classes]uint64{Server: 1}},
-		"a whole reply, an error": {read, &server{whole: oncrpc.AppendError(nil, 7, &oncrpc.AcceptError{Stat: oncrpc.ProcUnavail})}, [Classes]uint64{RPC: 1}},
+		"a whole reply":           {read, &server{whole: xdr.AppendUint32(oncrpc.AppendAcceptedReply(nil, read.XID), 5)}, [Classes]uint64{Server: 1}},
+		"a whole reply, an error": {read, &server{whole: oncrpc.AppendError(nil, read.XID, &oncrpc.AcceptError{Stat: oncrpc.ProcUnavail})}, [Classes]uint64{RPC: 1}},
 	} {
 		table := New()
 		call(t.Context(), table.Count(c.server), c.call)
