@@ -52,9 +52,8 @@ func TestPaddedLink(t *testing.T) {
 	})
 }
 
-// TestPaddedCompound: the results of several operations, also of a READLINK and of what follows
-// it, come without their padding, or, of
-// too many, not at all.
+// TestPaddedCompound: the results of several operations come without their padding, also after a
+// READLINK. A reply with too many of them is refused.
 func TestPaddedCompound(t *testing.T) {
 	const read, readlink = 25, 27
 	data := bytes.Repeat([]byte("data"), 150)

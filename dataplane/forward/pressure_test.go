@@ -69,8 +69,8 @@ func (n slowArrival) Wait(_ context.Context, have int) (int, error) {
 	return min(have+int(n)/2, int(n)), nil
 }
 
-// TestSlowItems: the time for which the items of a call arrive is none for which the upstream
-// takes no calls, nor time of the upstream. That holds for the call behind it, too.
+// TestSlowItems: while the items of a call arrive, the client is slow and not the upstream. So this
+// time does not count as the upstream's, neither for the call nor for the one behind it.
 func TestSlowItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 1 << 10

@@ -84,7 +84,7 @@ func TestYAMLSaysTheSame(t *testing.T) {
 	}
 }
 
-// TestYAMLOfEveryCharacter: texts of peers and names of files may have any, which are the same in YAML.
+// TestYAMLOfEveryCharacter: texts of peers and file names may have any character, and YAML keeps it.
 func TestYAMLOfEveryCharacter(t *testing.T) {
 	for _, text := range []string{"a\x7fb", "a\u0080b", "a\u0085b", "a\u2028\u2029b", "\ufeffa", "a\uffffb", "a\U000e0001\u00a0b", "\u009b", "漢 ü 👩‍🚀"} {
 		out := answer(t, FormatYAML, &rdmadv1.CloseConnectionRequest{Id: text})

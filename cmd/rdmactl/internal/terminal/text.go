@@ -37,8 +37,8 @@ func OneLine(s string) string {
 // direction of text.
 func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// Cut shortens s to n columns, with a mark. Truncate takes a digit and what makes a keycap of it for one column: then less
-// of s fits.
+// Cut shortens s to n columns, with a mark. Truncate takes a keycap for one column, but it has two. So Cut tries less
+// until it fits.
 func Cut(s string, n int) string {
 	out := ansi.Truncate(s, n, "…")
 	for less := n - 1; ansi.StringWidth(out) > max(n, 0); less-- {
