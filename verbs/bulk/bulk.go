@@ -8,8 +8,8 @@ import (
 )
 
 // Large is the largest number of bytes that need no place. Calls of 64 KiB, which many
-// clients make, are below it.
-const Large = 128 << 10
+// clients make, are below it, and full batches of softiwarp are above it.
+const Large = 96 << 10
 
 // keep is how long a processor is kept free after a small message.
 const keep = time.Second

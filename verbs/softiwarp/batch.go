@@ -20,7 +20,7 @@ const (
 	maxPins       = (maxVector - 1) / vectorPerFPDU
 )
 
-// batch is a sequence of FPDUs for one system call, at most bufferSize bytes.
+// batch is a sequence of FPDUs for one system call, at most batchSize bytes.
 //
 // Large payloads are sent from where they are. The exception, with CRC on, is memory that
 // is exposed to peers: it is copied, so that the checksum matches the bytes sent. Otherwise
@@ -49,7 +49,7 @@ func (b *batch) init(s *buffers) { b.buffers = s }
 // room reports whether an FPDU with the given header and payload lengths, in bytes,
 // fits. inPlace means that the payload is not copied.
 func (b *batch) room(header, payload int, inPlace bool) bool {
-	if b.total+mpa.FPDUSize(header+payload) > bufferSize {
+	if b.total+mpa.FPDUSize(header+payload) > batchSize {
 		return false
 	}
 	return !inPlace || b.vectorRoom()
@@ -62,7 +62,7 @@ func (b *batch) vectorRoom() bool {
 // begin starts an FPDU with n bytes of payload.
 func (b *batch) begin(h *ddp.Header, n int) {
 	if b.scratch == nil {
-		b.scratch = b.buffers.get(bufferSize)
+		b.scratch = b.buffers.get(batchSize)
 		b.vector = b.scratch.vector[:0]
 	}
 	b.sum, b.summed = 0, b.used

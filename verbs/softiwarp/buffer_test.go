@@ -64,7 +64,7 @@ func TestBuffersAreCounted(t *testing.T) {
 	for _, s := range sides {
 		s.send(verbs.SendWR{SGL: sge(s.region(large, 0), 0, len(large))})
 	}
-	within(2*peers, peers*(4<<10+bufferSize), "what is not read")
+	within(2*peers, peers*(4<<10+batchSize), "what is not read")
 	for _, s := range sides {
 		_ = s.qp.Close()
 	}

@@ -9,10 +9,10 @@ import (
 )
 
 // The number of batches that a posting or receiving goroutine sends before a writer
-// goroutine takes over. A reply with 1 MiB of data takes six.
+// goroutine takes over. A reply with 1 MiB of data takes eight.
 const (
-	postQuanta    = 8
-	receiveQuanta = 2
+	postQuanta    = 12
+	receiveQuanta = 3
 )
 
 // transmitter is the sending side of a connection. It belongs to the owner of transmission,
