@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,7 @@ func Parse(file string, text []byte) (*yaml.Node, error) {
 		if err := checkJSON(file, text); err != nil {
 			return nil, err
 		}
+		text = jsonEscapes.ReplaceAllFunc(text, plainEscape)
 	}
 	root, err := ParseYAML(file, text)
 	if root == nil && err == nil {
@@ -50,6 +52,19 @@ func checkJSON(file string, text []byte) error {
 		return Errors{{Origin: Origin{File: file, Line: line}, Msg: "not JSON: " + syntax.Error()}}
 	}
 	return err
+}
+
+// jsonEscapes matches the escapes of JSON, of which YAML lacks some.
+var jsonEscapes = regexp.MustCompile(`\\(?:u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|.)`)
+
+// plainEscape replaces an escape that YAML lacks by its character: a slash, and what JSON
+// writes as two surrogates.
+func plainEscape(escape []byte) []byte {
+	var text string
+	if len(escape) == 2 && escape[1] != '/' || json.Unmarshal(fmt.Appendf(nil, `"%s"`, escape), &text) != nil {
+		return escape
+	}
+	return []byte(text)
 }
 
 // ParseYAML returns the value of the only document, or nil if there is none.

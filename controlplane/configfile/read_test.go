@@ -85,3 +85,18 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestEscapesOfJSON: a JSON file has every escape that JSON has, not only those of YAML.
+func TestEscapesOfJSON(t *testing.T) {
+	const text = `{"a": "\/srv\/\ud83d\uDE00\\/\"\u00e9\n\\ud83d\\ude00"}`
+	root, err := Parse("f.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := root.Content[1].Value, "/srv/\U0001F600\\/\"\u00e9\n\\ud83d\\ude00"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if _, err := Parse("f.yaml", []byte(text)); err == nil {
+		t.Error("YAML has the escapes of JSON")
+	}
+}
