@@ -16,9 +16,9 @@
 // needs to be closed at the end: a Forwarder holds only its connections.
 //
 // Memory: a connection has two goroutines' stacks, 16 KiB to read ahead, and for each call
-// in flight the reply's stream: 64 KiB more than has arrived, or, once 64 KiB of a fragment
-// have arrived, the whole fragment; at most Config.MaxRecord. Calls of the upstream take up to
-// 64 KiB each, at most 64 at once.
+// in flight the reply's stream: at most 128 KiB, or, once 64 KiB have arrived, the whole reply. If
+// its length is not known, that is rpcrdma.MaxMessage, or else Config.MaxRecord. Calls of the
+// upstream take up to 64 KiB each, at most 64 at once.
 //
 // Lock order: no other lock of rdmad is taken while Session.mu is held.
 package forward

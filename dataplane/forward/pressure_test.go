@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -257,6 +258,65 @@ func TestStreamsAreBounded(t *testing.T) {
 			t.Errorf("%d bytes out, %d wait", out, n)
 		}
 	})
+}
+
+// TestStreamsDoNotWaitForParts: a reply that grows waits neither for memory that it has itself,
+// nor for parts of others that grow, too. So replies that are as long as the bound go through, and
+// no more memory than that counts, whatever their fragments.
+func TestStreamsDoNotWaitForParts(t *testing.T) {
+	for name, c := range map[string]struct{ limit, fragment int }{
+		"whole":                  {1 << 20, 0},
+		"in fragments":           {rpcrdma.MaxMessage, 8 << 10},
+		"in fragments, and long": {4 << 20, 8 << 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limit := c.limit
+				f := New(Config{Unpooled: budget.New(int64(limit))})
+				args := enc("", 2, 1, 68, make([]byte, 16+8), limit) // READ_PLUS, which is not reduced
+				data := random(limit - 512)
+				msg := record(success(1, 0, "", 1, 68, 0, 1, 1, 0, make([]byte, 8), string(data)), c.fragment)
+				var upstreams [3]*scriptConn
+				done := make(chan error, len(upstreams))
+				for i := range upstreams {
+					nc := newScriptConn()
+					nc.wrote = func([]byte) {}
+					upstreams[i] = nc
+					s := newSession(f, netip.AddrPort{}, nc)
+					defer s.Close()
+					ctx, cancel := context.WithCancel(t.Context())
+					s.Up(endedConn{cancel})
+					call := oncrpc.Call{XID: 1, Program: nfsProgram, Version: 4, Procedure: 1, Args: oncrpc.Payload{Stream: args}}
+					go func() {
+						reply := oncrpc.Reply{Stream: make([]byte, 0, 4096), Mem: &memory{}}
+						err := serve(ctx, s, &call, &reply)
+						if err == nil && !bytes.HasSuffix(reply.Stream, data) {
+							err = fmt.Errorf("a stream of %d bytes, or another one", len(reply.Stream))
+						}
+						reply.Release()
+						done <- err
+					}()
+					synctest.Wait()
+					nc.next <- msg[:len(msg)/3]
+					synctest.Wait()
+				}
+				if out, _ := f.cfg.Unpooled.Used(); out > int64(limit) {
+					t.Errorf("%d bytes out, of %d", out, limit)
+				}
+				for _, nc := range upstreams {
+					nc.next <- msg[len(msg)/3:]
+				}
+				for range upstreams {
+					if err := <-done; err != nil {
+						t.Error(err)
+					}
+				}
+				if out, n := f.cfg.Unpooled.Used(); out != 0 || n != 0 {
+					t.Errorf("%d bytes out, %d wait", out, n)
+				}
+			})
+		})
+	}
 }
 
 // TestGoneWithoutMemory: a client that goes while its reply waits for memory is neither a lost

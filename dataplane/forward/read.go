@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/budget"
+	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
@@ -24,7 +25,7 @@ const (
 // more than it saves.
 const pause = 400 * time.Microsecond
 
-// growStep is how far a reply's stream grows beyond what is needed now, in bytes.
+// growStep is how much of a reply's stream must come, in bytes, before it gets memory for all.
 const growStep = 64 << 10
 
 // memoryWait is how long the reader, and all replies behind the current one, wait for
@@ -355,34 +356,39 @@ func (s *Session) atHand() ([]byte, error) {
 	return s.in.Peek(min(left, s.in.Buffered()))
 }
 
-// rest appends all that is left of the record. A long fragment gets memory for all of it when
-// its first growStep bytes have come. It does not grow in steps: replies that each have a part
-// of their memory could wait for each other.
+// rest appends all that is left of the record.
 func (s *Session) rest(c *call) error {
 	for {
 		left, err := s.records.Fragment()
 		if err != nil || left == 0 {
 			return err
 		}
-		first := min(left, growStep)
-		if err := s.append(c, first); err != nil {
-			return err
+		if len(c.reply.Stream) < growStep {
+			left = min(left, growStep)
 		}
-		if left == first {
-			continue
-		}
-		if err := s.append(c, left-first); err != nil {
+		if err := s.append(c, left); err != nil {
 			return err
 		}
 	}
 }
 
-// append reads n bytes of the record into the stream.
+// append reads n bytes of the record into the stream. When growStep bytes have come, a stream that
+// is too short gets memory for the whole record, and so grows no more. Only a record of unknown
+// length that is longer than MaxMessage, more than clients have room for, grows once more.
 func (s *Session) append(c *call, n int) error {
 	r := c.reply
 	at := len(r.Stream)
-	if at+n > cap(r.Stream) {
-		if err := s.grow(c, at+n); err != nil {
+	if need := at + n; need > cap(r.Stream) {
+		switch {
+		case at < growStep:
+		case s.records.Whole():
+			need = s.records.Size()
+		case need <= rpcrdma.MaxMessage: // its length is not known, but most are not longer
+			need = min(rpcrdma.MaxMessage, int(s.f.cfg.MaxRecord))
+		default:
+			need = int(s.f.cfg.MaxRecord)
+		}
+		if err := s.grow(c, need); err != nil {
 			return err
 		}
 	}
@@ -390,17 +396,20 @@ func (s *Session) append(c *call, n int) error {
 	return s.records.ReadParts(r.Stream[at:])
 }
 
-// grow moves the stream to memory for at least n bytes.
+// grow moves the stream to memory for at least n bytes. While it waits for that, the memory that
+// the stream has does not count: otherwise replies could wait for each other's memory, or for their
+// own. It is at most twice growStep, unless the stream grows once more.
 func (s *Session) grow(c *call, n int) error {
 	r := c.reply
-	b, err := s.lend(c, max(n, min(2*cap(r.Stream), cap(r.Stream)+growStep)))
+	if r.Storage != nil {
+		r.Storage.Release()
+		r.Storage = nil
+	}
+	b, err := s.lend(c, max(n, min(2*cap(r.Stream), 2*growStep)))
 	if err != nil {
 		return err
 	}
 	r.Stream = append(b.plain[:0], r.Stream...)
-	if r.Storage != nil {
-		r.Storage.Release()
-	}
 	r.Storage = b
 	return nil
 }

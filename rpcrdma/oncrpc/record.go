@@ -69,7 +69,7 @@ func (r *RecordReader) Next() (int, error) {
 	return r.left, err
 }
 
-// Whole reports whether the fragment that Next found is the whole record.
+// Whole reports whether the fragments so far are the whole record.
 func (r *RecordReader) Whole() bool { return r.last }
 
 // Size returns the total length of the record's fragments so far, in bytes.
