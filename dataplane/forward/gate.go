@@ -56,7 +56,7 @@ func (g *gate) leave(now time.Time, err error) (changed bool) {
 	g.err, g.trying = err, false
 	switch {
 	case err == nil:
-		g.pause = 0
+		g.pause, g.until = 0, time.Time{}
 	case now.Before(g.until): // one of many that failed together
 		return false
 	default:

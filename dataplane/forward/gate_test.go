@@ -53,4 +53,8 @@ func TestGate(t *testing.T) {
 	if g.pause != firstPause {
 		t.Errorf("the pause begins with %v", g.pause)
 	}
+	// A dial that began before a failure succeeds in the pause: the next failure is a change again.
+	leave(nil, true)
+	leave(no, true)
+	enter(false)
 }
