@@ -80,7 +80,8 @@ func (s *Session) endCallback() {
 }
 
 // callback calls the client once that is possible, and sends the client's answer to the
-// upstream. Everything goes inline, as RFC 8167 §5.3 requires, so no binding is used.
+// upstream. Everything goes inline, as RFC 8167 §5.3 requires, so no binding is used. A call with
+// the XID of one in flight is dropped: one answer serves both.
 func (s *Session) callback(c *oncrpc.Call, args []byte) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.f.cfg.CallbackTimeout)
 	defer cancel()
@@ -88,12 +89,15 @@ func (s *Session) callback(c *oncrpc.Call, args []byte) {
 		Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf,
 		XID: c.XID, OwnXID: true, Args: args, Whole: true,
 	}
-	if err := s.callClient(ctx, &rpc); err != nil {
-		s.f.stats.callbacksRefused.Add(1)
-		s.answer(oncrpc.AppendError(nil, c.XID, err))
+	err := s.callClient(ctx, &rpc)
+	if err == nil {
+		s.answer(rpc.Reply)
 		return
 	}
-	s.answer(rpc.Reply)
+	s.f.stats.callbacksRefused.Add(1)
+	if !errors.Is(err, rpcrdma.ErrXIDInUse) { // the upstream would take it for the answer to the other call
+		s.answer(oncrpc.AppendError(nil, c.XID, err))
+	}
 }
 
 // callClient makes the call once the connection is up.

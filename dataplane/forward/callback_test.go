@@ -3,8 +3,10 @@ package forward
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -105,6 +107,34 @@ func TestCallbacks(t *testing.T) {
 			t.Errorf("%+v, %d served", s, h.count.Load())
 		}
 	})
+}
+
+// TestRepeatedCallback: a call of the upstream with the XID of one in flight gets no answer of
+// its own, which the upstream would take for that of the client.
+func TestRepeatedCallback(t *testing.T) {
+	u := newUpstream(t)
+	r := newRig(t, loopback.New(loopback.Config{}), u.address)
+	began, answer := make(chan struct{}, 2), make(chan struct{})
+	c := r.dial(answering(handlerFunc(func(_ context.Context, _ *oncrpc.Call, r *oncrpc.Reply) error {
+		began <- struct{}{}
+		<-answer
+		r.Stream = append(r.Stream, "once"...)
+		return nil
+	})))
+	up := u.accept()
+	openSession(t, c, up, callback(7, "args"))
+	<-began
+	up.send(callback(7, "args"), 0)
+	for r.Stats().CallbacksRefused == 0 {
+		runtime.Gosched()
+	}
+	close(answer)
+	up.send(callback(8, "args"), 0)
+	got := map[string]int{string(up.next()): 1}
+	got[string(up.next())]++
+	if want := map[string]int{string(success(7, []byte("once"))): 1, string(success(8, []byte("once"))): 1}; !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
 }
 
 // TestCallbackUnderGSS: what opens the back channel may be hidden.
