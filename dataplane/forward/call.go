@@ -19,6 +19,7 @@ var (
 	errPadded   = errors.New("forward: padded arguments that no binding can tell from their padding")
 	errGarbage  = &oncrpc.AcceptError{Stat: oncrpc.GarbageArgs}
 	errSystem   = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
+	errNoTLS    = &oncrpc.DeniedError{Stat: oncrpc.AuthError, Auth: oncrpc.AuthBadCred}
 	roundup     [xdr.Unit]byte
 )
 
@@ -65,9 +66,14 @@ func newCall(s *Session) *call {
 // for the reply, unless it waits for the call's items. The goroutine that reads the reply
 // answers the call with it, unchanged. A reply that cannot be parsed becomes SYSTEM_ERR.
 // Without a reply, the client's connection ends.
+//
+// AUTH_TLS is denied. An upstream with TLS would take what follows for a handshake.
 func (s *Session) ServeRPC(ctx context.Context, in *oncrpc.Call, reply *oncrpc.Reply) error {
-	if in.Later == nil {
+	switch {
+	case in.Later == nil:
 		return errNoConn
+	case in.Cred.Flavor == oncrpc.FlavorTLS:
+		return errNoTLS
 	}
 	c := s.take()
 	err := c.prepare(ctx, in, reply)

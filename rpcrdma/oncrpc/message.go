@@ -25,13 +25,14 @@ const (
 	msgDenied   replyStat = 1
 )
 
-// Authentication flavors (RFC 5531 §8.2).
+// Authentication flavors (RFC 5531 §8.2, RFC 9289 §4.1).
 const (
 	FlavorNone  = 0
 	FlavorSys   = 1
 	FlavorShort = 2
 	FlavorDH    = 3
 	FlavorGSS   = 6 // RPCSEC_GSS
+	FlavorTLS   = 7 // asks whether the connection can have TLS
 )
 
 // MaxAuthBody is the largest body of a credential or a verifier, in bytes (RFC 5531 §8.2).
