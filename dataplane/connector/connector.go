@@ -33,8 +33,11 @@ type Connector struct {
 	// versions remembers whether the target speaks version 1 only.
 	versions rpcrdma.VersionMemory
 	stats    counters
+	// fresh is how long a client is fresh, and how much longer a fresh one is served when the
+	// connector is shut down: rpctcp.FreshTime.
+	fresh time.Duration
 
-	ctx     context.Context // ends when the connector stops accepting
+	ctx     context.Context // ends when clients that are not up yet are given up
 	cancel  context.CancelFunc
 	making  sync.WaitGroup // the accept loop, and clients that are not up yet
 	running sync.WaitGroup
@@ -70,6 +73,7 @@ func Prepare(ctx context.Context, cfg Config) (*Connector, error) {
 	c := &Connector{
 		cfg: cfg, log: cfg.Logger.With("connector", cfg.Name), listen: l,
 		memory: fair.NewPool(int64(cfg.Limits.Memory), mostOfCall), spares: rpctcp.NewSpares(keepStream),
+		fresh: rpctcp.FreshTime,
 	}
 	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
 	c.place, err = cfg.Dataplane.PrepareConnector(dataplane.ConnectorConfig{
@@ -120,7 +124,7 @@ func (c *Connector) Start() {
 	c.started = true
 	c.log.Info("listening", "what", "connector", "address", c.Addr().String(), "provider", c.cfg.Provider.Name(), "target", c.cfg.Target)
 	c.making.Go(c.accept)
-	c.making.Go(func() { c.place.Places().Run(c.ctx) })
+	c.running.Go(func() { c.place.Places().Run(c.ctx) })
 }
 
 // accept accepts clients until the connector stops.
@@ -221,16 +225,27 @@ func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 }
 
 // Shutdown stops accepting, waits for the calls in flight, and disconnects both sides of
-// every client. When ctx ends first, it closes the remaining clients and returns their
-// number. When it returns, nothing of the connector runs any more.
+// every client. Clients that are not up yet may come up, and fresh ones make calls, for another
+// moment: they may be about to mount, and mount(8) fails if their connection ends before. When ctx
+// ends first, it closes the remaining clients and returns their number. When it returns, nothing
+// of the connector runs any more.
 func (c *Connector) Shutdown(ctx context.Context) dataplane.Removed {
-	c.place.Stopping()
 	c.mu.Lock()
-	c.cancel()
+	c.started = true // not any more, if it did not
 	c.mu.Unlock()
-	c.listen.Close()
+	c.listen.Close() // new clients wait for a successor
+	moment, over := context.WithTimeout(ctx, c.fresh)
+	defer over()
+	defer context.AfterFunc(moment, c.stop)()
 	c.making.Wait()
+	c.stop()
 	return c.place.Remove(ctx, c.running.Wait)
+}
+
+// stop gives up clients that are not up yet.
+func (c *Connector) stop() {
+	c.place.Stopping()
+	c.cancel()
 }
 
 // Close is like Shutdown, but does not wait for calls in flight.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/rpctcp/rpctcptest"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -23,6 +24,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // gate is a handler whose calls wait until it is opened, but for WRITE: it is
@@ -169,6 +171,59 @@ func TestDrain(t *testing.T) {
 			t.Error("another call was answered")
 		}
 		r.log.Await(t, "connection down", "listener=out", "drained by an operator")
+	})
+}
+
+// slowTarget takes a connection when it may, and answers its calls.
+type slowTarget struct {
+	oncrpc.Handler
+	asked, may chan struct{}
+}
+
+func (s slowTarget) OpenConn(ctx context.Context, _ netip.AddrPort) (perconn.Handler, error) {
+	s.asked <- struct{}{}
+	select {
+	case <-s.may:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// TestReload: another connector takes the place of one whose clients are about to mount: their
+// connection to the target is being made, or new. They can make their calls.
+func TestReload(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		r, cfg := newTargetless(t, p), Config{}
+		target := slowTarget{echo.New(), make(chan struct{}, 2), make(chan struct{}, 1)}
+		r.listen(target, &cfg)
+		r.connect(cfg)
+		r.c.fresh = time.Hour
+		target.may <- struct{}{}
+		up := r.dial(rpctcp.ClientConfig{})
+		r.until(func() bool { return len(r.outgoing()) == 1 })
+		connecting := r.dial(rpctcp.ClientConfig{})
+		<-target.asked
+		<-target.asked
+		old := r.c
+		cfg.Listen = old.Addr().String()
+		r.connectWith(tcpaddr.Yield(t.Context(), old.Sockets()), cfg)
+		removed := make(chan struct{})
+		go func() {
+			defer close(removed)
+			old.Shutdown(t.Context())
+		}()
+		r.until(func() bool { return running("connector.(*Connector).accept(") == 1 })
+		target.may <- struct{}{}
+		for _, c := range []*rpctcp.Client{connecting, up} {
+			for range 2 {
+				if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+					t.Error(err)
+				}
+			}
+			c.Close()
+		}
+		<-removed
 	})
 }
 

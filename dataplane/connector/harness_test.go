@@ -105,19 +105,25 @@ func newTargetless(t testing.TB, p rdmacm.Provider) *rig {
 
 func (r *rig) connect(cfg Config) {
 	r.t.Helper()
+	cfg.Listen = "127.0.0.1:0"
+	r.connectWith(r.t.Context(), cfg)
+}
+
+func (r *rig) connectWith(ctx context.Context, cfg Config) {
+	r.t.Helper()
 	if cfg.Name == "" {
 		cfg.Name = "out"
 	}
 	cfg.Provider, cfg.Dataplane, cfg.Bindings = r.p, r.d, bindings
 	cfg.Logger = slog.New(slog.NewTextHandler(&r.log, nil))
-	cfg.Listen = "127.0.0.1:0"
 	var err error
-	if r.c, err = Prepare(r.t.Context(), cfg); err != nil {
+	if r.c, err = Prepare(ctx, cfg); err != nil {
 		r.t.Fatal(err)
 	}
 	if r.around != nil {
 		r.c.listen = r.around(r.c.listen)
 	}
+	r.c.fresh = 0 // TestReload has it
 	r.c.Enter()
 	r.c.Start()
 }

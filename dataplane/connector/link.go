@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -39,9 +40,13 @@ func (s *session) Stats() rpcrdma.Stats { return s.rdma.Stats() }
 func (s *session) Sizes() rpcrdma.Sizes { return s.rdma.Sizes() }
 
 // Drain implements dataplane.Link. It finishes the calls in flight, then disconnects both
-// sides.
+// sides. A fresh client can make calls for another moment.
 func (s *session) Drain(ctx context.Context) error {
-	s.intake.Stop()
+	if fresh := s.c.fresh; time.Since(s.began) < fresh {
+		defer time.AfterFunc(fresh, s.intake.Stop).Stop()
+	} else {
+		s.intake.Stop()
+	}
 	select {
 	case <-s.done:
 		return nil

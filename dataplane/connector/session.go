@@ -34,6 +34,7 @@ type session struct {
 	c      *Connector
 	nc     net.Conn
 	client netip.AddrPort
+	began  time.Time // when the target accepted it
 	seat   *dataplane.Seat
 	rdma   *rpcrdma.Client
 	ctx    context.Context // ends with the session
@@ -93,6 +94,7 @@ func (s *session) connect(ctx context.Context, target string) (err error) {
 		Versions: &s.c.versions,
 	})
 	if err == nil {
+		s.began = time.Now()
 		s.SetSettings(&settings)
 	}
 	return err

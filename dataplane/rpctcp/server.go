@@ -176,12 +176,12 @@ func (s *Server) keepBytes(c *serverConn) {
 	s.bytesOut += c.bytesOut.Swap(0)
 }
 
-// freshTime is how long a connection is fresh, and how much longer a fresh one is served when
+// FreshTime is how long a connection is fresh, and how much longer a fresh one is served when
 // the server is shut down.
-const freshTime = time.Second
+const FreshTime = time.Second
 
 // Shutdown stops accepting connections and reading calls, lets the calls in flight finish,
-// and closes the connections. Fresh ones it reads for another freshTime: their clients may be
+// and closes the connections. Fresh ones it reads for another FreshTime: their clients may be
 // about to mount, for which they make two calls, and mount(8) fails if the connection ends
 // before. If ctx ends first, it ends the remaining connections and returns the reason. When it
 // returns, all goroutines of the server have ended, if the handler returns when its context
@@ -189,13 +189,13 @@ const freshTime = time.Second
 func (s *Server) Shutdown(ctx context.Context) error {
 	var fresh []*serverConn
 	for _, c := range s.stop() {
-		if time.Since(c.began) < freshTime {
+		if time.Since(c.began) < FreshTime {
 			fresh = append(fresh, c)
 			continue
 		}
 		c.intake.Stop()
 	}
-	later := time.AfterFunc(freshTime, func() {
+	later := time.AfterFunc(FreshTime, func() {
 		for _, c := range fresh {
 			c.intake.Stop()
 		}

@@ -338,7 +338,7 @@ func TestShutdownWhileClientsMount(t *testing.T) {
 		s, l := pipeServer(t, Config{Handler: echo.New()})
 		old := NewClient(l.dial(t), ClientConfig{})
 		defer old.Close()
-		time.Sleep(freshTime)
+		time.Sleep(FreshTime)
 		fresh := NewClient(l.dial(t), ClientConfig{})
 		defer fresh.Close()
 		synctest.Wait()
@@ -349,7 +349,7 @@ func TestShutdownWhileClientsMount(t *testing.T) {
 			t.Errorf("the older connection was kept for %v", waited)
 		}
 		for range 2 {
-			time.Sleep(freshTime / 4)
+			time.Sleep(FreshTime / 4)
 			if _, err := echoCall(t.Context(), fresh, echo.ProcNull, nil); err != nil {
 				t.Error(err)
 			}
@@ -357,7 +357,7 @@ func TestShutdownWhileClientsMount(t *testing.T) {
 		if err := <-down; err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(began); took != freshTime {
+		if took := time.Since(began); took != FreshTime {
 			t.Errorf("the shutdown took %v", took)
 		}
 	})
@@ -371,7 +371,7 @@ func TestShutdownOfIdleConnections(t *testing.T) {
 		c := NewClient(l.dial(t), ClientConfig{})
 		defer c.Close()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), freshTime/2)
+		ctx, cancel := context.WithTimeout(t.Context(), FreshTime/2)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)
