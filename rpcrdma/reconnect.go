@@ -16,7 +16,8 @@ import (
 // DialConfig.Handler accepts calls of the server. It does so at once if the lost connection
 // had carried a reply, and otherwise after a pause that doubles with each failure. The
 // actual pause is a random time between half of it and all of it. A call during which too
-// many connections are lost fails with ErrTooManyLosses.
+// many connections are lost fails with ErrTooManyLosses. A call to a server that speaks no
+// version that the settings allow fails with ErrNoVersion at once.
 type Reconnect struct {
 	// MinBackoff is the first pause. 0 means 100 ms.
 	MinBackoff time.Duration
@@ -142,7 +143,7 @@ func (c *Client) lose(s *session, err error) bool {
 		return false
 	}
 	c.loseLocked(s)
-	return true
+	return !errors.Is(err, ErrNoVersion) // the next connection would end in the same way
 }
 
 func (c *Client) loseLocked(s *session) {

@@ -317,3 +317,22 @@ func TestSettingsAtReconnect(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNoCommonVersionIsFinal: a call that needs a version that the server does not speak fails
+// with the first connection. The next call tries again.
+func TestNoCommonVersionIsFinal(t *testing.T) {
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+	s := rpcrdma.DefaultSettings()
+	speaking("required")(&s)
+	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, Reconnect: &soon})
+	must(t, err)
+	defer c.Close()
+	for n := range uint64(2) {
+		if err := plain(b.ctx, c, procNull); !errors.Is(err, rpcrdma.ErrNoVersion) || c.Info().Connects != n+1 {
+			t.Errorf("call %d: %v after %d connections", n, err, c.Info().Connects)
+		}
+	}
+	s = rpcrdma.DefaultSettings()
+	c.SetSettings(&s)
+	should(t, plain(b.ctx, c, procNull))
+}
