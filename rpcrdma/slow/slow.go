@@ -16,12 +16,13 @@ type Calls struct {
 	// change at any time.
 	Limit *atomic.Int64
 	// Report gets each slow call when its reply has left or its connection has ended. It may
-	// be called with locks held. It must not wait, nor call the connection.
+	// be called with locks held. It must not wait, nor call the connection. With nil nothing is
+	// measured.
 	Report func(Call)
 }
 
 // On reports whether calls are measured.
-func (s *Calls) On() bool { return s.Limit != nil && s.Limit.Load() != 0 }
+func (s *Calls) On() bool { return s.Limit != nil && s.Report != nil && s.Limit.Load() != 0 }
 
 // Begin begins a call that arrived at a time. t is the timeline of an earlier call that has
 // ended, or nil. While calls are not measured, it returns nil.

@@ -1,6 +1,7 @@
 package slow
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -32,6 +33,23 @@ func TestTimeline(t *testing.T) {
 		tc.want.Arrived = begin
 		if got := line.end(); got != tc.want || line.running() {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// TestNobodyAsks: without a limit, or without somebody to report to, nothing is measured.
+func TestNobodyAsks(t *testing.T) {
+	limit := new(atomic.Int64)
+	limit.Store(1)
+	for name, calls := range map[string]Calls{
+		"zero":           {},
+		"without limit":  {Report: func(Call) { t.Error("reported without a limit") }},
+		"without report": {Limit: limit},
+	} {
+		line := calls.Begin(nil, time.Now())
+		calls.End(line, time.Now().Add(time.Second), false)
+		if calls.On() || line != nil {
+			t.Errorf("%s: measured", name)
 		}
 	}
 }
