@@ -296,6 +296,35 @@ func TestReplyReclaimed(t *testing.T) {
 	})
 }
 
+// TestExposuresFollowTheLimit: the memory of replies that peers read is a part of the
+// listener's memory limit as it is now.
+func TestExposuresFollowTheLimit(t *testing.T) {
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: readReplies, memory: rpcrdma.MinMemoryLimit})
+	r := b.dialRaw(kernelPrivateData)
+	xid := uint32(0)
+	exposed := func() bool {
+		t.Helper()
+		xid++
+		r.post(message(rpcrdma1.Header{XID: xid}, procRead, xdr.AppendUint32(xdr.AppendUint32(nil, 1<<20), 7)...))
+		var h rpcrdma1.Header
+		_, err := h.Decode(r.receive())
+		r.ok(err)
+		return len(h.Reads) == 1
+	}
+	if !exposed() || exposed() {
+		t.Error("not one reply is exposed with the smallest limit")
+	}
+	b.l.SetMemoryLimit(32 << 20)
+	if !exposed() || !exposed() {
+		t.Error("not more with more memory")
+	}
+	b.l.SetMemoryLimit(rpcrdma.MinMemoryLimit)
+	r.post((&rpcrdma1.Header{XID: 1, Version: 1, Credits: 1, Proc: rpcrdma1.Done}).Append(nil))
+	if exposed() {
+		t.Error("as many with less memory again")
+	}
+}
+
 // TestHostileDones: DONEs for anything, more than there are credits, do not
 // disturb the others on the connection or its memory.
 func TestHostileDones(t *testing.T) {

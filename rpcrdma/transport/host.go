@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
@@ -89,9 +88,8 @@ func NewHost(cfg HostConfig) (*Host, error) {
 	cfg.DoneTimeout = cmp.Or(cfg.DoneTimeout, DefaultDoneTimeout)
 	h := &Host{
 		dev: cfg.Device, attr: cfg.Device.Attr(), pd: pd,
-		pool:      regmem.New(pd, access, cfg.MemoryLimit),
-		log:       cfg.Logger,
-		exposable: budget{limit: max(cfg.MemoryLimit/exposureShare, conn.MaxMessage)}, doneTimeout: cfg.DoneTimeout,
+		pool: regmem.New(pd, access, cfg.MemoryLimit),
+		log:  cfg.Logger, doneTimeout: cfg.DoneTimeout,
 		links: make(map[*link]struct{}),
 		freed: make(chan struct{}), scarce: make(chan struct{}, 1), gathers: make(chan struct{}, 1),
 	}
@@ -101,6 +99,7 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		default:
 		}
 	}
+	h.limitExposures(cfg.MemoryLimit)
 	h.pool.OnScarce(scarce)
 	h.shares.divide(h.pool, scarce)
 	if h.zeros, err = h.pool.Single(transmission.MaxZeros); err != nil {
@@ -125,7 +124,11 @@ func (h *Host) Shares() (replies, fetches fair.Usage) {
 
 // SetMemoryLimit changes the limit of the host's pooled memory, in bytes. It returns the
 // limit in force, which is higher while more memory is in use.
-func (h *Host) SetMemoryLimit(limit int64) int64 { return h.pool.SetLimit(limit) }
+func (h *Host) SetMemoryLimit(limit int64) int64 {
+	limit = h.pool.SetLimit(limit)
+	h.limitExposures(limit)
+	return limit
+}
 
 // flushPause is the minimum time between two rounds of flushes.
 const flushPause = 100 * time.Millisecond

@@ -22,6 +22,11 @@ const DefaultDoneTimeout = 30 * time.Second
 // in addition to the pool.
 const exposureShare = 8
 
+// limitExposures follows the limit of the host's pooled memory.
+func (h *Host) limitExposures(memory int64) {
+	h.exposable.limit.Store(max(memory/exposureShare, conn.MaxMessage))
+}
+
 // exposure is the transport's state of a reply that the peer reads.
 type exposure struct {
 	core    *conn.Exposure
@@ -33,13 +38,10 @@ type exposure struct {
 }
 
 // budget limits a number of bytes.
-type budget struct {
-	limit int64
-	used  atomic.Int64
-}
+type budget struct{ limit, used atomic.Int64 }
 
 func (b *budget) take(n int) bool {
-	if b.used.Add(int64(n)) <= b.limit {
+	if b.used.Add(int64(n)) <= b.limit.Load() {
 		return true
 	}
 	b.give(n)
