@@ -68,6 +68,12 @@ func TestPadded(t *testing.T) {
 	})
 }
 
+// padded appends an opaque to head, with its padding.
+func padded(pad oncrpc.Padding, head []byte, opaque string) []byte {
+	head = enc(head, len(opaque))
+	return append(append(head, make([]byte, pad.Before(len(head), len(opaque)))...), enc(opaque)[4:]...)
+}
+
 // TestPaddedUnknown: padding that no binding can tell from the arguments does
 // not go to the upstream.
 func TestPaddedUnknown(t *testing.T) {
@@ -81,6 +87,8 @@ func TestPaddedUnknown(t *testing.T) {
 		"program":   {Program: 4711, Version: 1, Args: oncrpc.Payload{Stream: known}},
 		"version":   {Program: nfsProgram, Version: 5, Args: oncrpc.Payload{Stream: known}},
 		"operation": {Program: nfsProgram, Version: 4, Procedure: 1, Args: oncrpc.Payload{Stream: slices.Concat(known, enc(4711))}},
+		"layout":    {Program: 100005, Version: 3, Procedure: 1, Args: oncrpc.Payload{Stream: padded(pad, nil, "/a/directory/with/quite/a/long/name")}},
+		"behind":    {Program: nfsProgram, Version: 3, Procedure: 1, Args: oncrpc.Payload{Stream: padded(pad, enc("handle"), "the arguments have ended long ago")}},
 		"torn":      {Program: nfsProgram, Version: 4, Procedure: 1, Args: oncrpc.Payload{Stream: known}},
 		"protected": {Program: nfsProgram, Version: 4, Procedure: 1, Args: oncrpc.Payload{Stream: known},
 			Cred: oncrpc.Auth{Flavor: oncrpc.FlavorGSS, Body: enc(1, 0, 1, 3, "context")}},

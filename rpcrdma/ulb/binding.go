@@ -3,6 +3,7 @@ package ulb
 import (
 	"fmt"
 
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 )
 
@@ -59,7 +60,7 @@ type Proc struct {
 	Args, Results *walk.Type
 	// maxReply is the fixed part of the estimate, which does not depend on arguments.
 	maxReply int
-	// guarded is Args inside RPCSEC_GSS with service integrity.
+	// guarded is Args inside RPCSEC_GSS with service integrity, with the checksum.
 	guarded *walk.Type
 }
 
@@ -96,7 +97,7 @@ func NewRegistry(bindings ...Binding) *Registry {
 		for i, p := range b.Procs {
 			if p.Args != nil {
 				p.maxReply = p.Results.Max()
-				p.guarded = walk.Seq(walk.Fixed(gssBodyHead), p.Args)
+				p.guarded = walk.Seq(walk.Fixed(gssBodyHead), p.Args, walk.Opaque(oncrpc.MaxAuthBody, 0))
 			}
 			procs[i] = p
 		}

@@ -204,6 +204,15 @@ func TestPadding(t *testing.T) {
 	if pads, ok := p.Pads(); !ok || !slices.Equal(pads, []walk.Pad{{Off: len(head), Len: len(gap)}}) {
 		t.Errorf("padding at %+v, %v", pads, ok)
 	}
+	sealed := *c
+	sealed.Cred, sealed.Args.Padding.Base = gss(0, 2), pad.Base-8
+	sealed.Args.Stream = enc(4+len(c.Args.Stream), 7, c.Args.Stream, "checksum")
+	if err := p.Call(registry, &sealed); err != nil {
+		t.Fatal(err)
+	}
+	if pads, ok := p.Pads(); !ok || !slices.Equal(pads, []walk.Pad{{Off: 8 + len(head), Len: len(gap)}}) {
+		t.Errorf("integrity: padding at %+v, %v", pads, ok)
+	}
 	c.Args.Stream = append(c.Args.Stream[:len(c.Args.Stream)-len(read(1))], enc(4711)...)
 	if err := p.Call(registry, c); !errors.Is(err, ulb.ErrUnknown) {
 		t.Fatal(err)

@@ -53,7 +53,7 @@ func (p *Plan) body(body *oncrpc.Payload) error {
 // Pads returns the padding of the last body, until the next walk. ok is false if that is
 // unknown, because no binding has walked all of the body.
 func (p *Plan) Pads() (pads []walk.Pad, ok bool) {
-	if p.err != nil || p.proc == nil || p.guarded == hidden {
+	if p.err != nil || p.proc == nil || p.guarded == hidden || p.w.Left() > 0 {
 		return nil, false
 	}
 	return p.w.Pads(), true
