@@ -88,10 +88,11 @@ var (
 		union(void, at(6, opaque(noLimit), u32, u32)))))
 )
 
-// attrSizes is the encoded size of each attribute, by its number; the last is
-// for those without one here (RFC 7531, RFC 5662, RFC 7862, RFC 8275, RFC 8276).
+// attrSizes is the encoded size of each attribute, by its number; the last is for those without
+// one here (RFC 7531, RFC 5662, RFC 7862, RFC 8275, RFC 8276, RFC 9754, and the drafts that Linux
+// implements).
 var attrSizes = func() []uint32 {
-	sizes := make([]uint32, 97)
+	sizes := make([]uint32, 94)
 	for i := range sizes {
 		sizes[i] = 24 // integers, times, pairs of them
 	}
@@ -104,7 +105,9 @@ var attrSizes = func() []uint32 {
 		62: 4 + 4*16, 64: 4 + 4*16, 63: 8 + 1024, // layout types and hint
 		68: 4 + 4*1024, 69: 40, 70: 40, // mdsthreshold, retentions
 		75: expectBitmap, 80: 12 + 4096, // suppattr_exclcreat, sec_label
-		96: 1024,
+		86: 5 * expectBitmap, // open_arguments
+		91: 65536, 92: 65536, // posix_default_acl, posix_access_acl
+		93: 1024,
 	}
 	for i, n := range large {
 		sizes[i] = n
