@@ -132,6 +132,24 @@ func TestLongToClientCanceled(t *testing.T) {
 	})
 }
 
+// TestLongToClientTurnedOff: a long reply to a call that was sent before extensions.read_replies
+// was turned off completes that call. It does not count as a call of the server.
+func TestLongToClientTurnedOff(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		l := longLiar(t, p)
+		forward, done := l.begin()
+		off := rpcrdma.DefaultSettings()
+		backward(4)(&off)
+		l.c.SetSettings(&off)
+		l.post(l.longMessage(rpcrdma1.Header{XID: forward.XID, Credits: 8}, oncrpc.AppendAcceptedReply(nil, forward.XID)))
+		should(t, <-done)
+		if h := l.next(); h.Proc != rpcrdma1.Done || h.XID != forward.XID {
+			t.Errorf("%+v", h)
+		}
+		should(t, l.honestly())
+	})
+}
+
 // holdReads delivers the messages that post sends at once, and delays the RDMA
 // Reads that follow.
 func holdReads(p *loopback.Provider, post func()) {

@@ -32,7 +32,7 @@ const typeSize = 8
 // Long keeps its receive.
 func (in *Inbound) long(a *Arrival) *Long {
 	h := &a.header
-	if a.known || a.err != nil || len(h.Reads) == 0 || h.Proc != rpcrdma1.NoMsg || !in.either() || in.reading >= maxReadings {
+	if a.known || a.err != nil || len(h.Reads) == 0 || h.Proc != rpcrdma1.NoMsg || !in.either(h.XID) || in.reading >= maxReadings {
 		return nil
 	}
 	l := new(Long)
@@ -46,19 +46,19 @@ func (in *Inbound) long(a *Arrival) *Long {
 	}
 	l.Fetches = l.Reads.AppendReads(l.Fetches[:0], in.maxTransfer())
 	l.header, a.header = a.header, l.header
-	l.recv, l.inv, l.seq, l.reads = a.Recv, a.Invalidation, a.seq, in.requester.reads()
+	l.recv, l.inv, l.seq, l.reads = a.Recv, a.Invalidation, a.seq, in.requester.readsFor(l.header.XID)
 	_, called := in.requester.sent[l.header.XID]
 	l.early = !called
 	in.reading++
 	return l
 }
 
-// either reports whether both long calls and long replies may arrive and be read.
-func (in *Inbound) either() bool {
+// either reports whether both a long call and a long reply with this XID may arrive and be read.
+func (in *Inbound) either(xid uint32) bool {
 	if in.server() {
 		return in.requester != nil && !in.responder.unreadable()
 	}
-	return in.served && in.requester.reads()
+	return in.served && in.requester.readsFor(xid)
 }
 
 // maxTransfer returns the most bytes that one RDMA Read may move.

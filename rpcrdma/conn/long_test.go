@@ -190,34 +190,44 @@ func TestLongToCaller(t *testing.T) {
 }
 
 // TestLongTurnedOff: a long reply that is being read when extensions.read_replies is turned
-// off is finished, as other replies that are being read are: the call gets it, and the peer
+// off, or is still to come, is finished, as other replies are: the call gets it, and the peer
 // its DONE.
 func TestLongTurnedOff(t *testing.T) {
 	for _, given := range []bool{false, true} {
-		e, first := readingEnd(t)
-		h := rpcrdma1.Header{XID: first.XID, Version: 1, Credits: 5, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrChunk}
-		e.receive(h.Append(nil))
-		o := &Outgoing{StreamLen: 44, MaxReply: 100}
-		e.plan(o)
-		a := e.arrive(longMessage(o.XID, 100), Invalidation{})
-		if a.Long == nil {
-			t.Fatal("is not read")
+		for _, before := range []bool{false, true} {
+			e, first := readingEnd(t)
+			h := rpcrdma1.Header{XID: first.XID, Version: 1, Credits: 5, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrChunk}
+			e.receive(h.Append(nil))
+			o := &Outgoing{StreamLen: 44, MaxReply: 100}
+			e.plan(o)
+			e.out = nil
+			off := func() {
+				s := e.settings
+				s.Extensions &^= settings.ExtReadReplies
+				if e.set(s); given {
+					e.fromQ(e.q.Cancel(o, nil))
+				}
+			}
+			if before {
+				off()
+			}
+			a := e.arrive(longMessage(o.XID, 100), Invalidation{})
+			if a.Long == nil {
+				t.Fatalf("given up %v, turned off before %v: is not read", given, before)
+			}
+			if !before {
+				off()
+			}
+			e.arrived(e.longRead(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
+			if want := map[bool]error{true: ErrCanceled}[given]; !errors.Is(o.Err, want) || len(e.open) > 0 || len(e.q.sent)+len(e.q.debts) > 0 {
+				t.Errorf("given up %v, turned off before %v: %v, %d calls open, %d without an answer", given, before, o.Err, len(e.open), len(e.q.sent))
+			}
+			if len(e.out) != 1 {
+				t.Errorf("given up %v, turned off before %v: %d messages sent, no DONE", given, before, len(e.out))
+			} else if _, err := h.Decode(e.out[0]); err != nil || h.Proc != rpcrdma1.Done || h.XID != o.XID {
+				t.Errorf("given up %v, turned off before %v: sent %+v, %v", given, before, h, err)
+			}
+			e.check()
 		}
-		s := e.settings
-		s.Extensions &^= settings.ExtReadReplies
-		e.set(s)
-		if e.out = nil; given {
-			e.fromQ(e.q.Cancel(o, nil))
-		}
-		e.arrived(e.longRead(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
-		if want := map[bool]error{true: ErrCanceled}[given]; !errors.Is(o.Err, want) || len(e.open) > 0 {
-			t.Errorf("given up %v: %v, %d calls open", given, o.Err, len(e.open))
-		}
-		if len(e.out) != 1 {
-			t.Errorf("given up %v: %d messages sent, no DONE", given, len(e.out))
-		} else if _, err := h.Decode(e.out[0]); err != nil || h.Proc != rpcrdma1.Done || h.XID != o.XID {
-			t.Errorf("given up %v: sent %+v, %v", given, h, err)
-		}
-		e.check()
 	}
 }

@@ -95,7 +95,7 @@ func (p *pair) readSteps() (all []func()) {
 // without a DONE.
 func (p *pair) refuses(msg []byte) int {
 	var h Header
-	if _, err := h.decode(msg, speaksAll); err == nil && len(h.Reads) > 0 && !p.c.reads() {
+	if _, err := h.decode(msg, speaksAll); err == nil && len(h.Reads) > 0 && !p.c.readsFor(h.XID) {
 		return 1
 	}
 	return 0

@@ -95,7 +95,7 @@ type Requester struct {
 	heard                 bool // see Heard
 
 	sent    map[uint32]*Outgoing // nil value: the call was given up, its answer is outstanding
-	debts   map[uint32]debt      // of calls given up that hold more than one credit
+	debts   map[uint32]debt      // of calls given up, unless they hold one credit and nothing else
 	fencing []*Outgoing          // in no order
 	waiting []*Outgoing          // oldest first
 	// Replies being read, in no order. donesSent and donesArrived count DONEs.

@@ -111,6 +111,7 @@ type Outgoing struct {
 	Sent bool
 
 	donesBefore uint32 // DONEs sent before this call
+	readable    bool   // replies with read chunks were accepted when it was sent
 
 	state   outState
 	built   bool   // Build was called

@@ -183,7 +183,7 @@ func (r *Requester) Launch(o *Outgoing, acts []Action) ([]Action, bool) {
 		o.Err = ErrReplan
 		return acts, false
 	}
-	o.state, o.built, o.Sent, o.donesBefore = outSent, false, true, r.donesSent
+	o.state, o.built, o.Sent, o.donesBefore, o.readable = outSent, false, true, r.donesSent, r.reads()
 	o.credits, r.negotiation.open = r.spend.Max(), true
 	if o.Pad.Align != 0 {
 		r.padding.sent++

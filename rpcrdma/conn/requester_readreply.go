@@ -50,11 +50,20 @@ func (r *Requester) reads() bool {
 	return r.mayRead && r.negotiation.way.acknowledges() && r.settings.Extensions.Has(settings.ExtReadReplies)
 }
 
+// readsFor is reads for the reply to a call that was sent. The peer may have exposed it before
+// the extension was turned off.
+func (r *Requester) readsFor(xid uint32) bool {
+	if o := r.sent[xid]; o != nil {
+		return o.readable || r.reads()
+	}
+	return r.debts[xid].readable || r.reads()
+}
+
 // takeReads checks a reply with a read list, then reads it. It acknowledges a refused reply
 // as well, so that the peer can free its memory. A Long is taken even if the extension was
 // turned off meanwhile.
 func (r *Requester) takeReads(o *Outgoing, a *Arrival, acts []Action) []Action {
-	if !a.reads && !r.reads() {
+	if !a.reads && !o.readable && !r.reads() {
 		o.Err = ErrBadReply
 		return acts
 	}

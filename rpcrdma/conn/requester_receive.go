@@ -64,8 +64,9 @@ func (r *Requester) replied(o *Outgoing, a *Arrival, acts []Action) []Action {
 	}
 	if o == nil { // only its credit matters
 		r.Counters.Stray++
+		reads := a.reads || r.readsFor(h.XID)
 		r.settle(h.XID, h.Credits)
-		if err == nil && len(h.Reads) > 0 && (a.reads || r.reads()) {
+		if err == nil && len(h.Reads) > 0 && reads {
 			acts = r.owe(h.XID, acts)
 		}
 		return r.wake(r.giveBack(recv, acts))

@@ -7,8 +7,12 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/credit"
 )
 
-// debt is what the answer to a call that was given up gives back.
-type debt struct{ uses, spare uint32 }
+// debt is what the answer to a call that was given up gives back, and whether it may have read
+// chunks.
+type debt struct {
+	uses, spare uint32
+	readable    bool
+}
 
 // Prepare is the event that the planned call o is about to begin. It returns the receives
 // to post for a long reply before Begin.
@@ -110,13 +114,13 @@ func (r *Requester) withdraw(o *Outgoing) {
 // holds come back with its answer.
 func (r *Requester) abandon(o *Outgoing) {
 	r.sent[o.XID] = nil
-	if o.uses == 1 && o.spare == 0 {
+	if o.uses == 1 && o.spare == 0 && !o.readable {
 		return
 	}
 	if r.debts == nil {
 		r.debts = make(map[uint32]debt)
 	}
-	r.debts[o.XID] = debt{o.uses, o.spare}
+	r.debts[o.XID] = debt{o.uses, o.spare, o.readable}
 	o.spare = 0
 }
 
