@@ -133,7 +133,8 @@ func TestLongToClientCanceled(t *testing.T) {
 }
 
 // TestLongToClientTurnedOff: a long reply to a call that was sent before extensions.read_replies
-// was turned off completes that call. It does not count as a call of the server.
+// was turned off completes that call, and one to a later call is bad. Neither counts as a call of
+// the server.
 func TestLongToClientTurnedOff(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		l := longLiar(t, p)
@@ -145,6 +146,11 @@ func TestLongToClientTurnedOff(t *testing.T) {
 		should(t, <-done)
 		if h := l.next(); h.Proc != rpcrdma1.Done || h.XID != forward.XID {
 			t.Errorf("%+v", h)
+		}
+		forward, done = l.begin()
+		l.post(l.longMessage(rpcrdma1.Header{XID: forward.XID, Credits: 8}, oncrpc.AppendAcceptedReply(nil, forward.XID)))
+		if err := <-done; !errors.Is(err, rpcrdma.ErrBadReply) {
+			t.Errorf("sent after that: %v", err)
 		}
 		should(t, l.honestly())
 	})

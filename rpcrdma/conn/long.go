@@ -32,7 +32,7 @@ const typeSize = 8
 // Long keeps its receive.
 func (in *Inbound) long(a *Arrival) *Long {
 	h := &a.header
-	if a.known || a.err != nil || len(h.Reads) == 0 || h.Proc != rpcrdma1.NoMsg || !in.either(h.XID) || in.reading >= maxReadings {
+	if a.known || a.err != nil || len(h.Reads) == 0 || h.Proc != rpcrdma1.NoMsg || !in.either() || in.reading >= maxReadings {
 		return nil
 	}
 	l := new(Long)
@@ -53,12 +53,14 @@ func (in *Inbound) long(a *Arrival) *Long {
 	return l
 }
 
-// either reports whether both a long call and a long reply with this XID may arrive and be read.
-func (in *Inbound) either(xid uint32) bool {
+// either reports whether both long calls and long replies may arrive and be read. At a client
+// that is so for as long as the connection allows it RDMA Reads, whatever the settings are now:
+// the server does not know them.
+func (in *Inbound) either() bool {
 	if in.server() {
 		return in.requester != nil && !in.responder.unreadable()
 	}
-	return in.served && in.requester.readsFor(xid)
+	return in.served && in.requester.canRead()
 }
 
 // maxTransfer returns the most bytes that one RDMA Read may move.

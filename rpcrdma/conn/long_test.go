@@ -189,6 +189,30 @@ func TestLongToCaller(t *testing.T) {
 	}
 }
 
+// TestLongWhileOff: a long reply to a call that was sent after extensions.read_replies was turned
+// off is bad, and nothing else. The server does not know that it is off, and may invalidate
+// memory of the call.
+func TestLongWhileOff(t *testing.T) {
+	e, first := readingEnd(t)
+	h := rpcrdma1.Header{XID: first.XID, Version: 1, Credits: 5, Proc: rpcrdma1.Error, Err: rpcrdma1.ErrChunk}
+	e.receive(h.Append(nil))
+	s := e.settings
+	s.Extensions &^= settings.ExtReadReplies
+	e.set(s)
+	o := &Outgoing{StreamLen: 44, MaxReply: 9000}
+	e.plan(o)
+	o.Windows[0].RKey, e.out = 77, nil
+	a := e.arrive(longMessage(o.XID, 100), Invalidation{Did: true, RKey: 77})
+	if a.Long == nil {
+		t.Fatal("is not read")
+	}
+	e.arrived(e.longRead(a.Long, oncrpc.AppendAcceptedReply(nil, o.XID)))
+	if !errors.Is(o.Err, ErrBadReply) || e.dead || len(e.out) > 0 {
+		t.Errorf("%v, ended %v, %d messages sent", o.Err, e.dead, len(e.out))
+	}
+	e.check()
+}
+
 // TestLongTurnedOff: a long reply that is being read when extensions.read_replies is turned
 // off, or is still to come, is finished, as other replies are: the call gets it, and the peer
 // its DONE.

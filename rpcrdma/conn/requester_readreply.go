@@ -45,9 +45,12 @@ const maxReadings = settings.CreditsLimit
 // MayRead is the event that the connection, which is up, allows us to do RDMA Reads.
 func (r *Requester) MayRead() { r.mayRead = true }
 
+// canRead reports whether the connection allows replies with read chunks.
+func (r *Requester) canRead() bool { return r.mayRead && r.negotiation.way.acknowledges() }
+
 // reads reports whether replies with read chunks are accepted now.
 func (r *Requester) reads() bool {
-	return r.mayRead && r.negotiation.way.acknowledges() && r.settings.Extensions.Has(settings.ExtReadReplies)
+	return r.canRead() && r.settings.Extensions.Has(settings.ExtReadReplies)
 }
 
 // readsFor is reads for the reply to a call that was sent. The peer may have exposed it before

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ func TestReverseTranscripts(t *testing.T) {
 // duplexPlayer plays transcripts on one end of a connection with roles of both
 // directions.
 //
-//	end server|client [back=CREDITS] [v2=1] ...    else as start of the forward role
+//	end server|client [back=CREDITS] [v2=1] [ord=N] ...    else as start of the forward role
 //	message ..., raw ...                    as at the forward role
 //	reverse VERB ...                        an input to the reverse role
 //	hold 0|1                                calls of a server to its client
@@ -65,6 +66,7 @@ func (p *duplexPlayer) start(t *testing.T, server bool, o map[string][]string) (
 	if option(t, o, "v2", 0) == 1 {
 		v2, version = []string{"v2=on"}, 2
 	}
+	v2 = append(v2, fmt.Sprintf("ord=%d", option(t, o, "ord", 1)))
 	p.q.play(t, "start", v2)
 	p.s.play(t, "start", v2)
 	back := settings.Default()
