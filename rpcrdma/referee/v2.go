@@ -53,6 +53,10 @@ type call2 struct {
 	optional bool
 	want     goxdr.Xcharset // of a REQUEST
 	rsbuf    uint32         // of an XMTREQ
+	// before is what the sender of an INIT had announced, with the side's fixed. It holds
+	// again if an error answers the INIT.
+	before *traits
+	fixed  uint64
 	// responses is the largest limit on transmissions of a response that the
 	// responder may have announced when the call was made.
 	responses uint32

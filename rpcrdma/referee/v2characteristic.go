@@ -1,6 +1,7 @@
 package referee
 
 import (
+	"errors"
 	"math"
 
 	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
@@ -23,6 +24,7 @@ func (r *Referee) init(h *header2, x *goxdr.Optinit_xch) {
 	if h.length > initSize {
 		r.report("init.size", h.from, "XID %#x: INIT has %d bytes", h.xid, h.length)
 	}
+	before, fixed := s.traits.last(), s.fixed
 	s.fixed = 0
 	r.tell(h, x.Optixch_start, true)
 	for i, v := range x.Optixch_start {
@@ -31,6 +33,9 @@ func (r *Referee) init(h *header2, x *goxdr.Optinit_xch) {
 		}
 	}
 	r.pairInit(h)
+	if c := r.dirs[h.from].calls[h.xid]; c != nil && c.v2.seq == h.seq {
+		c.v2.before, c.v2.fixed = &before, fixed
+	}
 }
 
 // pairInit opens the client's INIT as a call and closes it with the server's.
@@ -117,15 +122,19 @@ func (r *Referee) tell(h *header2, set goxdr.Xcharset, first bool) {
 	}
 	s, peer := r.v2.side(h.from), r.v2.side(h.from.Peer())
 	old := s.traits.last()
-	now, sized := old, false
+	now, sized, sound := old, false, true
 	for _, v := range set {
 		if err := now.set(v); err != nil {
 			r.report("characteristic.malformed", h.from, "XID %#x: %v", h.xid, err)
+			sound = sound && errors.Is(err, errSum)
 		}
 		sized = sized || v.Xchv_which == charSize
 		if which := v.Xchv_which; !first && which < 64 && s.fixed>>which&1 != 0 && !now.same(&old, which) {
 			r.report("init.nochg", h.from, "XID %#x changes characteristic %d", h.xid, which)
 		}
+	}
+	if !sound { // its receiver refuses all of it
+		return
 	}
 	if sized {
 		was, is := old.receives(defaultSize), now.receives(defaultSize)

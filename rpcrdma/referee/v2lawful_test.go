@@ -32,6 +32,26 @@ func TestLawful2(t *testing.T) {
 			b.send(Server, error2(1, 1, 3))
 			b.exchange2(2)
 		}},
+		{"INIT that the server does not take has told it nothing", func(b *bed) {
+			told := []goxdr.Xcharval{char(charBackward, 0), char(charRTR, 0), char(charSize, 1024)}
+			b.send(Client, op2(1, 1, callDir, &goxdr.Optinit_xch{Optixch_start: told, Optixch_nochg: []uint32{7}}))
+			b.send(Server, error2(1, 1, 3))
+			b.exchange2(2)
+			b.send(Server, call2Of(3, 1))
+			b.send(Client, call2Of(4, 1))
+			b.send(Server, v2(4, 32, msg, replyDir, lists{}, append(rpcReplyBytes(4), make([]byte, 4000)...)))
+			b.send(Client, op2(5, 32, callDir, updateOf(char(charRTR, 1))))
+		}},
+		{"a late INIT that the server does not take", func(b *bed) {
+			b.told2([]goxdr.Xcharval{char(charSize, 8192)}, nil)
+			b.exchange2(2)
+			b.send(Client, op2(3, 32, callDir, initOf(char(charSize, 1024))))
+			b.got = nil // it is not the first message, which is another matter
+			b.send(Server, error2(3, 32, 2))
+			b.exchange2(4)
+			b.send(Client, call2Of(5, 32))
+			b.send(Server, v2(5, 32, msg, replyDir, lists{}, append(rpcReplyBytes(5), make([]byte, 8000)...)))
+		}},
 		{"an operation of an extension that nobody knows", func(b *bed) {
 			b.exchange2(1)
 			b.send(Client, option2(2, 32, callDir, 1<<31, []byte("odd"), null(2)))

@@ -169,6 +169,10 @@ func (r *Referee) errored2(h *header2) {
 	if c.v2.op == opRequest && peer.askedFor == h.xid {
 		peer.asked = 0
 	}
+	if before := c.v2.before; before != nil {
+		peer.traits.say(h.seq, *before)
+		peer.fixed = c.v2.fixed
+	}
 	if h.errCode == uint32(goxdr.RDMA2_ERR_INVAL_OPTION) && !c.v2.optional && !c.doubtful && c.fault == faultNone {
 		r.report("v2.error-code", h.from, "INVAL_OPTION answers XID %#x, which is no OPTIONAL", h.xid)
 	}

@@ -67,6 +67,16 @@ var plantedForms2 = []planted{
 		b.got = nil // the structure is malformed, which is another matter
 		b.send(Client, error2(5, 32, 2))
 	}},
+	{"rtr.unsupported", "by what was refused", Client, func(b *bed, bad bool) {
+		b.told2(able, []goxdr.Xcharval{char(charRTR, pick(bad, 0, 7))})
+		b.send(Client, op2(2, 32, callDir, requestOf()))
+		b.send(Server, op2(2, 32, replyDir, respondOf(0, 0)))
+		b.send(Server, op2(3, 32, replyDir, updateOf(char(charRTR, 7), char(charInvalidate, 8))))
+		b.got = nil // the malformed value is another matter
+		b.exchange2(4)
+		b.exchange2(5)
+		b.send(Client, request2{count: 1}.bytes(6))
+	}},
 	{"v2.option-unanswered", "", Server, func(b *bed, bad bool) {
 		b.exchange2(1)
 		b.send(Client, option2(2, 32, callDir, 77, nil, nil))

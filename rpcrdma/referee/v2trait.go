@@ -1,6 +1,7 @@
 package referee
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -107,7 +108,11 @@ func value(v goxdr.Xcharval, t xdr.XdrType) error {
 	return nil
 }
 
-// addsUp returns an error if the segments of a structure don't add up to its
+// errSum means that the lengths in a structure contradict each other. Its
+// receiver may take it for no structure.
+var errSum = errors.New("characteristic 5")
+
+// addsUp returns an errSum if the segments of a structure don't add up to its
 // length.
 func addsUp(b *goxdr.Xmrbs_buf) error {
 	var sum uint64
@@ -117,7 +122,7 @@ func addsUp(b *goxdr.Xmrbs_buf) error {
 		}
 	}
 	if sum != uint64(b.Xmrbuf_length) {
-		return fmt.Errorf("characteristic 5: segments of %d bytes in a buffer of %d", sum, b.Xmrbuf_length)
+		return fmt.Errorf("%w: segments of %d bytes in a buffer of %d", errSum, sum, b.Xmrbuf_length)
 	}
 	return nil
 }
