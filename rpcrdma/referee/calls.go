@@ -373,7 +373,7 @@ func (r *Referee) expose(d *direction, m *message) {
 	if len(m.reads) == 0 {
 		return
 	}
-	r.readOrder(m)
+	r.readList(m)
 	if m.windows == nil {
 		m.readWindows(r.frame)
 	}

@@ -8,13 +8,7 @@ import (
 
 // chunks judges the chunk lists of a call.
 func (r *Referee) chunks(m *message) {
-	r.readOrder(m)
-	if m.proc != procNomsg && m.positionZero() {
-		r.report("chunk.position-zero", m.from, "XID %#x: a read chunk at position 0 with procedure %d", m.xid, m.proc)
-	}
-	for _, s := range m.reads {
-		r.wraps(m, s.segment)
-	}
+	r.readList(m)
 	var targets []segment
 	for _, chunk := range m.writes {
 		targets = append(targets, chunk...)
@@ -24,6 +18,17 @@ func (r *Referee) chunks(m *message) {
 		r.wraps(m, s)
 	}
 	r.disjoint(m, targets)
+}
+
+// readList judges the read list of a call or a reply.
+func (r *Referee) readList(m *message) {
+	r.readOrder(m)
+	if m.proc != procNomsg && m.positionZero() {
+		r.report("chunk.position-zero", m.from, "XID %#x: a read chunk at position 0 with procedure %d", m.xid, m.proc)
+	}
+	for _, s := range m.reads {
+		r.wraps(m, s.segment)
+	}
 }
 
 func (r *Referee) wraps(m *message, s segment) {

@@ -23,6 +23,8 @@ func (r *Referee) arguments(d *direction, c *call, m *message, s *stream) {
 	r.back.call(r, d, c, m)
 	items := &arguments{reduction{r: r, m: m}, argumentChunks(m)}
 	switch {
+	case items.missed(s.at()): // a chunk within the RPC header
+		r.back.undecoded(d)
 	case c.rpc.protected:
 		if len(items.chunks) > 0 || len(m.writes) > 0 {
 			r.report("ddp.protected", m.from, "XID %#x: chunks in a call with integrity or privacy", m.xid)

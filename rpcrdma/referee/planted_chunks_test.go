@@ -38,6 +38,14 @@ var plantedChunks = []planted{
 	{"chunk.position-zero", "", Client, func(b *bed, bad bool) {
 		b.send(Client, withReads(1, pick(bad, msg, nomsg), rd{0, seg{7, 100, 0}}))
 	}},
+	{"chunk.position-zero", "reply", Server, func(b *bed, bad bool) {
+		b.send(Client, callOf(1, 1))
+		b.send(Server, v1(1, 1, msg, lists{reads: []rd{{pick(bad, 0, 24), seg{7, 4, 0}}}}, rpcReplyBytes(1)))
+	}},
+	{"chunk.wraps", "reply", Server, func(b *bed, bad bool) {
+		b.send(Client, callOf(1, 1))
+		b.send(Server, v1(1, 1, msg, lists{reads: []rd{{24, seg{7, pick(bad, 4, 1), -1}}}}, rpcReplyBytes(1)))
+	}},
 	{"chunk.position-zero", "not first", Client, func(b *bed, bad bool) {
 		if bad {
 			b.send(Client, withReads(1, msg, rd{40, seg{8, 100, 0}}, rd{0, seg{7, 100, 0}}))
@@ -178,6 +186,10 @@ func (b *bed) readCall(chunks ...[]seg) {
 var write4 = words(38, make([]byte, 16), uint64(0), 2)
 
 var plantedReduced = []planted{
+	{"ddp.ineligible", "within the RPC header", Client, func(b *bed, bad bool) {
+		b.send(Client, v1(1, 1, msg, lists{reads: []rd{{pick(bad, 36, 40), seg{7, 4, 0}}}}, null(1)))
+		b.send(Server, pick(bad, words(1, 1, 1, rdmaError, 2), replyOf(1, 1)))
+	}},
 	{"ddp.ineligible", "NFSv3 WRITE", Client, func(b *bed, bad bool) {
 		args := write3(100)
 		b.send(Client, v1(1, 1, msg, lists{reads: []rd{{len(args) - pick(bad, 4, 0), seg{7, 100, 0}}}}, args))

@@ -175,9 +175,12 @@ func (r *Referee) text(h *header2) []byte {
 	if h.proc != procMsg {
 		return nil
 	}
-	if kind, ok := msgType(h.payload); ok && kind != uint32(h.dir) {
+	switch kind, ok := msgType(h.payload); {
+	case ok && kind != uint32(h.dir):
 		r.report("v2.direction", h.from, "XID %#x: the header says %v, msg_type is %d", h.xid, h.dir, kind)
 		return nil
+	case !ok && h.whole && h.length-h.header >= 4: // form has reported a shorter one
+		r.report("rpc.header", h.from, "XID %#x: an RPC message of %d bytes", h.xid, h.length-h.header)
 	}
 	return h.payload
 }

@@ -178,9 +178,12 @@ func (r *Referee) complete(g *group2, h *header2) {
 	h.payload, h.whole = g.stream, g.whole
 	h.proc, h.header, h.length = procMsg, 0, int(min(g.length, math.MaxInt32))
 	text := g.stream
-	if kind, ok := msgType(text); ok && kind != uint32(g.lead.dir) {
+	switch kind, ok := msgType(text); {
+	case ok && kind != uint32(g.lead.dir):
 		r.report("v2.direction", h.from, "XID %#x: the header says %v, msg_type is %d", h.xid, g.lead.dir, kind)
 		text = nil
+	case !ok && h.whole:
+		r.report("rpc.header", h.from, "XID %#x: an RPC message of %d bytes", h.xid, h.length)
 	}
 	fits := r.ordered(g)
 	r.targeted(g)

@@ -380,6 +380,14 @@ var plantedShared = []planted{
 		n := pick(bad, 16, 20)
 		b.send(Client, cont(1, callDir, 1, opXmtReq, n, null(1)[20:20+n]))
 	}},
+	{"rpc.header", "empty group", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, pick(bad, op2(1, 32, callDir, request2{count: 1}.body(0)), request2{count: 1}.bytes(1)))
+	}},
+	{"rpc.header", "short", Client, func(b *bed, bad bool) {
+		b.exchange2(1)
+		b.send(Client, v2(2, 32, msg, callDir, lists{}, null(2)[:pick(bad, 4, 40)]))
+	}},
 	{"ddp.ineligible", "item of a group", Client, func(b *bed, bad bool) {
 		b.targets2()
 		b.known2(Client)

@@ -91,12 +91,12 @@ var plantedGroups = []planted{
 	}},
 	{"group.direction", "XMTREQ", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, op2(1, 32, pick(bad, replyDir, callDir), request2{count: 1}.body(0)))
+		b.send(Client, op2(1, 32, pick(bad, replyDir, callDir), request2{count: 2}.body(0)))
 	}},
 	{"group.direction", "XMTRESP", Server, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1}.bytes(1))
-		b.send(Server, op2(1, 32, pick(bad, callDir, replyDir), &goxdr.Optxmt_resp{Optxrs_count: 1}))
+		b.send(Client, request2{count: 1, rsbuf: 1}.bytes(1))
+		b.send(Server, op2(1, 32, pick(bad, callDir, replyDir), &goxdr.Optxmt_resp{Optxrs_count: 2}))
 	}},
 	{"group.payload", "too long", Client, func(b *bed, bad bool) {
 		b.told2(able, able)

@@ -21,11 +21,11 @@ var plantedPlaces = []planted{
 	}},
 	{"placement.order", "overlap", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(36, 9, seg{7, 9, 0}), exrw(pick(bad, 44, 48), 8, seg{8, 8, 0})}}.bytes(1))
+		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(40, 9, seg{7, 9, 0}), exrw(pick(bad, 48, 52), 8, seg{8, 8, 0})}}.bytes(1))
 	}},
 	{"placement.order", "beyond", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
-		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(36, 9, seg{7, 9, 0}), exrw(pick(bad, 56, 52), 8, seg{8, 8, 0})}}.bytes(1))
+		b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(40, 9, seg{7, 9, 0}), exrw(pick(bad, 56, 52), 8, seg{8, 8, 0})}}.bytes(1))
 	}},
 	{"placement.position", "", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
