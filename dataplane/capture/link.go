@@ -292,21 +292,22 @@ const nfsRDMAPort = 20049
 
 // whoCalls returns the index of the client of a connection whose handshake was
 // not seen. The client is the end that is not at the well-known port, or else
-// the end that sends a call.
+// the end that sends a call that is no callback.
 func (l *link) whoCalls(sender int, message []byte) int {
 	for i, end := range l.flow.ends {
 		if end.Port() == nfsRDMAPort && l.flow.ends[1-i].Port() != nfsRDMAPort {
 			return 1 - i
 		}
 	}
-	if replies(message) {
+	if served(message) {
 		return 1 - sender
 	}
 	return sender
 }
 
-// replies reports whether the side that answers calls sent a Send.
-func replies(message []byte) bool {
+// served reports whether the server sent a Send: it answers a call, or is a
+// callback.
+func served(message []byte) bool {
 	var h rpcrdma2.Header
 	var n int
 	var err error
@@ -321,12 +322,30 @@ func replies(message []byte) bool {
 	case h.Proc == rpcrdma1.Error:
 		return true
 	case h.Version == rpcrdma2.Version:
-		return h.Direction == rpcrdma2.Reply
+		if h.Direction == rpcrdma2.Reply {
+			return true
+		}
 	case h.Proc == rpcrdma1.NoMsg: // a call is in a chunk at position zero, a reply in the reply chunk
 		return !slices.ContainsFunc(h.Reads, func(s rpcrdma1.ReadSegment) bool { return s.Position == 0 })
 	}
-	_, kind, ok := oncrpc.MessageType(message[n:])
+	return replies(message[n:]) || callsBack(message[n:])
+}
+
+// replies reports whether an RPC message is a reply.
+func replies(rpc []byte) bool {
+	_, kind, ok := oncrpc.MessageType(rpc)
 	return ok && kind == oncrpc.MsgReply
+}
+
+// callsBack reports whether an RPC message calls a program with a transient number (RFC
+// 5531 §8.4). A client chooses such a number for its callbacks (RFC 8881 §18.36.3).
+func callsBack(rpc []byte) bool {
+	const first, last, version = 0x40000000, 0x5fffffff, 2
+	if len(rpc) < 16 || binary.BigEndian.Uint32(rpc[8:]) != version {
+		return false
+	}
+	program := binary.BigEndian.Uint32(rpc[12:])
+	return program >= first && program <= last
 }
 
 // lost reports that FPDUs are missing here.

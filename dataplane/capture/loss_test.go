@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
@@ -176,9 +177,9 @@ func TestMidway(t *testing.T) {
 	}
 }
 
-// TestMidwayWithoutMessage checks that a connection on another port is not taken the wrong way round when
-// the first Send of the capture has no RPC message in it.
-func TestMidwayWithoutMessage(t *testing.T) {
+// TestMidwayOtherFirstSend checks that a connection on another port is not taken the wrong way round when
+// the first Send of the capture has no RPC message in it, or is a callback.
+func TestMidwayOtherFirstSend(t *testing.T) {
 	segment := rpcrdma1.Segment{Handle: 1, Length: 8192, Offset: 4096}
 	v1 := rpcrdma1.Header{XID: 9, Version: 1, Credits: 8, Proc: rpcrdma1.NoMsg}
 	long, reply, refused := v1, v1, v1
@@ -188,6 +189,9 @@ func TestMidwayWithoutMessage(t *testing.T) {
 	optional := rpcrdma2.Header{Header: rpcrdma1.Header{XID: 9, Version: 2, Credits: 8, Proc: rpcrdma2.Optional}, Option: rpcrdma2.OptRequest}
 	respond := optional
 	respond.Direction, respond.Option = rpcrdma2.Reply, rpcrdma2.OptRespond
+	inline, inline2 := v1, rpcrdma2.Header{Header: v1}
+	inline.Proc, inline2.Proc, inline2.Version = rpcrdma1.Msg, rpcrdma1.Msg, rpcrdma2.Version
+	callback := &oncrpc.Call{XID: 9, Program: 0x40000000, Version: 1, Procedure: 1}
 	for _, c := range []struct {
 		name   string
 		from   int
@@ -198,6 +202,8 @@ func TestMidwayWithoutMessage(t *testing.T) {
 		{"error", server, refused.Append(nil)},
 		{"REQUEST", client, optional.Append(nil)},
 		{"RESPOND", server, respond.Append(nil)},
+		{"callback", server, oncrpc.AppendCall(inline.Append(nil), callback)},
+		{"callback in version 2", server, oncrpc.AppendCall(inline2.Append(nil), callback)},
 	} {
 		tp := &tape{}
 		k := tp.talk(spec{})
