@@ -27,6 +27,15 @@ func TestLawful2(t *testing.T) {
 			b.send(Server, words(8, 1, 1, msg, 0, 0, 0, null(8)))
 			b.exchange2(1)
 		}},
+		{"a client that answers calls in version 1 offers version 2", func(b *bed) {
+			b.send(Server, callOf(7, 1))
+			b.send(Client, replyOf(7, 1))
+			b.send(Server, callOf(8, 1))
+			b.send(Client, call2Of(1, 1))
+			b.send(Client, replyOf(8, 1))
+			b.send(Server, error2(1, 1, 1, 1, 1))
+			b.exchange(2)
+		}},
 		{"INIT that the server does not take", func(b *bed) {
 			b.send(Client, op2(1, 1, callDir, initOf()))
 			b.send(Server, error2(1, 1, 3))

@@ -39,7 +39,7 @@ func (r *Referee) negotiate(m *message, failed bool) {
 		n.offered = n.offered && m.vers == 2 // the client may choose another version after a bad answer
 	case m.from == Server:
 		n.agreed, n.offered = m.vers, false
-	case failed:
+	case failed, r.dirs[Server].calls[m.xid] != nil: // it may answer the server
 	default:
 		r.offered(n, m)
 	}
