@@ -14,8 +14,12 @@ func (r *Responder) spoken() versions {
 // begins returns the versions with which a peer may begin: the range that ERR_VERS reports.
 // It keeps this range after one version was agreed on (RFC 5666 §4.2), so that the peer
 // knows what to choose on its next connection. Version 2 is not included while the receives
-// are too small for it, because they were posted before it was turned on.
+// are too small for it, because they were posted before it was turned on. A peer that has
+// not begun when Speak fixes the version must begin with that version.
 func (r *Responder) begins() versions {
+	if r.version != 0 && !r.begun {
+		return only(r.version)
+	}
 	v := versionsOf(&r.settings)
 	if r.cfg.Receive < rpcrdma2.DefaultReceiveSize {
 		v = speaks1
