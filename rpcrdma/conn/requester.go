@@ -202,7 +202,11 @@ func (r *Requester) PeerReceive() uint32 {
 
 // ReplyLimit returns the largest Send that the peer may make, in bytes.
 func (r *Requester) ReplyLimit() uint32 {
-	return min(r.chars.Planned(), max(r.peerSend, r.threshold()))
+	n := min(r.chars.Planned(), max(r.peerSend, r.threshold()))
+	if r.probes() {
+		return min(n, rpcrdma2.DefaultReceiveSize)
+	}
+	return n
 }
 
 // threshold returns the Send size that every peer takes and makes, in bytes.

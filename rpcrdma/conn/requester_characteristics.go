@@ -34,8 +34,9 @@ func (r *Requester) tell(acts []Action) []Action {
 	if c.Resize() {
 		acts = append(acts, Resize{N: int(c.Target)})
 	}
+	most := max(r.settings.Receives(), rpcrdma2.DefaultReceiveSize)
 	for range characteristics.MaxNext {
-		switch body := c.Next(r.settled(), r.spend.Can()).(type) {
+		switch body := c.Next(r.settled(most), r.spend.Can()).(type) {
 		case nil:
 		case *rpcrdma2.Request:
 			acts = r.ask(body, acts)
@@ -57,13 +58,24 @@ func (r *Requester) probe(acts []Action) []Action {
 		return acts
 	}
 	switch {
-	case r.negotiation.state == Agreed:
-		acts = r.ask(&rpcrdma2.Request{}, acts)
+	case r.probes():
+		if r.settled(rpcrdma2.DefaultReceiveSize) {
+			acts = r.ask(&rpcrdma2.Request{}, acts)
+		}
 	case r.negotiation.state == Offered && len(r.sent) == 0 && r.Counters.Calls == 0:
 		r.negotiation.open = true
 		acts = r.ask(c.Init(), acts)
 	}
 	return acts
+}
+
+// probes reports whether a REQUEST, not INIT, finds out whether the peer has the extension.
+// From that REQUEST on, the peer knows the default size of our receives in place of what we
+// announced at connect, and makes no longer Send.
+func (r *Requester) probes() bool {
+	_, asking := r.chars.Asking()
+	return r.chars.Peer == characteristics.Unknown && (asking || r.settings.Extensions.Has(settings.ExtCharacteristics)) &&
+		!r.cfg.Reverse && r.negotiation.state == Agreed && r.negotiation.way.number() == rpcrdma2.Version
 }
 
 // ask sends an operation that gets an answer. Like a call, it takes a credit.
@@ -75,10 +87,8 @@ func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 	return sendOperation(&r.chars, xid, r.spend.Max(), rpcrdma2.Call, body, acts)
 }
 
-// settled reports that no reply in flight can be longer than the receives that our settings
-// ask for.
-func (r *Requester) settled() bool {
-	most := max(r.settings.Receives(), rpcrdma2.DefaultReceiveSize)
+// settled reports that no reply in flight can be longer than most bytes.
+func (r *Requester) settled(most uint32) bool {
 	for xid, o := range r.sent {
 		if (o == nil && !r.chars.Asks(xid)) || (o != nil && o.inline > most) {
 			return false
