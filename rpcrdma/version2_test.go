@@ -506,3 +506,33 @@ func TestCallsBeforeTheFirstAnswer(t *testing.T) {
 		}
 	})
 }
+
+// TestGivenUpWhileRefused: a call that ends when its version was refused leaves nothing to
+// the next call.
+func TestGivenUpWhileRefused(t *testing.T) {
+	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
+	s, tap := rpcrdma.DefaultSettings(), new(rpcrdma.Tap)
+	speaking("on")(&s)
+	tap.Set(onArrival(cancel))
+	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, Tap: tap})
+	must(t, err)
+	defer c.Close()
+	if err := plain(ctx, c, procNull); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	must(t, plain(b.ctx, c, procNull))
+	if n := c.Stats(); n.Calls != 2 || n.Replies != 1 {
+		t.Errorf("%d calls, %d replies", n.Calls, n.Replies)
+	}
+}
+
+// onArrival is an observer that runs when a message arrives.
+type onArrival func()
+
+func (f onArrival) Observe(o *rpcrdma.Operation) {
+	if o.In {
+		f()
+	}
+}

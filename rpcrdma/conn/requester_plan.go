@@ -66,7 +66,7 @@ func (o *Outgoing) tooLong() bool {
 // with them depend on most. In the reverse direction long calls have no other way.
 func (o *Outgoing) countPlan(reverse bool) error {
 	if !errors.Is(o.Err, ErrReplan) {
-		o.plans, o.direct = 0, false
+		o.plans, o.direct, o.refused = 0, false, false
 	}
 	o.Err = nil
 	o.plans++

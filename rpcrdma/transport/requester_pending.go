@@ -89,6 +89,7 @@ func (r *Requester) release(p *pending) {
 	r.stats.PullupBytes += uint64(p.pullup)
 	r.stats.FixupBytes += uint64(p.fixup)
 	p.pullup, p.fixup, p.toDo = 0, 0, nil
+	p.out.Err = nil // the next call is planned as a new one
 	r.idle = append(r.idle, p)
 	r.inCalls--
 	r.drained()
