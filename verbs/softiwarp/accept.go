@@ -68,5 +68,5 @@ func (p *Provider) refuse(conn *net.TCPConn, f *mpa.Frame) {
 	if err != nil {
 		b = nil
 	}
-	p.lingers.add(conn, b, false)
+	p.lingers.add(conn, leftover{}, b, false)
 }

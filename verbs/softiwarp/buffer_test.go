@@ -71,3 +71,26 @@ func TestBuffersAreCounted(t *testing.T) {
 	within(0, 0, "afterwards")
 	held(0)
 }
+
+// TestRestIsNotCopied: what a peer has not read when its connection ends stays in the buffer that
+// is counted, and is given back when the peer's time is over.
+func TestRestIsNotCopied(t *testing.T) {
+	var s buffers
+	s.init()
+	defer s.close()
+	b := s.get(bufferSize)
+	q := &queuePair{goodbye: &rdmap.Term{Fault: rdmap.LocalCatastrophic}}
+	q.tx.sock.leftover = leftover{left: b, from: 1000, to: bufferSize}
+	rest, last := q.lastWords()
+	if got := rest.pending(); rest.left != b || len(got) != bufferSize-1000 || &got[0] != &b.mem[1000] || len(last) == 0 {
+		t.Errorf("%d bytes are left, not in their buffer; %d bytes of a Terminate", len(got), len(last))
+	}
+	if q.tx.sock.left != nil {
+		t.Error("the buffer has two owners")
+	}
+	rest.discard()
+	q.tx.sock.left, q.txErr = s.get(bufferSize), errMidFPDU
+	if rest, last := q.lastWords(); rest.left != nil || q.tx.sock.left != nil || len(last) > 0 {
+		t.Error("a socket that has failed still gets bytes")
+	}
+}

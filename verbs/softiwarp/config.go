@@ -61,8 +61,8 @@ type Config struct {
 	// it. dataplane/loglimit has a handler that bounds such lines. Nil logs nothing.
 	Logger *slog.Logger
 
-	maxLingers  int
-	roomTimeout time.Duration
+	maxLingers, maxUnread      int
+	lingerTimeout, roomTimeout time.Duration
 }
 
 // withDefaults fills in the defaults and checks ranges.
@@ -73,7 +73,8 @@ func (c Config) withDefaults() (Config, error) {
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, defaultDrainTimeout)
 	c.MaxHandshakes = cmp.Or(c.MaxHandshakes, defaultMaxHandshakes)
 	c.Backlog = cmp.Or(c.Backlog, defaultBacklog)
-	c.maxLingers = maxLingers
+	c.maxLingers, c.maxUnread = maxLingers, cmp.Or(c.maxUnread, maxUnread)
+	c.lingerTimeout = cmp.Or(c.lingerTimeout, lingerTimeout)
 	c.roomTimeout = cmp.Or(c.roomTimeout, time.Second)
 	if n := c.Descriptors; n > 0 {
 		half, quarter := max(n/2, 1), max(n/4, 1)

@@ -16,6 +16,9 @@ const (
 	lingerTimeout = 2 * time.Second
 	// maxLingers bounds the connections that linger at one time.
 	maxLingers = 1024
+	// maxUnread bounds those of them whose peers do not take the rest of what was sent: each
+	// keeps a buffer of up to bufferSize bytes.
+	maxUnread = 32
 )
 
 // lingers closes the sockets of finished connections without losing the last bytes
@@ -23,39 +26,57 @@ const (
 // peer may then never read the Terminate. When too many linger, the oldest of the peer that has
 // the most is closed.
 type lingers struct {
-	mu    sync.Mutex
-	conns *peers.List[*net.TCPConn]
-	wg    sync.WaitGroup
+	timeout time.Duration
+	wg      sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  *peers.List[*net.TCPConn]
+	unread *peers.List[*net.TCPConn] // those of conns that keep a buffer
 }
 
-// add takes ownership of conn. It writes last, closes the sending side, and drops input
-// until the peer closes its side. If the peer has closed already and last is empty, it closes
-// conn at once.
-func (l *lingers) add(conn *net.TCPConn, last []byte, peerClosed bool) {
-	if peerClosed && len(last) == 0 {
+func (l *lingers) init(c *Config) {
+	l.timeout = c.lingerTimeout
+	l.conns, l.unread = peers.NewList[*net.TCPConn](c.maxLingers), peers.NewList[*net.TCPConn](c.maxUnread)
+}
+
+// add takes ownership of conn and rest. It writes rest and last, closes the sending side, and
+// drops input until the peer closes its side. If the peer has closed already and there is
+// nothing to write, it closes conn at once.
+func (l *lingers) add(conn *net.TCPConn, rest leftover, last []byte, peerClosed bool) {
+	if peerClosed && rest.left == nil && len(last) == 0 {
 		_ = conn.Close()
 		return
 	}
-	_ = conn.SetDeadline(time.Now().Add(lingerTimeout))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at, lost := l.conns.Add(tcpaddr.Of(conn.RemoteAddr()).Addr(), conn)
-	if lost != nil {
-		_ = lost.Value.SetDeadline(longAgo) // its goroutine closes it
+	_ = conn.SetDeadline(time.Now().Add(l.timeout))
+	closed, written := l.enter(l.conns, conn), func() {}
+	if rest.left != nil {
+		written = l.enter(l.unread, conn)
 	}
 	l.wg.Go(func() {
-		l.finish(conn, last)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.conns.Remove(at)
+		defer closed()
+		_, err := (&net.Buffers{rest.pending(), last}).WriteTo(conn)
+		rest.discard()
+		written()
+		if err == nil && conn.CloseWrite() == nil {
+			_, _ = io.Copy(io.Discard, struct{ io.Reader }{conn})
+		}
+		_ = conn.Close()
 	})
 }
 
-func (l *lingers) finish(conn *net.TCPConn, last []byte) {
-	if _, err := conn.Write(last); err == nil && conn.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, struct{ io.Reader }{conn})
+// enter adds conn to a list, from which leave removes it.
+func (l *lingers) enter(list *peers.List[*net.TCPConn], conn *net.TCPConn) (leave func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, lost := list.Add(tcpaddr.Of(conn.RemoteAddr()).Addr(), conn)
+	if lost != nil {
+		_ = lost.Value.SetDeadline(longAgo) // its goroutine closes it
 	}
-	_ = conn.Close()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		list.Remove(at)
+	}
 }
 
 // close stops waiting for peers and returns when all sockets are closed.

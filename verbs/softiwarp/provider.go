@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
-	"github.com/rdmad/rdmad/verbs/peers"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
@@ -32,7 +31,8 @@ func New(config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{config: config, lingers: lingers{conns: peers.NewList[*net.TCPConn](config.maxLingers)}}
+	p := &Provider{config: config}
+	p.lingers.init(&config)
 	p.dev = newDevice(p)
 	return p, nil
 }

@@ -13,15 +13,20 @@ import (
 // did not take into a buffer of its own. So after send it does not refer to the consumer's
 // memory.
 type socketWriter struct {
-	buffers  *buffers
-	left     *buffer // nil when nothing is left over
-	from, to int
-	bulk     bool  // the last batch was a large one
-	err      error // the socket has failed
+	buffers *buffers
+	leftover
+	bulk bool  // the last batch was a large one
+	err  error // the socket has failed
 
 	iov                [][]byte
 	taken              int
 	attempt, remainder func(fd uintptr) bool
+}
+
+// leftover is the bytes that a write left over.
+type leftover struct {
+	left     *buffer // nil when there are none
+	from, to int
 }
 
 func (s *socketWriter) init(buffers *buffers) {
@@ -31,11 +36,19 @@ func (s *socketWriter) init(buffers *buffers) {
 }
 
 // pending returns the bytes that a write left over. They are valid until the next write.
-func (s *socketWriter) pending() []byte {
-	if s.left == nil {
+func (l *leftover) pending() []byte {
+	if l.left == nil {
 		return nil
 	}
-	return s.left.mem[s.from:s.to]
+	return l.left.mem[l.from:l.to]
+}
+
+// discard drops the bytes left over.
+func (l *leftover) discard() {
+	if l.left != nil {
+		l.left.put()
+		l.left = nil
+	}
 }
 
 // send writes b, as far as the socket takes it, and resets b.
@@ -127,12 +140,4 @@ func (s *socketWriter) tryRest(fd uintptr) bool {
 	}
 	s.discard()
 	return true
-}
-
-// discard drops the bytes left over.
-func (s *socketWriter) discard() {
-	if s.left != nil {
-		s.left.put()
-		s.left = nil
-	}
 }

@@ -100,28 +100,29 @@ func (q *queuePair) finishLocked() {
 	q.flushSendsLocked()
 	q.flushReceives()
 	if q.conn != nil {
-		q.dev.provider.lingers.add(q.conn, q.lastWords(), q.rx.peerClosed)
+		rest, last := q.lastWords()
+		q.dev.provider.lingers.add(q.conn, rest, last, q.rx.peerClosed)
 		q.id.Ended()
 	}
 	if q.drainTimer != nil {
 		q.drainTimer.Stop()
 	}
-	q.tx.sock.discard()
 	close(q.done)
 }
 
-// lastWords returns the bytes still to be written at the end: the rest of a partly sent
+// lastWords gives up the bytes still to be written at the end: the rest of a partly sent
 // FPDU, then the Terminate.
-func (q *queuePair) lastWords() []byte {
+func (q *queuePair) lastWords() (rest leftover, last []byte) {
+	rest, q.tx.sock.leftover = q.tx.sock.leftover, leftover{}
 	if q.txErr != nil {
-		return nil
+		rest.discard()
+		return rest, nil
 	}
-	b := append([]byte(nil), q.tx.sock.pending()...)
 	// A passive side sends nothing before the peer's first FPDU.
 	if q.goodbye != nil && (!q.hold || q.rx.heard) {
-		b = appendTerminate(b, q.goodbye, q.crc)
+		last = appendTerminate(nil, q.goodbye, q.crc)
 	}
-	return b
+	return rest, last
 }
 
 func (q *queuePair) flushReceives() {

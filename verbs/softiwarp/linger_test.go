@@ -1,0 +1,67 @@
+package softiwarp
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/rdmad/rdmad/verbs/offheap"
+	"github.com/rdmad/rdmad/verbs/verbstest"
+)
+
+// full returns both ends of a TCP connection of which one takes no more: its peer does not read.
+// n is the number of bytes on their way to the peer.
+func full(t *testing.T) (conn, peer *net.TCPConn, n int) {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	peer = must(net.Dial("tcp", l.Addr().String()))(t).(*net.TCPConn)
+	t.Cleanup(func() { peer.Close() })
+	verbstest.Must(t, peer.SetDeadline(time.Now().Add(testTimeout)))
+	conn = must(l.Accept())(t).(*net.TCPConn)
+	verbstest.Must(t, conn.SetWriteBuffer(4<<10))
+	for taken := 1; taken > 0; n += taken {
+		verbstest.Must(t, conn.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+		taken, _ = conn.Write(make([]byte, bufferSize))
+	}
+	return conn, peer, n
+}
+
+// TestUnreadIsBounded: a peer that does not read the rest of what its ended connections sent keeps
+// few buffers. Its oldest connections lose the rest.
+func TestUnreadIsBounded(t *testing.T) {
+	var s buffers
+	s.init()
+	var l lingers
+	l.init(&Config{maxLingers: 8, maxUnread: 2, lingerTimeout: time.Hour})
+	before := offheap.Read()
+	const all = 4
+	var ends [all]*net.TCPConn
+	var sent [all]int
+	for i := range ends {
+		var conn *net.TCPConn
+		conn, ends[i], sent[i] = full(t)
+		b := s.get(bufferSize)
+		b.mem[100], b.mem[bufferSize-1] = 'a', 'z'
+		l.add(conn, leftover{left: b, from: 100, to: bufferSize}, []byte("goodbye"), false)
+	}
+	for i, peer := range ends {
+		got, err := io.ReadAll(peer)
+		if i < all-2 {
+			if len(got) >= sent[i]+bufferSize-100 {
+				t.Errorf("connection %d, an old one, got %d bytes", i, len(got))
+			}
+			continue
+		}
+		if rest := got[min(sent[i], len(got)):]; err != nil || len(rest) != bufferSize-100+len("goodbye") || rest[0] != 'a' || !bytes.HasSuffix(rest, []byte("zgoodbye")) {
+			t.Errorf("connection %d: %d bytes of the rest, %v", i, len(rest), err)
+		}
+		peer.Close()
+	}
+	l.close()
+	s.close()
+	if now := offheap.Read(); now.Used != before.Used || l.conns.Len()+l.unread.Len() > 0 {
+		t.Errorf("%+v in the end, %+v before; %d and %d linger", now, before, l.conns.Len(), l.unread.Len())
+	}
+}
