@@ -44,7 +44,7 @@ func (a *app) explain(err error) string {
 	case codes.Unavailable:
 		return a.unreachable(text)
 	case codes.DeadlineExceeded:
-		return fmt.Sprintf("rdmad at %s did not answer within %s: is it overloaded? set --timeout", a.addr, cmp.Or(a.allowed, a.timeout))
+		return a.late(cmp.Or(a.allowed, a.timeout))
 	case codes.Canceled:
 		return "interrupted"
 	case codes.InvalidArgument:

@@ -1,18 +1,23 @@
 package cli
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
 )
 
 // unreachable distinguishes, by grpc's error, a missing daemon, a wrong
-// address, a TLS problem and a daemon that went away.
+// address, a TLS problem, a daemon that hangs and one that went away.
 func (a *app) unreachable(text string) string {
 	said, dialing := strings.CutPrefix(text, "connection error: desc = ")
 	said = strings.Trim(said, `"`)
+	if dialing && gaveUp(said) {
+		return a.late(a.timeout)
+	}
 	if a.tls.Cert != "" {
 		if trouble := a.tlsTrouble(said); trouble != "" {
 			return trouble
@@ -30,6 +35,16 @@ func (a *app) unreachable(text string) string {
 		return fmt.Sprintf("rdmad at %s went away: was it stopped?", a.addr)
 	}
 	return text
+}
+
+// late says that rdmad took longer than this to answer.
+func (a *app) late(than time.Duration) string {
+	return fmt.Sprintf("rdmad at %s did not answer within %s: is it overloaded? set --timeout", a.addr, than)
+}
+
+// gaveUp says whether grpc waited in vain for an answer on a connection that it then closed itself.
+func gaveUp(said string) bool {
+	return strings.HasSuffix(said, net.ErrClosed.Error()) || strings.HasSuffix(said, "handshake failed: "+context.DeadlineExceeded.Error())
 }
 
 // cutOff says whether the other side ended the connection.

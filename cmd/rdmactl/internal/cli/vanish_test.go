@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
@@ -85,4 +87,39 @@ func TestVanishedRdmad(t *testing.T) {
 		s.Stop()
 		<-served
 	})
+}
+
+// TestHangingRdmad: the connection is there, but rdmad does not answer on it, as when it is stopped (SIGSTOP).
+func TestHangingRdmad(t *testing.T) {
+	const want = "rdmad at here:1 did not answer within 5s: is it overloaded? set --timeout"
+	for cert, creds := range map[string]credentials.TransportCredentials{
+		"":       insecure.NewCredentials(),
+		"me.pem": credentials.NewTLS(&tls.Config{ServerName: "rdmad"}),
+	} {
+		t.Run(cert, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var gone atomic.Bool
+				gone.Store(true)
+				a := &app{addr: "here:1", timeout: defaultTimeout}
+				a.tls.Cert = cert
+				conn, err := grpc.NewClient("passthrough:///rdmad", append(a.options(creds),
+					grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+						nc, other := net.Pipe()
+						t.Cleanup(func() { other.Close() })
+						closed, end := context.WithCancel(context.Background())
+						return vanishing{nc, &gone, closed, end}, nil
+					}))...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = receive(t.Context(), conn, api.WatchConnections, &rdmadv1.WatchConnectionsRequest{}, func() {}, func(*rdmadv1.WatchConnectionsResponse) error { return nil })
+				if got := a.explain(err); got != want {
+					t.Errorf("got  %s\nwant %s\nof   %v", got, want, err)
+				}
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
