@@ -70,8 +70,8 @@ var errClosed = errors.New("audit log is closed")
 // Open opens the log of a directory, or makes one. Open cuts off an entry that
 // a crash left unfinished, and moves entries that do not follow from those
 // before them to a file of their own. The log records both. Requests that began
-// and were not done get the outcome Unknown. Errors are one line for the
-// operator.
+// and were not done get the outcome Unknown. What can't be written now is written
+// with the next entry. Errors are one line for the operator.
 func Open(cfg Config) (*Log, error) {
 	return openWith(cfg, func(name string) (file, error) {
 		return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -91,7 +91,10 @@ func openWith(cfg Config, open func(string) (file, error)) (*Log, error) {
 	l := &Log{cfg: cfg, open: open, begun: make(map[uint64]*Entry)}
 	notes, err := l.recover()
 	if err == nil {
-		err = l.Append(notes...)
+		if err = l.Append(notes...); err != nil && l.failed == nil {
+			cfg.Logger.Error("audit log can't be written", "error", err)
+			l.owed, err = notes, nil // as on a full disk; until there is room, no request begins
+		}
 	}
 	if err != nil {
 		if l.file != nil {

@@ -508,6 +508,42 @@ func TestDiskThatFails(t *testing.T) {
 	made(t, open(t, config(dir)), 1) // opened again, it is good
 }
 
+// TestOpenOnAFullDisk: a log with a request that is not done, and half an entry, is opened without room for
+// what became of them.
+func TestOpenOnAFullDisk(t *testing.T) {
+	full := errors.New("no space left on device")
+	dir := t.TempDir()
+	l := open(t, config(dir))
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "eve", Action: "Set"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.file.Write([]byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	disk := &faulty{write: full}
+	again, err := openWith(config(dir), func(name string) (file, error) {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		disk.File = f
+		return disk, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.Problem(); !errors.Is(err, full) {
+		t.Errorf("problem %v", err)
+	}
+	if _, _, err := again.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	disk.write = nil
+	made(t, again, 1)
+	if got, want := told(t, again), "5 ada Set 0 OK a=1>a=2 1\n3 eve Set  UNKNOWN > 0\n2 rdmad repair  OK > 0\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	verify(t, dir, 1, 5)
+}
+
 func FuzzFile(f *testing.F) {
 	var text []byte
 	var at chain
