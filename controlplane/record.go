@@ -103,6 +103,13 @@ func (c *Controlplane) AuditProblem() error {
 	return c.audit.Problem()
 }
 
+// RetryAudit tries to record again if the last change could not be recorded.
+func (c *Controlplane) RetryAudit() {
+	if c.audit != nil {
+		c.audit.Retry()
+	}
+}
+
 func (c *Controlplane) record(e audit.Entry) {
 	if c.audit == nil {
 		return

@@ -77,6 +77,7 @@ func (h *health) checks() []conditions.Check {
 		Look: func(context.Context) (*conditions.Reason, string) {
 			r, text := conditions.StateDirectory(state.path, state.locked)
 			if r.Status != conditions.Failed && h.started.Load() {
+				h.d.control.RetryAudit() // there may be room again
 				if err := h.d.control.Settings.Doubt(); err != nil {
 					return conditions.StateInDoubt, err.Error()
 				}

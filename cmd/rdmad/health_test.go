@@ -306,8 +306,8 @@ func TestPrivilegedAuditCondition(t *testing.T) {
 	p.expect("audit", conditions.AuditUnwritable)
 	p.expect("state", conditions.StateFull)
 	p.must(os.Remove(fill))
-	p.must(change())
 	p.expect("audit", conditions.AuditWritable)
+	p.must(change())
 	p.expect("state", conditions.StateWritable)
 	p.well()
 }

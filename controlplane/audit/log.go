@@ -122,6 +122,14 @@ func (l *Log) Problem() error {
 	return l.last
 }
 
+// Retry writes an entry about the gap if the last entries could not be written. If it can't be written
+// either, Problem has the reason.
+func (l *Log) Retry() {
+	if why := l.Problem(); why != nil {
+		_ = l.Append(self(actionRepair, OK, Bounded("entries can be written again, after "+why.Error())))
+	}
+}
+
 // Append writes entries and returns when they are on the disk. Their time and
 // place in the log are set here.
 func (l *Log) Append(entries ...*Entry) error {

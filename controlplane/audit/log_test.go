@@ -508,6 +508,42 @@ func TestDiskThatFails(t *testing.T) {
 	made(t, open(t, config(dir)), 1) // opened again, it is good
 }
 
+// TestRetry: a log that could not be written says so as long as that is so, without further requests.
+func TestRetry(t *testing.T) {
+	full := errors.New("no space left on device")
+	dir := t.TempDir()
+	disk := &faulty{write: full}
+	l, err := openWith(config(dir), func(name string) (file, error) {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		disk.File = f
+		return disk, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Retry()
+	if got := told(t, l); got != "" {
+		t.Errorf("without a problem:\n%s", got)
+	}
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	l.Retry()
+	if err := l.Problem(); !errors.Is(err, full) {
+		t.Errorf("problem %v", err)
+	}
+	disk.write = nil
+	l.Retry()
+	if err := l.Problem(); err != nil {
+		t.Error(err)
+	}
+	if got, want := told(t, l), "1 rdmad repair  OK > 0\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	verify(t, dir, 1, 1)
+}
+
 // TestOpenOnAFullDisk: a log with a request that is not done, and half an entry, is opened without room for
 // what became of them.
 func TestOpenOnAFullDisk(t *testing.T) {

@@ -103,7 +103,7 @@ var (
 	StateNoAnswer  = reason(State, "NoAnswer", Failed, "Its file system does not answer in time.", "check whether its disk or file server hangs")
 
 	AuditWritable   = reason(Audit, "Writable", OK, "Changes are recorded.", "")
-	AuditUnwritable = reason(Audit, "Unwritable", Failed, "The last entry could not be written: changes are refused until one can be.", "free space, or repair the state directory; then make the change again, or restart rdmad if the message says that it can't be undone")
+	AuditUnwritable = reason(Audit, "Unwritable", Failed, "The last entry could not be written: changes are refused until one can be.", "free space, or repair the state directory; rdmad then tries again by itself; restart it if the message says that it can't be undone")
 
 	MemoryFree      = reason(Memory, "Free", OK, "rdmad uses less than 95 % of the memory that it may have.", "")
 	MemoryNearLimit = reason(Memory, "NearLimit", Degraded, "rdmad uses 95 % or more of limits.memory, or of what the control group allows: calls wait for memory, and connections are refused.", "raise limits.memory, or at once: rdmactl limits set --max-memory SIZE; if the message names the control group, raise its limit first; rdmactl clients shows who uses rdmad most")
