@@ -22,7 +22,6 @@ connectors:
   - {name: b, provider: softiwarp, listen: "127.0.0.1:PORT", target: "127.0.0.1:1"}
 `
 	for host, want := range map[string]string{
-		"0.0.0.0":   ":6: connectors[0].listen: can't listen on 127.0.0.1:PORT: address already in use; listeners[0].address has this port, too",
 		"localhost": ":6: connectors[0].listen: can't listen on 127.0.0.1:PORT: address already in use; listeners[0].address has this port, too",
 		"127.0.0.2": "",
 	} {

@@ -272,3 +272,19 @@ func TestAbsentProvider(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// TestAddressesBesideEachOther: one port at different addresses, and a port of an adapter, are no mistake.
+func TestAddressesBesideEachOther(t *testing.T) {
+	const file = `metrics: {listen: "127.0.0.1:1"}
+services: [{name: e, echo: {}}, {name: n, nfs: {path: ., tcp_listen: "192.0.2.7:2"}}]
+listeners:
+  - {name: a, provider: softiwarp, address: "127.0.0.2:1", service: e}
+  - {name: b, provider: softiwarp, address: "[::1]:1", service: e}
+  - {name: c, provider: rdmacore, address: "0.0.0.0:2", service: e}
+  - {name: d, provider: softiwarp, address: "127.0.0.1:0", service: e}
+  - {name: e, provider: softiwarp, address: "0.0.0.0:0", service: e}
+`
+	if _, err := Parse("f", []byte(file), Options{}); err != nil {
+		t.Error(err)
+	}
+}

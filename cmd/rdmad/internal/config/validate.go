@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,14 +139,47 @@ func (c *Config) Addresses() []Address {
 	return slices.DeleteFunc(all, func(a Address) bool { return a.Address == "" })
 }
 
-// validateClashes finds two keys with the same address. softiwarp also listens on TCP ports.
+// validateClashes finds two keys whose addresses can't be bound at the same time. softiwarp also listens on
+// TCP ports. Names of hosts are not looked up.
 func (c *Config) validateClashes(d document) {
 	users := map[string]string{}
 	for _, one := range c.Addresses() {
-		other := users[one.Address]
-		if other != "" && !strings.HasSuffix(one.Address, ":0") {
-			d.Fail(one.Key, "%s is the address of %s already", one.Address, other)
+		if strings.HasSuffix(one.Address, ":0") {
+			continue
 		}
-		users[one.Address] = cmp.Or(other, one.Key)
+		takes, clashes := reach(one)
+		for _, what := range clashes {
+			if other := users[what]; other != "" {
+				text := "%s overlaps with the address of %s"
+				if what == one.Address {
+					text = "%s is the address of %s already"
+				}
+				d.Fail(one.Key, text, one.Address, other)
+				break
+			}
+		}
+		for _, what := range takes {
+			users[what] = cmp.Or(users[what], one.Key)
+		}
 	}
+}
+
+// reach returns what an address takes, and what others must not have taken: the address as it is written, and
+// of its port some or all addresses, of both families or of IPv4.
+func reach(a Address) (takes, clashes []string) {
+	takes, clashes = []string{a.Address}, []string{a.Address}
+	host, port, err := net.SplitHostPort(a.Address)
+	ip, bad := netip.ParseAddr(cmp.Or(host, "::"))
+	if err != nil || bad != nil || a.Provider != "" && a.Provider != "softiwarp" { // adapters have ports of their own
+		return takes, clashes
+	}
+	switch ip = ip.Unmap(); {
+	case ip == netip.IPv6Unspecified():
+		return append(takes, "all "+port, "some "+port), append(clashes, "some "+port)
+	case ip == netip.IPv4Unspecified():
+		return append(takes, "all of IPv4 "+port, "some of IPv4 "+port, "some "+port), append(clashes, "all "+port, "some of IPv4 "+port)
+	case ip.Is4():
+		return append(takes, "some of IPv4 "+port, "some "+port), append(clashes, "all "+port, "all of IPv4 "+port)
+	}
+	return append(takes, "some "+port), append(clashes, "all "+port)
 }
