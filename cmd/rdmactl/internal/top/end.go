@@ -44,6 +44,10 @@ func (m *model) confirmKey(s string) tea.Cmd {
 	switch s {
 	case "y", "Y":
 		m.confirm = nil
+		if m.away != nil { // the next rdmad may have another connection of this id
+			m.notice = notice{text: fmt.Sprintf("Connection %s: no %s while rdmad is away.", c.id, c.how.verb()), bad: true}
+			return nil
+		}
 		m.notice = notice{text: fmt.Sprintf("Connection %s: %s asked for…", c.id, c.how.verb())}
 		return func() tea.Msg { return ended{c, m.control.end(c.id, c.how)} }
 	case "n", "N", "esc", "enter":

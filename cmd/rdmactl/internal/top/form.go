@@ -107,6 +107,10 @@ func (m *model) askAbout() tea.Cmd {
 // if something else changed since.
 func (m *model) askSet(dryRun bool) tea.Cmd {
 	f := m.form
+	if m.away != nil { // the next rdmad may have another connection of this id
+		f.step, f.err = entering, "no change while rdmad is away"
+		return nil
+	}
 	set, unset, err := m.o.Assign([]string{f.key + "=" + strings.TrimSpace(f.input.text)})
 	if err != nil {
 		f.err = m.explain(err)

@@ -63,10 +63,11 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case snapshot:
 		m.away = nil
-		if m.paused {
+		if m.paused && !m.restarted(msg) {
 			m.hold(msg)
 			return m, nil
 		}
+		m.goOn() // a pause would show connections that are not there any more
 		m.take(msg)
 		return m, m.loadPane()
 	case detail:
@@ -145,9 +146,14 @@ func (m *model) goOn() {
 	m.held = nil
 }
 
+// restarted says whether a snapshot is of another rdmad than the one that is shown. Ids of connections begin again there.
+func (m *model) restarted(s snapshot) bool {
+	return !proto.Equal(m.status.GetStarted(), s.status.GetStarted())
+}
+
 // take makes a snapshot the one that is shown.
 func (m *model) take(s snapshot) {
-	if !proto.Equal(m.status.GetStarted(), s.status.GetStarted()) { // another rdmad, whose ids begin again
+	if m.restarted(s) {
 		m.rows, m.listeners, m.total = nil, nil, nil
 		m.pane, m.form, m.confirm = nil, nil, nil
 	}

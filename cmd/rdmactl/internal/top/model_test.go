@@ -85,10 +85,19 @@ func TestRestart(t *testing.T) {
 
 // TestRestartEndsQuestions: what was open about a connection is not about that with its id after a restart.
 func TestRestartEndsQuestions(t *testing.T) {
-	for _, open := range [][]string{{"d"}, {"x"}, {"enter"}, {"enter", "d"}, {"s", "enter", "2048", "enter"}} {
+	for _, open := range [][]string{
+		{"d"}, {"x"}, {"enter"}, {"enter", "d"}, {"s", "enter", "2048", "enter"}, {"space", "d"}, {"space", "enter"}, {"space", "s", "enter", "2048", "enter"},
+	} {
 		v := playing(t, 100, 24)
 		v.keys(open...)
+		v.send(moment(12)) // which a pause holds
 		v.control.asked = nil
+		v.send(offline{errors.New("connection refused"), born}) // it may be back before a snapshot says so
+		v.keys("y")
+		if v.control.asked != nil {
+			t.Errorf("%v: asked for %v while rdmad is away", open, v.control.asked)
+			v.control.asked = nil
+		}
 		s := moment(20)
 		s.status.Started = timestamppb.New(s.status.GetStarted().AsTime().Add(time.Hour))
 		v.send(s)
