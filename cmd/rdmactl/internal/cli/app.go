@@ -64,9 +64,18 @@ type app struct {
 func Main(version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the next signal ends the process, also while it waits for a file or a server
+	stopSoon(ctx, stop)
 	return Run(ctx, version, os.Args[1:], os.Stdout, os.Stderr)
 }
+
+// stopSoon stops catching signals once one has ended ctx: the next signal ends the process, also while it waits for a
+// file or a server. timeout(1) sends each signal twice, which is one.
+func stopSoon(ctx context.Context, stop func()) {
+	context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })
+}
+
+// doubled is how long after a signal the same may come again.
+const doubled = 250 * time.Millisecond
 
 // Run runs one command line and returns its exit code. Streams end when ctx
 // does.
