@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	"github.com/rdmad/rdmad/controlplane/configfile"
@@ -84,17 +85,13 @@ func exportFormat(asked, name string) string {
 }
 
 // replaceFile replaces a file by a new one, or leaves the old one as it is. It
-// writes to a path that is no file, such as /dev/stdout. Links stay, and the mode of the old file.
+// writes to a path that is no file, such as /dev/stdout. Links stay, and the mode and the owner of the old file.
 func replaceFile(name string, data []byte) (err error) {
 	if file, linkErr := filepath.EvalSymlinks(name); linkErr == nil {
 		name = file
 	}
-	mode := os.FileMode(0o644)
-	switch info, statErr := os.Lstat(name); {
-	case statErr != nil:
-	case info.Mode().IsRegular():
-		mode = info.Mode().Perm()
-	default:
+	info, statErr := os.Lstat(name)
+	if statErr == nil && !info.Mode().IsRegular() {
 		f, err := os.Create(name)
 		if err != nil {
 			return err
@@ -111,6 +108,13 @@ func replaceFile(name string, data []byte) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
+	mode := os.FileMode(0o644)
+	if statErr == nil {
+		mode = info.Mode().Perm()
+		if old, ok := info.Sys().(*syscall.Stat_t); ok {
+			_ = f.Chown(int(old.Uid), int(old.Gid)) // root may; others own it as a rule
+		}
+	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Chmod(mode), f.Close()); err != nil {
 		return err

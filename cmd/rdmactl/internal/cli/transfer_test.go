@@ -3,11 +3,16 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
-// TestReplaceFile: a link stays, and so does the mode of the file that it names.
+// TestReplaceFile: a link stays, and so do the mode and the owner of the file that it names.
 func TestReplaceFile(t *testing.T) {
+	owner := os.Geteuid()
+	if owner == 0 {
+		owner = 1234 // root replaces files of others, too
+	}
 	for _, old := range []bool{true, false} {
 		dir := t.TempDir()
 		file, link := filepath.Join(dir, "file"), filepath.Join(dir, "sub", "link")
@@ -22,6 +27,9 @@ func TestReplaceFile(t *testing.T) {
 			if err := os.WriteFile(file, []byte("old"), mode); err != nil {
 				t.Fatal(err)
 			}
+			if err := os.Chown(file, owner, -1); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := replaceFile(link, []byte("new")); err != nil {
 			t.Fatal(err)
@@ -34,7 +42,7 @@ func TestReplaceFile(t *testing.T) {
 		if err != nil || string(text) != "new" {
 			t.Errorf("%q, %v", text, err)
 		}
-		if info, err := os.Stat(file); err != nil || old && info.Mode() != mode {
+		if info, err := os.Stat(file); err != nil || old && (info.Mode() != mode || int(info.Sys().(*syscall.Stat_t).Uid) != owner) {
 			t.Errorf("%v, %v", info, err)
 		}
 		for _, in := range []string{dir, filepath.Dir(link)} {
