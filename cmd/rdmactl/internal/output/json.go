@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -67,13 +68,22 @@ func yamlOf(raw []byte) ([]byte, error) {
 // escapes only those of ASCII.
 func awkward(r rune) bool { return r >= 0x7f && !unicode.IsPrint(r) }
 
+// older are texts that YAML 1.1 takes for something else: switches, numbers to the base 60, and the words for a merge and for
+// a value. Many programs read that version, such as Ansible.
+var older = regexp.MustCompile(`^((?i:y|n|yes|no|on|off)|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|<<|=)$`)
+
+// quoted says whether a text needs quotes that the encoder does not give it. It refuses blocks that begin with a tab.
+func quoted(s string) bool {
+	return strings.ContainsFunc(s, awkward) || strings.HasPrefix(s, "\t") || older.MatchString(s)
+}
+
 // blockStyle takes the braces, brackets and quotes of JSON away where YAML
 // does without.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
 		n.SetString(n.Value) // quotes what would read as another type
-		if strings.ContainsFunc(n.Value, awkward) {
+		if quoted(n.Value) {
 			n.Style = yaml.DoubleQuotedStyle
 		}
 	}

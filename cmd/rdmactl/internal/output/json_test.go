@@ -86,11 +86,25 @@ func TestYAMLSaysTheSame(t *testing.T) {
 
 // TestYAMLOfEveryCharacter: texts of peers and file names may have any character, and YAML keeps it.
 func TestYAMLOfEveryCharacter(t *testing.T) {
-	for _, text := range []string{"a\x7fb", "a\u0080b", "a\u0085b", "a\u2028\u2029b", "\ufeffa", "a\uffffb", "a\U000e0001\u00a0b", "\u009b", "漢 ü 👩‍🚀"} {
+	for _, text := range []string{"a\x7fb", "a\u0080b", "a\u0085b", "a\u2028\u2029b", "\ufeffa", "a\uffffb", "a\U000e0001\u00a0b", "\u009b", "漢 ü 👩‍🚀", "\ta\nb"} {
 		out := answer(t, FormatYAML, &rdmadv1.CloseConnectionRequest{Id: text})
 		var back struct{ Id string }
 		if err := yaml.Unmarshal(out, &back); err != nil || back.Id != text {
 			t.Errorf("%q: %s reads as %q, %v", text, out, back.Id, err)
+		}
+	}
+}
+
+// TestYAMLOfOlderReaders: what YAML 1.1 takes for another type has quotes, such as the value of a setting that is on.
+func TestYAMLOfOlderReaders(t *testing.T) {
+	for _, text := range []string{"on", "off", "Yes", "NO", "y", "12:30", "-1:59.5", "<<", "="} {
+		if out, want := string(answer(t, FormatYAML, &rdmadv1.CloseConnectionRequest{Id: text})), fmt.Sprintf("id: %q\n", text); out != want {
+			t.Errorf("%s, want %s", out, want)
+		}
+	}
+	for _, text := range []string{"one", "10.0.0.1:20049", "fe80::1", "2:60"} {
+		if out := string(answer(t, FormatYAML, &rdmadv1.CloseConnectionRequest{Id: text})); out != "id: "+text+"\n" {
+			t.Errorf("%s", out)
 		}
 	}
 }
