@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -83,7 +84,7 @@ func consoleSessionsTable(res *rdmadv1.ListConsoleSessionsResponse) *output.Tabl
 func (a *app) completeConsoleSession(*cobra.Command, []string, string) (ids []string, _ cobra.ShellCompDirective) {
 	res := try(a, api.ListConsoleSessions, &rdmadv1.ListConsoleSessionsRequest{})
 	for _, s := range res.GetSessions() {
-		ids = append(ids, s.GetId()+"\t"+s.GetActor())
+		ids = append(ids, cobra.CompletionWithDesc(s.GetId(), terminal.OneLine(s.GetActor())))
 	}
 	return ids, noFiles
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	"github.com/rdmad/rdmad/controlplane/configfile"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -52,7 +53,7 @@ removed are left out; a line on standard error names each one with the reason.`,
 			return err
 		}
 		for _, one := range res.GetLeftOut() {
-			fmt.Fprintf(a.stderr, "left out: %s\n", one)
+			fmt.Fprintf(a.stderr, "left out: %s\n", terminal.OneLine(one))
 		}
 		return a.writeFile(name, []byte(res.GetText()),
 			fmt.Sprintf("%s has what rdmad serves, with the settings of revision %d", name, res.GetRevision()))

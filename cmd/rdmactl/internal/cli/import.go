@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/cmd/rdmactl/internal/terminal"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -50,7 +51,7 @@ error names each one.`,
 			return err
 		}
 		for _, one := range res.GetKept() {
-			fmt.Fprintf(a.stderr, "stays in force: %s\n", one)
+			fmt.Fprintf(a.stderr, "stays in force: %s\n", terminal.OneLine(one))
 		}
 		return a.imported(res, args[0], c.dryRun)
 	}
