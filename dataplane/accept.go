@@ -62,8 +62,8 @@ func (l *Listener) take(req *rpcrdma.Request) {
 			l.over()
 			return
 		}
-		if c.lost != "" {
-			c.end(c.lost)
+		if why := c.lostBefore(); why != "" {
+			c.end(why)
 		}
 	}()
 }

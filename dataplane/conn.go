@@ -49,7 +49,7 @@ type conn struct {
 	place    *connlimit.Place
 	counted  *clients.Conn  // among the clients, from register to leave
 	evicting sync.WaitGroup // connections that it evicts
-	lost     string         // why it lost its place before it came up, or ""
+	lost     string         // why it lost its place when it was not up, or ""; under Dataplane.mu
 	// connecting ends when the connection loses its place before it is up, by giveUp.
 	// settled is closed when the handshake is over. Connections of connectors have neither.
 	connecting context.Context

@@ -61,12 +61,17 @@ func (c *conn) settle() {
 	close(c.settled)
 }
 
-// refusal adds to the error of a handshake that the connection lost its place.
-func (c *conn) refusal(err error) error {
+// lostBefore returns why the connection lost its place when it was not up, or "".
+func (c *conn) lostBefore() string {
 	c.e.d.mu.Lock()
 	defer c.e.d.mu.Unlock()
-	if c.lost == "" {
-		return err
+	return c.lost
+}
+
+// refusal adds to the error of a handshake that the connection lost its place.
+func (c *conn) refusal(err error) error {
+	if why := c.lostBefore(); why != "" {
+		return fmt.Errorf("%w: %s", err, why)
 	}
-	return fmt.Errorf("%w: %s", err, c.lost)
+	return err
 }

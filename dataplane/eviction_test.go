@@ -239,3 +239,19 @@ func TestHandshakeEndsForNewcomer(t *testing.T) {
 		dials.Wait()
 	})
 }
+
+// TestEvictedAtItsEnd: a connection may lose its place while it ends, even if that is right after it
+// came up.
+func TestEvictedAtItsEnd(t *testing.T) {
+	p := newPlane(t, Config{})
+	a := p.listen("a", echo.New())
+	p.Start()
+	client, up := p.dial(a, nil)
+	c, err := p.find(up.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Close()
+	<-c.gone
+	c.lose("its place was needed")
+}
