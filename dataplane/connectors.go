@@ -246,9 +246,6 @@ func (s *Seat) Up(l ConnectorLink, peer, own []byte) {
 		ID: c.key.ID, Listener: c.key.Listener, Local: l.Info().Local, Peer: c.peer, PeerPrivate: peer, OwnPrivate: own, Began: true,
 	}, s.tap)
 	c.e.d.register(c)
-	if c.lost != "" {
-		c.e.d.running.Go(func() { c.end(c.lost) })
-	}
 }
 
 // Down waits for the end of a connection that was up, and leaves its place.
