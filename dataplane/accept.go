@@ -99,7 +99,12 @@ func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
 	}
 	c.tell(req)
 	log, traits := c.logger(), perconn.TraitsOf(c.session)
-	c.evicting.Wait() // the evicted connections still hold the memory
+	for _, over := range c.evicting { // the evicted connections still hold the memory
+		select {
+		case <-over:
+		case <-ctx.Done(): // their calls may hang; Accept then fails
+		}
+	}
 	if _, err := req.Accept(ctx, rpcrdma.ConnConfig{
 		Handler: &c.handler,
 		Up:      c.begin,

@@ -47,9 +47,9 @@ type conn struct {
 	sharing  sharing
 	why      atomic.Pointer[string] // why rdmad ended it; nil if it has not
 	place    *connlimit.Place
-	counted  *clients.Conn  // among the clients, from register to leave
-	evicting sync.WaitGroup // connections that it evicts
-	lost     string         // why it lost its place when it was not up, or ""; under Dataplane.mu
+	counted  *clients.Conn     // among the clients, from register to leave
+	evicting []<-chan struct{} // one for each connection that it evicts, closed at the end of that one
+	lost     string            // why it lost its place when it was not up, or ""; under Dataplane.mu
 	// connecting ends when the connection loses its place before it is up, by giveUp.
 	// settled is closed when the handshake is over. Connections of connectors have neither.
 	connecting context.Context

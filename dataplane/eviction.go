@@ -24,15 +24,13 @@ func (c *conn) Busy() bool { return c.handler.inFlight.Load() > 0 }
 // the caller may hold the data plane's lock, and closing takes time.
 func (c *conn) Evict(e connlimit.Eviction) {
 	c.l.evicted[e.Reason].Add(1)
-	newcomer, _ := e.By.(*conn)
-	if newcomer != nil {
-		newcomer.evicting.Add(1)
+	over := make(chan struct{})
+	if newcomer, ok := e.By.(*conn); ok {
+		newcomer.evicting = append(newcomer.evicting, over)
 	}
 	c.e.d.running.Go(func() {
+		defer close(over)
 		c.lose(e.Text())
-		if newcomer != nil {
-			newcomer.evicting.Done()
-		}
 	})
 }
 

@@ -255,3 +255,38 @@ func TestEvictedAtItsEnd(t *testing.T) {
 	<-c.gone
 	c.lose("its place was needed")
 }
+
+// TestNewcomerGivesUp: a newcomer waits for the memory of the connection that it evicts no longer than
+// a handshake may take. The calls of that one may hang.
+func TestNewcomerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane(t, Config{})
+		address := p.listen("a", echo.New())
+		l := p.listener("a")
+		dialed := make(chan error, 1)
+		go func() {
+			_, err := rpcrdma.Dial(t.Context(), p.judged, address, rpcrdma.DialConfig{})
+			dialed <- err
+		}()
+		req, err := l.rl.Accept(t.Context()) // the plane is not started
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := l.admit(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		evicted := l.newConn()
+		evicted.l, evicted.giveUp, evicted.settled = l, func() {}, make(chan struct{})
+		evicted.Evict(connlimit.Eviction{By: c})
+		if err := l.handshake(req, c); err == nil {
+			t.Error("the newcomer came up")
+		}
+		l.LeaveHandshake()
+		c.settle()
+		close(evicted.settled)
+		if err := <-dialed; err == nil {
+			t.Error("the client connected")
+		}
+	})
+}
