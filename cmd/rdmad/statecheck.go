@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -29,7 +31,11 @@ var machine = fileSystem{
 	free: func(dir string) (uint64, error) {
 		var s unix.Statfs_t
 		err := unix.Statfs(dir, &s)
-		return s.Bavail * uint64(s.Bsize), err
+		free, bounded := conditions.FreeSpace(&s)
+		if !bounded {
+			free = math.MaxUint64
+		}
+		return free, err
 	},
 }
 

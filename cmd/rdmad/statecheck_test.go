@@ -24,6 +24,7 @@ func TestStateDirectoryIsTried(t *testing.T) {
 		{dir, fileSystem{allowed, roomy}, ""},
 		{filepath.Join(dir, "a", "b"), fileSystem{allowed, roomy}, ""},
 		{dir, machine, ""},
+		{"/proc", fileSystem{allowed, machine.free}, ""}, // it has no size
 		{file, fileSystem{allowed, roomy}, file + " is not a directory; move it away, or name another directory"},
 		{filepath.Join(file, "a"), fileSystem{allowed, roomy}, "not a directory"},
 		{filepath.Join(dir, "a"), fileSystem{func(string) error { return os.ErrPermission }, roomy}, dir + ": permission denied; make " + dir + "/a, and let the user write there"},

@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,12 +61,21 @@ func StateDirectory(path string, lock fs.FileInfo) (*Reason, string) {
 	if err := unix.Statfs(path, &st); err != nil {
 		return StateUnusable, (&fs.PathError{Op: "statfs", Path: path, Err: err}).Error()
 	}
-	free := st.Bavail * uint64(st.Bsize)
+	free, bounded := FreeSpace(&st)
+	if !bounded {
+		return StateWritable, path
+	}
 	text := fmt.Sprintf("%s has %d MiB free", path, free>>20)
-	if free < lowSpace && st.Blocks > 0 { // tmpfs without a limit reports 0 blocks
+	if free < lowSpace {
 		return StateLowSpace, text
 	}
 	return StateWritable, text
+}
+
+// FreeSpace returns how many bytes users who are not root can still write to a file system. bounded is
+// false if it does not say that, as tmpfs without a limit.
+func FreeSpace(st *unix.Statfs_t) (free uint64, bounded bool) {
+	return st.Bavail * uint64(cmp.Or(st.Frsize, st.Bsize)), st.Blocks > 0
 }
 
 // tryWrite writes a file without a name, which leaves no trace.

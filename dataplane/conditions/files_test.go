@@ -197,6 +197,25 @@ func TestPrivilegedState(t *testing.T) {
 	look(StateWritable)
 }
 
+// Free space counts in units of f_frsize: f_bsize is only the best size for reads and writes, and FUSE has
+// file systems where they differ.
+func TestFreeSpace(t *testing.T) {
+	for _, c := range []struct {
+		st      unix.Statfs_t
+		free    uint64
+		bounded bool
+	}{
+		{unix.Statfs_t{Bsize: 1 << 20, Frsize: 4096, Blocks: 100, Bavail: 10}, 10 * 4096, true},
+		{unix.Statfs_t{Bsize: 4096, Frsize: 1 << 20, Blocks: 100, Bavail: 10}, 10 << 20, true},
+		{unix.Statfs_t{Bsize: 4096, Blocks: 100, Bavail: 10}, 10 * 4096, true}, // without f_frsize
+		{unix.Statfs_t{Bsize: 4096, Frsize: 4096}, 0, false},
+	} {
+		if free, bounded := FreeSpace(&c.st); free != c.free || bounded != c.bounded {
+			t.Errorf("%+v: %d bytes, %t", c.st, free, bounded)
+		}
+	}
+}
+
 func remount(t *testing.T, dir string, flags uintptr) {
 	t.Helper()
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|flags, ""); err != nil {
