@@ -9,6 +9,8 @@ package notify
 import (
 	"context"
 	"log/slog"
+	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -33,10 +35,28 @@ func New(log *slog.Logger) *Notifier {
 	if err != nil {
 		log.Warn("rdmad cannot answer the service manager's watchdog", "error", err)
 	}
-	return &Notifier{log: log, watchdog: watchdog, tell: func(state string) error {
-		_, err := daemon.SdNotify(false, state)
+	return &Notifier{log: log, watchdog: watchdog, tell: tell}
+}
+
+// patience is how long a message waits for a service manager that reads none, because it hangs.
+const patience = time.Second
+
+// tell sends a message, as daemon.SdNotify does without a limit of time.
+func tell(state string) error {
+	to := &net.UnixAddr{Name: os.Getenv("NOTIFY_SOCKET"), Net: "unixgram"}
+	if to.Name == "" {
+		return nil
+	}
+	conn, err := net.DialUnix(to.Net, nil, to)
+	if err != nil {
 		return err
-	}}
+	}
+	defer conn.Close()
+	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	_, err = conn.Write([]byte(state))
+	return err
 }
 
 // Ready reports that rdmad serves according to its configuration.

@@ -47,6 +47,46 @@ func TestSays(t *testing.T) {
 	}
 }
 
+// TestDeafServiceManager: a service manager that reads nothing holds up neither the end nor what else
+// there is to say.
+func TestDeafServiceManager(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	address := &net.UnixAddr{Name: path, Net: "unixgram"}
+	manager, err := net.ListenUnixgram("unixgram", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	full, err := net.DialUnix("unixgram", nil, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	for err == nil {
+		_ = full.SetWriteDeadline(time.Now().Add(time.Second))
+		_, err = full.Write([]byte("READY=1"))
+	}
+	t.Setenv("NOTIFY_SOCKET", path)
+	var log bytes.Buffer
+	n := New(slog.New(slog.NewTextHandler(&log, nil)))
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		n.Status("all is well")
+		n.Stopping()
+	}()
+	select {
+	case <-said:
+		if !strings.Contains(log.String(), "cannot notify the service manager") {
+			t.Errorf("the log: %s", &log)
+		}
+	case <-time.After(time.Minute):
+		t.Error("waits for the service manager")
+		manager.Close()
+		<-said
+	}
+}
+
 func TestWithoutServiceManager(t *testing.T) {
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS"} {
 		t.Setenv(name, "")
