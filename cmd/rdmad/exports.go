@@ -21,27 +21,33 @@ import (
 func missingExports(c *config.Config, changed *spec.Changes) (errs configfile.Errors) {
 	for i := range c.Services {
 		n, name := c.Services[i].NFS, c.Services[i].Name
-		if n == nil || changed.Services[name] != nil || slices.Contains(changed.Removed.Services, name) {
-			continue
+		if n != nil && changed.Services[name] == nil && !slices.Contains(changed.Removed.Services, name) {
+			errs = append(errs, missingExportsOf(c, i)...)
 		}
-		wrong := make(map[string]bool)
-		note := func(key string, at config.Origin, err error) {
-			wrong[key] = true
-			errs = append(errs, &config.Error{Origin: at, Key: key, Msg: err.Error()})
+	}
+	return errs
+}
+
+// missingExportsOf is missingExports for one NFS service.
+func missingExportsOf(c *config.Config, service int) (errs configfile.Errors) {
+	n := c.Services[service].NFS
+	wrong := make(map[string]bool)
+	note := func(key string, at config.Origin, err error) {
+		wrong[key] = true
+		errs = append(errs, &config.Error{Origin: at, Key: key, Msg: err.Error()})
+	}
+	readExports(n, func(key string, err error) {
+		key = fmt.Sprintf("services[%d].%s", service, key)
+		if at := c.Origins.Of(key); err != nil && at != (config.Origin{}) {
+			note(key, at, err)
 		}
-		readExports(n, func(key string, err error) {
-			key = fmt.Sprintf("services[%d].%s", i, key)
-			if at := c.Origins.Of(key); err != nil && at != (config.Origin{}) {
-				note(key, at, err)
-			}
-		})
-		all, keys := n.All()
-		dir := (&state{path: c.State.Path}).service(name)
-		for k := range all {
-			key := fmt.Sprintf("services[%d].%spath", i, keys[k])
-			if err := nfs.KeepOut(dir, all[k].Path); err != nil && !wrong[key] {
-				note(key, c.Origins.Of(key), err)
-			}
+	})
+	all, keys := n.All()
+	dir := (&state{path: c.State.Path}).service(c.Services[service].Name)
+	for k := range all {
+		key := fmt.Sprintf("services[%d].%spath", service, keys[k])
+		if err := nfs.KeepOut(dir, all[k].Path); err != nil && !wrong[key] {
+			note(key, c.Origins.Of(key), err)
 		}
 	}
 	return errs
@@ -118,6 +124,51 @@ func readExport(path string) error {
 		return err
 	}
 	return nil
+}
+
+// noAnswerError means that a file system hangs.
+type noAnswerError struct{ path string }
+
+func (e *noAnswerError) Error() string { return "the file system of " + e.path + " does not answer" }
+
+// answers waits until the file systems of a service's exports answer, or ctx ends. n is nil for a service
+// without exports.
+func (s *services) answers(ctx context.Context, n *spec.NFS) error {
+	if n == nil {
+		return nil
+	}
+	all, _ := n.All()
+	for i := range all {
+		select {
+		case <-s.ask(all[i].Path):
+		case <-ctx.Done():
+			return &noAnswerError{all[i].Path}
+		}
+	}
+	return nil
+}
+
+// ask reads a directory in a goroutine, and returns a channel that is then closed. While a file system
+// hangs, there is one such goroutine for a path, however often it is asked.
+func (s *services) ask(path string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked == nil {
+		s.asked = make(map[string]chan struct{})
+	}
+	answered := s.asked[path]
+	if answered == nil {
+		answered = make(chan struct{})
+		s.asked[path] = answered
+		go func() {
+			_ = readExport(path) // Open finds the same error
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.asked, path)
+			close(answered)
+		}()
+	}
+	return answered
 }
 
 func (s *services) openNFS(sv *service) error {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
@@ -127,8 +126,8 @@ func blame(c *config.Config, f *manager.Failure) configfile.Errors {
 		return configfile.Errors{{Origin: configfile.Origin{File: c.File}, Msg: f.Err.Error()}} // an operator added it
 	}
 	key := list + "[" + strconv.Itoa(i) + "]"
-	if errors.As(f.Err, new(*manager.OpenError)) && !f.Changed {
-		if missing := slices.DeleteFunc(missingExports(c, &spec.Changes{}), func(e *configfile.Error) bool { return !strings.HasPrefix(e.Key, key) }); len(missing) > 0 {
+	if errors.As(f.Err, new(*manager.OpenError)) && !errors.As(f.Err, new(*noAnswerError)) && !f.Changed {
+		if missing := missingExportsOf(c, i); len(missing) > 0 {
 			return missing
 		}
 	}

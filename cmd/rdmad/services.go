@@ -143,6 +143,8 @@ type services struct {
 
 	mu  sync.Mutex
 	all map[string]*service // the started ones that no other has replaced, by name
+	// asked are the directories that answers waits for; each channel is closed once it has answered.
+	asked map[string]chan struct{}
 	// replaced are the others until they are closed: they still have files open.
 	replaced []*service
 }
@@ -164,6 +166,9 @@ func (s *services) kinds() map[string]manager.Maker {
 
 // make makes a service and binds its address.
 func (s *services) make(ctx context.Context, spec *spec.Service, tcp string, open func(*service) error) (manager.Service, error) {
+	if err := s.answers(ctx, spec.NFS); err != nil {
+		return nil, &manager.OpenError{What: "service", Name: spec.Name, Err: err}
+	}
 	sv := &service{of: s, spec: *spec, log: s.log.With("service", spec.Name), open: open}
 	if tcp != "" {
 		l, err := tcpaddr.Listen(ctx, tcp)

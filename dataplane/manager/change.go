@@ -89,6 +89,11 @@ func (c *Change) bind(ctx context.Context) error {
 		sockets = append(sockets, p.socketsLocked()...)
 	}
 	c.m.mu.Unlock()
+	if c.m.started {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.m.patience)
+		defer cancel()
+	}
 	ctx = tcpaddr.Yield(ctx, sockets)
 	for _, p := range c.pieces() {
 		p.bind(ctx)

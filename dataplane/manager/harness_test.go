@@ -218,7 +218,14 @@ type fakeService struct {
 	deaf     bool // calls that are held don't end with their connection
 }
 
-func (r *rig) make(_ context.Context, s *spec.Service) (Service, error) {
+// hungPath is a directory whose file system does not answer.
+const hungPath = "/hung"
+
+func (r *rig) make(ctx context.Context, s *spec.Service) (Service, error) {
+	if s.NFS != nil && s.NFS.Path == hungPath {
+		<-ctx.Done()
+		return nil, &OpenError{What: "service", Name: s.Name, Err: ctx.Err()}
+	}
 	if s.NFS != nil && s.NFS.TCPListen == "taken:1" {
 		return nil, &AddressError{What: "service " + s.Name + ": tcp_listen", Address: s.NFS.TCPListen, Err: errors.New("taken"), InUse: true}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
@@ -38,8 +39,9 @@ type Service interface {
 	Close() error
 }
 
-// Maker makes a service of one kind and binds its addresses. If an address fails, the error
-// is an *AddressError.
+// Maker makes a service of one kind and binds its addresses. It waits until the file systems answer
+// that Open will use, until ctx ends. If an address fails, the error is an *AddressError; if a file
+// system does not answer, an *OpenError.
 type Maker func(ctx context.Context, s *spec.Service) (Service, error)
 
 // Registrar registers services with rpcbind.
@@ -88,13 +90,14 @@ type Manager struct {
 	cfg Config
 	log *slog.Logger
 
-	op       sync.Mutex // serializes changes
-	store    Store      // nil before Restore
-	starting *Change    // between Configure and Open
-	file     *spec.All  // the elements of the file in force; nil before Open
-	started  bool       // under op
-	closed   bool       // under op
-	imports  uint64     // number of imports that are stored; under op
+	op       sync.Mutex    // serializes changes
+	patience time.Duration // see patience
+	store    Store         // nil before Restore
+	starting *Change       // between Configure and Open
+	file     *spec.All     // the elements of the file in force; nil before Open
+	started  bool          // under op
+	closed   bool          // under op
+	imports  uint64        // number of imports that are stored; under op
 	retiring sync.WaitGroup
 
 	mu         sync.Mutex
@@ -113,6 +116,10 @@ type group interface {
 	countLocked() int
 }
 
+// patience is how long a change may wait for names, addresses and file systems. Others wait for it. The
+// start has no limit.
+const patience = 10 * time.Second
+
 // New returns a manager without services, listeners and connectors.
 func New(cfg Config) *Manager {
 	if cfg.Room == nil {
@@ -124,7 +131,7 @@ func New(cfg Config) *Manager {
 	if cfg.Needed == nil {
 		cfg.Needed = func(string) error { return nil }
 	}
-	m := &Manager{cfg: cfg, log: cfg.Logger, limits: newLimits(cfg.Limits, cfg.Changed.Limits)}
+	m := &Manager{cfg: cfg, log: cfg.Logger, patience: patience, limits: newLimits(cfg.Limits, cfg.Changed.Limits)}
 	if err := m.limits.trouble; err != nil {
 		m.log.Error("limits that were set before are not in force", "error", err, "remedy", "set them again: rdmactl limits set")
 	}

@@ -266,6 +266,26 @@ func TestUpdateDoesNotHoldOthers(t *testing.T) {
 	ends.Wait()
 }
 
+// TestHungFileSystem: a change that waits for a file system gives up, and others are made then.
+func TestHungFileSystem(t *testing.T) {
+	r := newRig(t)
+	r.patience = time.Millisecond
+	r.addEcho("test")
+	hung := spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hungPath}}}
+	if _, err := r.Services.Add(t.Context(), hung); !errors.As(err, new(*OpenError)) {
+		t.Errorf("an addition: %v", err)
+	}
+	_, _, err := r.Services.Update(t.Context(), "test", func(s *spec.Service) { s.Echo, s.NFS = nil, hung.NFS }, UpdateOptions{})
+	if !errors.As(err, new(*OpenError)) {
+		t.Errorf("a change: %v", err)
+	}
+	file := &spec.All{Services: []spec.Service{hung}}
+	if _, err := r.Prepare(t.Context(), file, spec.Limits{}); !errors.As(err, new(*OpenError)) {
+		t.Errorf("a reload: %v", err)
+	}
+	r.addEcho("other")
+}
+
 // TestUpdatesTogether: of two concurrent updates of a listener neither undoes the other, and
 // values that neither sets keep their defaults.
 func TestUpdatesTogether(t *testing.T) {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/dataplane/spec"
+)
+
+// TestHungExportIsNotOpened: what would open an export whose file system hangs fails, and leaves one
+// goroutine behind, which ends when the file system answers.
+func TestHungExportIsNotOpened(t *testing.T) {
+	dir := t.TempDir()
+	r := startHere(t, dir, "")
+	defer r.end()
+	hung := filepath.Join(dir, "hung")
+	must(t, unix.Mkfifo(hung, 0o600)) // opening it waits for a writer, as for a file server
+	disk := spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hung}}}
+	next := r.parse("")
+	next.Services = append(next.Services, disk)
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		_, err := r.manager.Services.Add(ctx, disk)
+		if !errors.As(err, new(*manager.OpenError)) || !strings.HasSuffix(err.Error(), hung+" does not answer") {
+			t.Errorf("an addition: %v", err)
+		}
+		_, err = r.prepare(ctx, next, 0)
+		if err == nil || !strings.HasSuffix(err.Error(), hung+" does not answer") {
+			t.Errorf("a reload: %v", err)
+		}
+		cancel()
+	}
+	r.services.mu.Lock()
+	answered := r.services.asked[hung]
+	r.services.mu.Unlock()
+	f, err := os.OpenFile(hung, os.O_WRONLY, 0)
+	must(t, err)
+	must(t, f.Close())
+	<-answered
+	must(t, os.Remove(hung))
+	makeDirectory(t, hung)
+	_, err = r.manager.Services.Add(t.Context(), disk)
+	must(t, err)
+}
