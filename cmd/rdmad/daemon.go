@@ -450,13 +450,13 @@ func (d *daemon) unregister() {
 
 // close closes the existing parts of a daemon, in the order of their dependencies.
 func (d *daemon) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
 	d.stopping.Store(true)
 	d.fleet.leave()
 	if d.health != nil {
-		d.health.close()
+		d.health.close() // it may wait for checks
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
 	if d.manager != nil {
 		if err := d.manager.Shutdown(ctx); err != nil {
 			d.log.Warn("connections cut off", "error", err)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/dataplane/rpcbind/rpcbindtest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
@@ -433,4 +436,29 @@ func TestDescriptorsCondition(t *testing.T) {
 	open = nil
 	p.expect("descriptors", conditions.DescriptorsFree)
 	p.well()
+}
+
+// TestEndAfterHungCheck: a check that hangs takes nothing of the time in which the control plane and the
+// metrics end.
+func TestEndAfterHungCheck(t *testing.T) {
+	r := &running{t: t, dir: t.TempDir()}
+	var log logtest.Log
+	d, err := bind(t.Context(), r.parse(""), slog.New(slog.NewTextHandler(&log, nil)), nil)
+	must(t, err)
+	d.start()
+	looks, answer := make(chan struct{}), make(chan struct{})
+	d.health.prober.Keep([]conditions.Check{{
+		Kind: conditions.State, Name: "hung", Every: time.Hour, Timeout: closeTimeout + time.Second,
+		Look: func(context.Context) (*conditions.Reason, string) {
+			close(looks)
+			<-answer
+			return conditions.StateWritable, ""
+		},
+	}})
+	<-looks
+	d.stop(time.Minute)
+	close(answer)
+	if strings.Contains(log.String(), "cut off") {
+		t.Errorf("the log:\n%s", &log)
+	}
 }
