@@ -27,7 +27,8 @@ type Judge struct {
 
 // judged is a connection with its referee.
 type judged struct {
-	referee *referee.Referee    // nil after Verdict.GivenUp was set
+	referee *referee.Referee    // nil after Verdict.GivenUp was set, or with freed
+	freed   bool                // its memory went to others when it had ended; the next event gives it up
 	found   []referee.Violation // by the current event
 	size    int                 // of the referee in bytes, counted in Judge.used
 }
@@ -61,6 +62,10 @@ func (j *Judge) Observe(e *Event) Verdict {
 			return Verdict{}
 		}
 	}
+	if c.freed {
+		c.freed = false
+		return Verdict{GivenUp: noMemory}
+	}
 	if c.referee == nil {
 		return Verdict{}
 	}
@@ -70,28 +75,42 @@ func (j *Judge) Observe(e *Event) Verdict {
 }
 
 // weigh updates the memory that a referee uses. If the referee has given up, or
-// if there is no memory for it, also without connections that have ended, weigh
-// frees it and returns the reason.
+// if there is no memory for it, also without that of connections that have ended,
+// weigh frees it and returns the reason.
 func (j *Judge) weigh(c *judged) (givenUp string) {
 	more := c.referee.Size() - c.size
 	c.size, j.used = c.size+more, j.used+more
 	givenUp = c.referee.GivenUp()
 	if givenUp == "" && j.used > j.memory {
-		if j.forget(c); j.used > j.memory {
+		if j.relieve(c); j.used > j.memory {
 			givenUp = noMemory
 		}
 	}
 	if givenUp != "" {
-		j.used -= c.size
-		c.referee, c.size = nil, 0
+		j.free(c)
 	}
 	return givenUp
+}
+
+// relieve frees the memory of connections that have ended, except one.
+func (j *Judge) relieve(but *judged) {
+	for c, known := range j.conns {
+		if c.Ended() && known != but && known.referee != nil {
+			j.free(known)
+			known.freed = true
+		}
+	}
+}
+
+func (j *Judge) free(c *judged) {
+	j.used -= c.size
+	c.referee, c.size = nil, 0
 }
 
 // add begins to judge a connection. It returns nil if there are too many.
 func (j *Judge) add(e *Event) *judged {
 	if len(j.conns) == maxJudged {
-		j.forget(nil)
+		j.forget()
 	}
 	if len(j.conns) == maxJudged {
 		j.late = max(j.late, e.Conn.Number+1)
@@ -111,12 +130,12 @@ func (j *Judge) add(e *Event) *judged {
 	return c
 }
 
-// forget removes connections that have ended, except one. Their last events may still come.
-func (j *Judge) forget(but *judged) {
-	for c, known := range j.conns {
-		if c.Ended() && known != but {
+// forget removes connections that have ended. Their last events may still come.
+func (j *Judge) forget() {
+	for c := range j.conns {
+		if c.Ended() {
 			j.late = max(j.late, c.Number+1)
-			j.used -= known.size
+			j.used -= j.conns[c].size
 			delete(j.conns, c)
 		}
 	}

@@ -158,8 +158,41 @@ func TestJudgeMemoryOfTheEnded(t *testing.T) {
 			t.Fatalf("%d bytes of %d", j.used, j.memory)
 		}
 	}
-	if len(j.conns) == maxJudged/2 {
+	freed := 0
+	for _, c := range j.conns {
+		if c.freed {
+			freed++
+		}
+	}
+	if freed == 0 {
 		t.Error("the memory was enough for all")
+	}
+}
+
+// TestJudgeLeavesNothingUnsaid checks that of connections that have ended, and whose events still
+// wait, each is judged or given up, however little memory there is.
+func TestJudgeLeavesNothingUnsaid(t *testing.T) {
+	var h Hub
+	j := NewJudge(minRing)
+	var scenes [][]*Event
+	for range maxJudged / 2 {
+		c := h.Add(Info{PeerPrivate: both, OwnPrivate: both})
+		scenes = append(scenes, scene(c, 0x99))
+		c.Close()
+	}
+	said := make(map[*Conn]bool)
+	for i := range scenes[0] {
+		for _, events := range scenes {
+			if v := j.Observe(events[i]); len(v.Violations) > 0 || v.GivenUp != "" {
+				said[events[i].Conn] = true
+			}
+			if j.used > j.memory {
+				t.Fatalf("%d bytes of %d", j.used, j.memory)
+			}
+		}
+	}
+	if len(said) < len(scenes) {
+		t.Errorf("nothing is said of %d of %d connections, which all use an STag that nobody offered", len(scenes)-len(said), len(scenes))
 	}
 }
 
