@@ -16,9 +16,12 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/auth"
@@ -72,7 +75,7 @@ func dialFrom(t *testing.T, network, address string, uid int) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(uid>>8), byte(uid))}}
 	if network == "unix" {
-		d.LocalAddr = &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@user-%d-%d", uid, serial.Add(1))}
+		d.LocalAddr = &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@user-%d-%d-%d", uid, serial.Add(1), os.Getpid())}
 	}
 	c := have(d.Dial(network, address))(t)
 	t.Cleanup(func() { c.Close() })
@@ -211,6 +214,56 @@ func TestOneUserDoesNotLockOutAdmins(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// TestOneUserDoesNotHoldAllStreams has a user open more streams on one connection than it may
+// have. It gets its share; another user gets what is left but for the part of the admins.
+func TestOneUserDoesNotHoldAllStreams(t *testing.T) {
+	for name, open := range map[string]func(context.Context, *grpc.ClientConn) (grpc.ClientStream, error){
+		"health": func(ctx context.Context, c *grpc.ClientConn) (grpc.ClientStream, error) {
+			return healthpb.NewHealthClient(c).Watch(ctx, &healthpb.HealthCheckRequest{})
+		},
+		"connections": func(ctx context.Context, c *grpc.ClientConn) (grpc.ClientStream, error) {
+			return rdmadv1.NewConnectionServiceClient(c).WatchConnections(ctx, &rdmadv1.WatchConnectionsRequest{})
+		},
+		"settings": func(ctx context.Context, c *grpc.ClientConn) (grpc.ClientStream, error) {
+			return rdmadv1.NewSettingsServiceClient(c).WatchSettings(ctx, &rdmadv1.WatchSettingsRequest{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachWay(t, connlimit.Limits{Total: 8, PerKey: 4, Reserved: 2}, func(t *testing.T, w *way) {
+				begun := func(c *grpc.ClientConn, reason string) (n int) {
+					t.Helper()
+					for ; n < 80; n++ {
+						err := begins(open(t.Context(), c))
+						if status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), reason) {
+							return n
+						}
+						must(t, err)
+					}
+					return n
+				}
+				one, two := over(t, w.dial(t, otherUser)), over(t, w.dial(t, 50000))
+				if n, m := begun(one, "that one client may have"), begun(two, "that are not kept for admins"); n != 32 || m != 16 {
+					t.Errorf("%d and %d streams, want 32 and 16", n, m)
+				}
+				if err := begins(open(t.Context(), w.root)); err != nil {
+					t.Errorf("root: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// begins returns the error with which a stream ends in place of its beginning, or nil.
+func begins(s grpc.ClientStream, err error) error {
+	if err != nil {
+		return err
+	}
+	if header, err := s.Header(); header != nil || err != nil {
+		return err
+	}
+	return s.RecvMsg(new(emptypb.Empty))
 }
 
 // TestUserDoesNotLockOutItself has a user hold connections without end, silent

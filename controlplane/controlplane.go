@@ -131,7 +131,7 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 		return nil, err
 	}
 	c := &Controlplane{Settings: store, log: cfg.Logger, endTracing: func(context.Context) {}}
-	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue, watch.DefaultWatchers)
+	c.hub = watch.NewHub(cfg.Dataplane, store, cfg.Logger, cfg.WatchQueue)
 	defer func() {
 		if err != nil {
 			c.hub.Close()

@@ -77,7 +77,7 @@ func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured [
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
-	s := &Store{dp: dp, log: log, seen: state.File(), watchers: watch.NewQueues[*history.Entry](watchQueue, maxWatchers)}
+	s := &Store{dp: dp, log: log, seen: state.File(), watchers: watch.NewQueues[*history.Entry](watchQueue)}
 	s.state.Store(state)
 	return s, nil
 }

@@ -5,18 +5,15 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
-// Bounds of watching.
-const (
-	maxWatchers = 64
-	watchQueue  = 1024 // entries waiting for one watcher
-)
+// watchQueue is the most entries that wait for one watcher.
+const watchQueue = 1024
 
 // Watcher is one queue of revisions. Its events are each new revision, and again a revision
 // that was confirmed or rolled back within its confirm window.
 type Watcher = watch.Queue[*history.Entry]
 
-// Watch adds a watcher of future revisions. The caller closes it. The error is watch.ErrTooMany
-// or watch.ErrShutdown.
+// Watch adds a watcher of future revisions. The caller closes it. The error is
+// watch.ErrShutdown.
 func (s *Store) Watch() (*Watcher, error) { return s.watchers.Watch() }
 
 // EndWatchers ends all watchers with watch.ErrShutdown, and refuses new ones.

@@ -63,8 +63,6 @@ func toStatus(err error) error {
 	switch {
 	case errors.Is(err, watch.ErrSlow):
 		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_SLOW_READER)
-	case errors.Is(err, watch.ErrTooMany):
-		return withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
 	case errors.Is(err, watch.ErrShutdown), errors.Is(err, dataplane.ErrShutdown):
 		return status.Error(codes.Unavailable, "rdmad is shutting down")
 	case errors.As(err, new(*settings.NotFoundError)), errors.Is(err, dataplane.ErrNotFound):

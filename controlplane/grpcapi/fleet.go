@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -13,7 +12,6 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
 	"github.com/rdmad/rdmad/controlplane/fleet/store"
 	"github.com/rdmad/rdmad/controlplane/settings"
-	"github.com/rdmad/rdmad/controlplane/watch"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -40,24 +38,13 @@ type fleetService struct {
 	fleet Fleet // nil outside of a fleet
 	// stopping is closed when streams are to end.
 	stopping <-chan struct{}
-	watches  atomic.Int32
 }
 
 // Bounds of pages, also for requests that say nothing.
 const (
 	maxNodes    = 4096
 	maxPolicies = fleet.MaxPolicies
-	maxWatches  = 64 // of nodes and rollouts together: each has one in etcd
 )
-
-// watching sends a stream, unless there are too many.
-func (s *fleetService) watching(send func() error) error {
-	defer s.watches.Add(-1)
-	if s.watches.Add(1) > maxWatches {
-		return toStatus(watch.ErrTooMany)
-	}
-	return sending(s.stopping, shutdown, send)
-}
 
 var errNoFleet = status.Error(codes.FailedPrecondition, "this rdmad is not in a fleet: its configuration has no section fleet")
 

@@ -234,7 +234,7 @@ func TestWatchesOfTheFleetAreBounded(t *testing.T) {
 		}
 		return err
 	}
-	const most = 64
+	const most = 32 // of one client
 	ctx, end := context.WithCancel(t.Context())
 	for i := range most {
 		if err := watch(ctx, i); err != nil {

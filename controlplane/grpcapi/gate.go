@@ -27,6 +27,7 @@ import (
 type gate struct {
 	methods   map[string]method
 	limiter   *auth.Limiter
+	streams   *streams
 	validator protovalidate.Validator
 	log       *audit.Log // nil for none
 }

@@ -39,7 +39,7 @@ func newServer(t *testing.T, a Access) (*Server, *audit.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub := watch.NewHub(plane, store, log, 16, 4)
+	hub := watch.NewHub(plane, store, log, 16)
 	t.Cleanup(hub.Close)
 	s, err := New(Config{
 		Plane: plane, Manager: planetest.NewManager(plane), Store: store, Hub: hub, Logger: log,

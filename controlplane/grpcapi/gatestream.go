@@ -18,8 +18,14 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 		g.refused(&c, nil, err)
 		return err
 	}
+	end, err := g.streams.begin(info.FullMethod, c.client)
+	if err != nil {
+		g.refused(&c, nil, err)
+		return err
+	}
+	defer end()
 	s := &gated{ServerStream: ss, gate: g, call: &c, ctx: ss.Context()}
-	err := next(srv, s)
+	err = next(srv, s)
 	if s.request != nil {
 		s.request.Done(ended(err))
 	}

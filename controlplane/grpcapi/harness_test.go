@@ -60,7 +60,7 @@ func startIn(t *testing.T, fleet grpcapi.Fleet, plane *planetest.Plane, view grp
 		view = plane
 	}
 	manager.ReportConditions(b.known, b.manager)
-	hub := watch.NewHub(plane, store, log, queue, 4)
+	hub := watch.NewHub(plane, store, log, queue)
 	b.server, err = grpcapi.New(grpcapi.Config{
 		Plane: view, Manager: b.manager, Store: store, Hub: hub, Conditions: b.known, Logger: log, Registerer: b.registry,
 		Daemon: grpcapi.Daemon{Version: "v1.2.3", Fleet: fleet}, Started: time.Now(),

@@ -50,7 +50,7 @@ func watchPlane(t *testing.T, test func(*watching)) {
 		c.Use(func(dataplane.ConnKey) *rpcrdma.Settings { s := rpcrdma.DefaultSettings(); return &s })
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &watching{t: t, counted: c, ctx: ctx, connectionService: &connectionService{
-			plane: c, hub: watch.NewHub(c, keeper{}, slog.New(slog.DiscardHandler), 1024, 64),
+			plane: c, hub: watch.NewHub(c, keeper{}, slog.New(slog.DiscardHandler), 1024),
 		}}
 		w.running.Go(func() { w.hub.Run(ctx) })
 		test(w)

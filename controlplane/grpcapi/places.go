@@ -29,6 +29,7 @@ type Places struct {
 	// turnedAway clients found no place. They have a moment to ask and be
 	// answered with the reason.
 	turnedAway *connlimit.Table
+	streams    *streams
 }
 
 // NewPlaces makes places for clients within limits.
@@ -38,6 +39,7 @@ func NewPlaces(l connlimit.Limits) *Places {
 		Clients:    connlimit.New(now, connlimit.Config{Name: "the control plane"}),
 		arriving:   connlimit.New(now, connlimit.Config{Name: "the control plane's handshakes"}),
 		turnedAway: connlimit.New(now, connlimit.Config{}),
+		streams:    newStreams(now),
 	}
 	p.SetLimits(l)
 	return p
@@ -45,9 +47,10 @@ func NewPlaces(l connlimit.Limits) *Places {
 
 // SetLimits changes the limits of clients. In addition to the limit, up to 15/16 of it, at most
 // 128, may be connections that are being identified, and 1/16, at most 16, connections that are
-// being refused.
+// being refused. Streams have their limits in proportion.
 func (p *Places) SetLimits(l connlimit.Limits) {
 	p.Clients.SetLimits(l)
+	p.streams.setLimits(l)
 	arriving := min(128, max(l.Total-l.Total/16, 1))
 	p.arriving.SetLimits(connlimit.Limits{Total: arriving, PerKey: max(arriving/2, 1), KeyGrace: keyGrace, HalfOpen: handshakeTime})
 	p.turnedAway.SetLimits(connlimit.Limits{Total: 16, PerKey: 4, HalfOpen: connlimit.HalfOpenGrace}.Within(max(l.Total/16, 1)))

@@ -81,7 +81,7 @@ func (s *fleetService) WatchRollout(req *rdmadv1.WatchRolloutRequest, stream grp
 	if err != nil {
 		return err
 	}
-	return s.watching(func() error {
+	return sending(s.stopping, shutdown, func() error {
 		err := s.fleet.WatchRollout(stream.Context(), ref, func(r *fleet.Rollout) (more bool, err error) {
 			return !r.Settled(), stream.Send(&rdmadv1.WatchRolloutResponse{Rollout: fleetproto.RolloutMessage(r)})
 		})

@@ -184,7 +184,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.LogLevel == nil {
 		cfg.LogLevel = loglevel.New(loglevel.Setting{Level: slog.LevelInfo, Origin: loglevel.Default})
 	}
-	g := &gate{limiter: auth.NewLimiter(access.Rate), validator: validator}
+	g := &gate{limiter: auth.NewLimiter(access.Rate), streams: access.Places.streams, validator: validator}
 	unary, stream := chain(metrics, cfg.Logger, g, edge{cfg.Fleet != nil}, access.SendTime)
 	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Places, nil, cfg.Logger}
 	if access.Certificates == nil {

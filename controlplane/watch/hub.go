@@ -16,16 +16,13 @@ import (
 // Bounds of a hub. An update of the settings makes one event for each
 // connection in one burst, which must fit twice.
 const (
-	DefaultQueue    = 8192 // events waiting for one watcher; 8 bytes each, the event itself is shared
-	DefaultWatchers = 64
-	inbound         = 4096 // events waiting for the hub
+	DefaultQueue = 8192 // events waiting for one watcher; 8 bytes each, the event itself is shared
+	inbound      = 4096 // events waiting for the hub
 )
 
 var (
 	// ErrSlow ends a watcher whose queue is full.
 	ErrSlow = errors.New("watcher fell behind")
-	// ErrTooMany refuses a watcher beyond the bound.
-	ErrTooMany = errors.New("too many watchers; end another one first")
 	// ErrShutdown ends watchers when the hub ends.
 	ErrShutdown = errors.New("shutting down")
 )
@@ -55,9 +52,9 @@ type Hub struct {
 	sub    *dataplane.Subscription // replaced by Run alone, with mu held
 }
 
-// NewHub returns a hub for at most so many watchers, each with a queue of so many events.
-func NewHub(source Source, keeper Keeper, log *slog.Logger, queue, watchers int) *Hub {
-	h := &Hub{Queues: NewQueues[*dataplane.Event](queue, watchers), source: source, keeper: keeper, log: log, sub: source.Subscribe(inbound)}
+// NewHub returns a hub whose watchers have a queue of so many events each.
+func NewHub(source Source, keeper Keeper, log *slog.Logger, queue int) *Hub {
+	h := &Hub{Queues: NewQueues[*dataplane.Event](queue), source: source, keeper: keeper, log: log, sub: source.Subscribe(inbound)}
 	h.wanted = func(any bool) { h.sub.Changes(any) }
 	h.sub.Changes(false) // ends are what the keeper needs
 	return h

@@ -38,10 +38,10 @@ func (k *keeper) Reconcile() {
 }
 
 // run tests a hub that is up and has subscribed.
-func run(t *testing.T, queue, watchers int, test func(*testing.T, *watch.Hub, *planetest.Plane, *keeper)) {
+func run(t *testing.T, queue int, test func(*testing.T, *watch.Hub, *planetest.Plane, *keeper)) {
 	synctest.Test(t, func(t *testing.T) {
 		plane, k := &planetest.Plane{}, &keeper{}
-		hub := watch.NewHub(plane, k, slog.New(slog.NewTextHandler(io.Discard, nil)), queue, watchers)
+		hub := watch.NewHub(plane, k, slog.New(slog.NewTextHandler(io.Discard, nil)), queue)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go hub.Run(ctx)
@@ -69,7 +69,7 @@ func isDone(w *watch.Watcher) bool {
 }
 
 func TestEventsReachEveryWatcher(t *testing.T) {
-	run(t, 8, 8, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, k *keeper) {
+	run(t, 8, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, k *keeper) {
 		a, b := open(t, hub), open(t, hub)
 		plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001"})
 		plane.Disconnect("1", "gone")
@@ -87,7 +87,7 @@ func TestEventsReachEveryWatcher(t *testing.T) {
 }
 
 func TestSlowWatcherIsDroppedAlone(t *testing.T) {
-	run(t, 4, 8, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, _ *keeper) {
+	run(t, 4, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, _ *keeper) {
 		slow, fast := open(t, hub), open(t, hub)
 		for i := range 10 {
 			plane.Connect(planetest.Peer{ID: strconv.Itoa(i), Listener: "nfs", Address: "192.0.2.7:1001"})
@@ -106,7 +106,7 @@ func TestSlowWatcherIsDroppedAlone(t *testing.T) {
 }
 
 func TestHubThatFellBehindBeginsAgain(t *testing.T) {
-	run(t, 4, 8, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, k *keeper) {
+	run(t, 4, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, k *keeper) {
 		w := open(t, hub)
 		plane.Lose()
 		synctest.Wait()
@@ -122,24 +122,19 @@ func TestHubThatFellBehindBeginsAgain(t *testing.T) {
 	})
 }
 
-func TestWatchersAreBounded(t *testing.T) {
-	run(t, 4, 2, func(t *testing.T, hub *watch.Hub, _ *planetest.Plane, _ *keeper) {
-		open(t, hub)
+func TestWatchersAreClosedTwice(t *testing.T) {
+	run(t, 4, func(t *testing.T, hub *watch.Hub, _ *planetest.Plane, _ *keeper) {
 		w := open(t, hub)
-		if _, err := hub.Watch(); !errors.Is(err, watch.ErrTooMany) {
-			t.Errorf("a third watcher: %v", err)
-		}
 		w.Close()
 		w.Close()
 		if !isDone(w) || w.Err() != nil {
 			t.Errorf("closed watcher: done %t, %v", isDone(w), w.Err())
 		}
-		open(t, hub)
 	})
 }
 
 func TestWatchersEndWithTheDataplane(t *testing.T) {
-	run(t, 4, 8, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, _ *keeper) {
+	run(t, 4, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, _ *keeper) {
 		w := open(t, hub)
 		plane.Shutdown()
 		synctest.Wait()
@@ -155,7 +150,7 @@ func TestWatchersEndWithTheDataplane(t *testing.T) {
 func TestWatchersEndWithTheHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plane := &planetest.Plane{}
-		hub := watch.NewHub(plane, &keeper{}, slog.New(slog.NewTextHandler(io.Discard, nil)), 4, 4)
+		hub := watch.NewHub(plane, &keeper{}, slog.New(slog.NewTextHandler(io.Discard, nil)), 4)
 		w := open(t, hub)
 		ctx, cancel := context.WithCancel(t.Context())
 		go hub.Run(ctx)
@@ -170,7 +165,7 @@ func TestWatchersEndWithTheHub(t *testing.T) {
 
 // The data plane is asked for changes only while somebody watches.
 func TestChangesComeToWatchersAlone(t *testing.T) {
-	run(t, 4, 8, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, _ *keeper) {
+	run(t, 4, func(t *testing.T, hub *watch.Hub, plane *planetest.Plane, _ *keeper) {
 		wanted := func() bool {
 			synctest.Wait()
 			return plane.WantsChanges()

@@ -8,7 +8,7 @@ import (
 // Queues passes values to any number of watchers, each with a bounded queue of its own. Nothing
 // waits for a watcher: one whose queue is full is dropped.
 type Queues[E any] struct {
-	length, most int
+	length int
 	// wanted, if not nil, is called with mu held: whether there is a watcher.
 	wanted func(bool)
 
@@ -18,20 +18,17 @@ type Queues[E any] struct {
 	past uint64 // see Past
 }
 
-// NewQueues returns queues for at most so many watchers, of a length.
-func NewQueues[E any](length, most int) *Queues[E] {
-	return &Queues[E]{length: length, most: most, open: make(map[*Queue[E]]struct{})}
+// NewQueues returns queues of a length.
+func NewQueues[E any](length int) *Queues[E] {
+	return &Queues[E]{length: length, open: make(map[*Queue[E]]struct{})}
 }
 
-// Watch adds a watcher, which the caller closes. The error is ErrTooMany or ErrShutdown.
+// Watch adds a watcher, which the caller closes. The error is ErrShutdown.
 func (q *Queues[E]) Watch() (*Queue[E], error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case q.over:
+	if q.over {
 		return nil, ErrShutdown
-	case len(q.open) >= q.most:
-		return nil, ErrTooMany
 	}
 	if len(q.open) == 0 {
 		q.past++

@@ -9,8 +9,8 @@ type revisions struct {
 	close   func()
 }
 
-// revisions watches the revisions. If that fails, because there are too many watchers or rdmad
-// is about to end, a waiting file is applied on demand and at its next change.
+// revisions watches the revisions. If that fails, because rdmad is about to end, a waiting file
+// is applied on demand and at its next change.
 func (r *Reloader) revisions() revisions {
 	w, err := r.cfg.Settings.Watch()
 	if err != nil {
