@@ -14,6 +14,7 @@ import (
 	channelzpb "google.golang.org/grpc/channelz/grpc_channelz_v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -132,6 +133,24 @@ func TestRoleMatrix(t *testing.T) {
 	}
 	if served < 120 {
 		t.Errorf("%d cases", served)
+	}
+}
+
+// TestMessagesOfAStreamHaveARate: a client that asks on in one stream has its rate all the same.
+func TestMessagesOfAStreamHaveARate(t *testing.T) {
+	s, _ := newServer(t, Access{Rate: auth.Rate{PerSecond: 1e-6, Burst: 5}})
+	n := 0
+	err := s.gate.stream(nil, asked{ctx: as(t, auth.Viewer)}, &grpc.StreamServerInfo{FullMethod: reflectionpb.ServerReflection_ServerReflectionInfo_FullMethodName},
+		func(_ any, ss grpc.ServerStream) (err error) {
+			for n < 100 && err == nil {
+				if err = ss.RecvMsg(new(reflectionpb.ServerReflectionRequest)); err == nil {
+					n++
+				}
+			}
+			return err
+		})
+	if n != 5 || status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("%d messages, then %v", n, err)
 	}
 }
 

@@ -42,7 +42,7 @@ func ended(err error) (outcome, reason string) {
 }
 
 // gated is an accepted stream. Its first message is the request, and goes into
-// the audit log. Every message is validated.
+// the audit log. Every message is validated, and counts for the client's rate.
 type gated struct {
 	grpc.ServerStream
 	gate    *gate
@@ -59,6 +59,11 @@ func (s *gated) Context() context.Context { return s.ctx }
 func (s *gated) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
+	}
+	if s.begun { // the first message counted when the stream began
+		if err := s.gate.rate(s.call, m); err != nil {
+			return err
+		}
 	}
 	if err := validate(s.gate.validator, m); err != nil {
 		s.gate.refused(s.call, m, err)
