@@ -24,10 +24,10 @@ import (
 
 // chain is the interceptors of every call, the outermost first: the refusal of those
 // without a place, metrics, log, recovery, the gate, and for streams the one that
-// ends streams that the client does not read. A panic is counted and logged like
+// ends them. A panic is counted and logged like
 // any other error. One of the handler is recovered from within the gate, so that
 // the audit log has it, too.
-func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, sendTime time.Duration) (
+func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, sendTime time.Duration, stopping <-chan struct{}) (
 	[]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor,
 ) {
 	logger := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
@@ -60,7 +60,7 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, s
 			logging.StreamServerInterceptor(logger, logOpts...),
 			recovery.StreamServerInterceptor(recoverOpt),
 			g.stream,
-			dropSlow(sendTime),
+			endStreams(sendTime, stopping),
 			e.stream,
 			recovery.StreamServerInterceptor(recoverOpt),
 		}

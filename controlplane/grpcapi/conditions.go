@@ -41,19 +41,17 @@ type conditionStream = grpc.ServerStreamingServer[rdmadv1.WatchConditionsRespons
 
 // WatchConditions implements rdmadv1.StatusServiceServer.
 func (s *statusService) WatchConditions(_ *rdmadv1.WatchConditionsRequest, stream conditionStream) error {
-	return sending(s.stopping, shutdown, func() error {
-		w := s.cfg.Conditions.Watch()
-		defer w.Close()
-		var told conditions.List
-		for w.Next(stream.Context().Done()) {
-			now := s.cfg.Conditions.List()
-			if err := tellConditions(stream, told, now); err != nil {
-				return err
-			}
-			told = now
+	w := s.cfg.Conditions.Watch()
+	defer w.Close()
+	var told conditions.List
+	for w.Next(stream.Context().Done()) {
+		now := s.cfg.Conditions.List()
+		if err := tellConditions(stream, told, now); err != nil {
+			return err
 		}
-		return stream.Context().Err()
-	})
+		told = now
+	}
+	return stream.Context().Err()
 }
 
 // tellConditions sends what is not the same in both lists.

@@ -24,8 +24,6 @@ type diagnosticsService struct {
 	rdmadv1.UnimplementedDiagnosticsServiceServer
 	plane   Plane
 	version string
-	// stopping is closed when streams are to end.
-	stopping <-chan struct{}
 }
 
 // traceSnap is what a trace keeps: the headers.
@@ -85,7 +83,7 @@ func unjudged(snap trace.Snap) beginning {
 	}
 }
 
-// watch runs send with a watcher, until rdmad shuts down at the latest.
+// watch runs send with a watcher.
 func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, begin beginning, send func(*trace.Watcher, *trace.Judge) error) error {
 	filter, err := s.filter(f)
 	if err != nil {
@@ -99,7 +97,7 @@ func (s *diagnosticsService) watch(f *rdmadv1.TraceFilter, begin beginning, send
 		return err
 	}
 	defer w.Close()
-	return sending(s.stopping, shutdown, func() error { return send(w, judge) })
+	return send(w, judge)
 }
 
 // filter checks what is asked for: what can't match anything is an error.

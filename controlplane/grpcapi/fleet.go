@@ -36,8 +36,6 @@ type Fleet interface {
 type fleetService struct {
 	rdmadv1.UnimplementedFleetServiceServer
 	fleet Fleet // nil outside of a fleet
-	// stopping is closed when streams are to end.
-	stopping <-chan struct{}
 }
 
 // Bounds of pages, also for requests that say nothing.

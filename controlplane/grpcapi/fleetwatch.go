@@ -23,13 +23,11 @@ func (s *fleetService) WatchNodes(req *rdmadv1.WatchNodesRequest, stream grpc.Se
 	if req.GetChangesOnly() {
 		v.sent = make(map[string]*rdmadv1.FleetNode)
 	}
-	return sending(s.stopping, shutdown, func() error {
-		err := s.fleet.WatchNodes(stream.Context(), from, v.changed)
-		if stream.Context().Err() != nil || v.failed != nil {
-			return statusOf(err).Err()
-		}
-		return fleetStatus(err)
-	})
+	err = s.fleet.WatchNodes(stream.Context(), from, v.changed)
+	if stream.Context().Err() != nil || v.failed != nil {
+		return statusOf(err).Err()
+	}
+	return fleetStatus(err)
 }
 
 // resumeToken and position are inverse.

@@ -360,7 +360,7 @@ func (s stuckStream) SendMsg(any) error {
 func TestUnreadStreamIsDropped(t *testing.T) {
 	ss := stuckStream{ended: make(chan struct{})}
 	handler := make(chan error, 1)
-	err := dropSlow(time.Millisecond)(nil, ss, nil, func(_ any, ss grpc.ServerStream) error {
+	err := endStreams(time.Millisecond, nil)(nil, ss, nil, func(_ any, ss grpc.ServerStream) error {
 		err := ss.SendMsg(nil)
 		handler <- err
 		return err

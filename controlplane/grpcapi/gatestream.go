@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -26,9 +27,7 @@ func (g *gate) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo
 	defer end()
 	s := &gated{ServerStream: ss, gate: g, call: &c, ctx: ss.Context()}
 	err = next(srv, s)
-	if s.request != nil {
-		s.request.Done(ended(err))
-	}
+	s.end(err)
 	return err
 }
 
@@ -45,11 +44,23 @@ func ended(err error) (outcome, reason string) {
 // the audit log. Every message is validated, and counts for the client's rate.
 type gated struct {
 	grpc.ServerStream
-	gate    *gate
-	call    *call
-	ctx     context.Context
+	gate  *gate
+	call  *call
+	ctx   context.Context
+	begun bool
+
+	mu      sync.Mutex     // of what follows: a stream may be ended before its request has come
 	request *audit.Request // nil if there is nothing to record
-	begun   bool
+	over    bool
+}
+
+// end records the end of the stream.
+func (s *gated) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over = true; s.request != nil {
+		s.request.Done(ended(err))
+	}
 }
 
 // Context implements grpc.ServerStream.
@@ -73,6 +84,11 @@ func (s *gated) RecvMsg(m any) error {
 		return nil
 	}
 	s.begun = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return shutdown()
+	}
 	var err error
 	s.ctx, s.request, err = s.gate.begin(s.ctx, s.call, m)
 	return err

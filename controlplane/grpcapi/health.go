@@ -41,22 +41,20 @@ func (s *healthService) Watch(req *healthpb.HealthCheckRequest, stream grpc.Serv
 	if !ofConditions(name) {
 		return s.Server.Watch(req, stream)
 	}
-	return sending(s.stopping, func() error { return status.Error(codes.Unavailable, "shutting down") }, func() error {
-		w := s.conditions.Watch()
-		defer w.Close()
-		last := healthpb.HealthCheckResponse_ServingStatus(-1)
-		for w.Next(stream.Context().Done()) {
-			now := s.state(name)
-			if now == last {
-				continue
-			}
-			last = now
-			if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {
-				return err
-			}
+	w := s.conditions.Watch()
+	defer w.Close()
+	last := healthpb.HealthCheckResponse_ServingStatus(-1)
+	for w.Next(stream.Context().Done()) {
+		now := s.state(name)
+		if now == last {
+			continue
 		}
-		return stream.Context().Err()
-	})
+		last = now
+		if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {
+			return err
+		}
+	}
+	return stream.Context().Err()
 }
 
 // ofConditions says whether the conditions decide on a name's health.

@@ -16,8 +16,6 @@ type processService struct {
 	rdmadv1.UnimplementedProcessServiceServer
 	level *loglevel.Level
 	log   *slog.Logger
-	// stopping is closed when streams are to end.
-	stopping <-chan struct{}
 }
 
 // levels are the levels of the log by their number in the API.

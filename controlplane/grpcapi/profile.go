@@ -26,14 +26,12 @@ func (s *processService) Profile(req *rdmadv1.ProfileRequest, stream grpc.Server
 			return invalidField("duration", "the profile "+name+" shows a moment; leave it out")
 		}
 	}
-	return sending(s.stopping, shutdown, func() error {
-		w := bufio.NewWriterSize(profileWriter{stream}, flushAt)
-		err := profile.Write(stream.Context(), w, name, d)
-		if errors.Is(err, profile.ErrBusy) {
-			return status.Error(codes.FailedPrecondition, err.Error()+"; try again when it has ended")
-		}
-		return errors.Join(err, w.Flush())
-	})
+	w := bufio.NewWriterSize(profileWriter{stream}, flushAt)
+	err := profile.Write(stream.Context(), w, name, d)
+	if errors.Is(err, profile.ErrBusy) {
+		return status.Error(codes.FailedPrecondition, err.Error()+"; try again when it has ended")
+	}
+	return errors.Join(err, w.Flush())
 }
 
 // profileWriter sends parts of a profile.

@@ -81,15 +81,13 @@ func (s *fleetService) WatchRollout(req *rdmadv1.WatchRolloutRequest, stream grp
 	if err != nil {
 		return err
 	}
-	return sending(s.stopping, shutdown, func() error {
-		err := s.fleet.WatchRollout(stream.Context(), ref, func(r *fleet.Rollout) (more bool, err error) {
-			return !r.Settled(), stream.Send(&rdmadv1.WatchRolloutResponse{Rollout: fleetproto.RolloutMessage(r)})
-		})
-		if err != nil && stream.Context().Err() == nil {
-			return fleetStatus(err)
-		}
-		return err
+	err = s.fleet.WatchRollout(stream.Context(), ref, func(r *fleet.Rollout) (more bool, err error) {
+		return !r.Settled(), stream.Send(&rdmadv1.WatchRolloutResponse{Rollout: fleetproto.RolloutMessage(r)})
 	})
+	if err != nil && stream.Context().Err() == nil {
+		return fleetStatus(err)
+	}
+	return err
 }
 
 // change changes a rollout for an operator.

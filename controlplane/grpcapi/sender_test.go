@@ -81,10 +81,12 @@ func TestShutdownWaitsForNoReader(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stopping := make(chan struct{})
 	u := unread{ctx: ctx, stuck: make(chan struct{}), unstuck: make(chan struct{})}
-	s := &telemetryService{looks: telemetry.NewLooks(&planetest.Plane{}, time.Now()), stopping: stopping}
+	s := &telemetryService{looks: telemetry.NewLooks(&planetest.Plane{}, time.Now())}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.WatchTelemetry(&rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(time.Millisecond)}, u)
+		ended <- endStreams(time.Hour, stopping)(nil, u, nil, func(any, grpc.ServerStream) error {
+			return s.WatchTelemetry(&rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(time.Millisecond)}, u)
+		})
 	}()
 	<-u.stuck
 	close(stopping)

@@ -185,7 +185,8 @@ func New(cfg Config) (*Server, error) {
 		cfg.LogLevel = loglevel.New(loglevel.Setting{Level: slog.LevelInfo, Origin: loglevel.Default})
 	}
 	g := &gate{limiter: auth.NewLimiter(access.Rate), streams: access.Places.streams, validator: validator}
-	unary, stream := chain(metrics, cfg.Logger, g, edge{cfg.Fleet != nil}, access.SendTime)
+	stopping := make(chan struct{})
+	unary, stream := chain(metrics, cfg.Logger, g, edge{cfg.Fleet != nil}, access.SendTime, stopping)
 	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Places, nil, cfg.Logger}
 	if access.Certificates == nil {
 		door.local = access.Policy.Local
@@ -212,20 +213,20 @@ func New(cfg Config) (*Server, error) {
 		itself:   newItself(),
 		doorman:  door,
 		log:      cfg.Logger,
-		stopping: make(chan struct{}),
+		stopping: stopping,
 	}
-	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg, stopping: s.stopping})
+	rdmadv1.RegisterStatusServiceServer(s.grpc, &statusService{cfg: &cfg})
 	rdmadv1.RegisterConnectionServiceServer(s.grpc, &connectionService{plane: cfg.Plane, hub: cfg.Hub})
 	rdmadv1.RegisterListenerServiceServer(s.grpc, &listenerService{plane: cfg.Plane, manager: cfg.Manager})
 	rdmadv1.RegisterConnectorServiceServer(s.grpc, &connectorService{manager: cfg.Manager})
 	rdmadv1.RegisterConfigurationServiceServer(s.grpc, &configurationService{manager: cfg.Manager, store: cfg.Store, importer: cfg.Import})
 	rdmadv1.RegisterSettingsServiceServer(s.grpc, &settingsService{store: cfg.Store})
 	rdmadv1.RegisterExtensionServiceServer(s.grpc, &extensionService{plane: cfg.Plane, store: cfg.Store})
-	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, looks: telemetry.NewLooks(cfg.Plane, time.Now()), store: cfg.Store, stopping: s.stopping})
+	rdmadv1.RegisterTelemetryServiceServer(s.grpc, &telemetryService{plane: cfg.Plane, looks: telemetry.NewLooks(cfg.Plane, time.Now()), store: cfg.Store})
 	rdmadv1.RegisterAuditServiceServer(s.grpc, &auditService{gate: g})
-	rdmadv1.RegisterDiagnosticsServiceServer(s.grpc, &diagnosticsService{plane: cfg.Plane, version: cfg.Version, stopping: s.stopping})
-	rdmadv1.RegisterProcessServiceServer(s.grpc, &processService{level: cfg.LogLevel, log: cfg.Logger, stopping: s.stopping})
-	rdmadv1.RegisterFleetServiceServer(s.grpc, &fleetService{fleet: cfg.Fleet, stopping: s.stopping})
+	rdmadv1.RegisterDiagnosticsServiceServer(s.grpc, &diagnosticsService{plane: cfg.Plane, version: cfg.Version})
+	rdmadv1.RegisterProcessServiceServer(s.grpc, &processService{level: cfg.LogLevel, log: cfg.Logger})
+	rdmadv1.RegisterFleetServiceServer(s.grpc, &fleetService{fleet: cfg.Fleet})
 	rdmadv1.RegisterConsoleServiceServer(s.grpc, &consoleService{console: cfg.Console})
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
@@ -254,9 +255,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown notifies health watchers, lets calls in progress finish, and closes
-// everything. If ctx ends first, Shutdown cuts the calls off without waiting,
-// and returns ctx's error. The hub must end streams of events.
+// Shutdown ends all streams, lets calls in progress finish, and closes everything. If ctx ends first, Shutdown cuts the calls off without waiting,
+// and returns ctx's error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.stop.Do(func() { close(s.stopping) })

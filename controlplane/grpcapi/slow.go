@@ -9,12 +9,11 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
-// dropSlow ends streams whose client doesn't read: one message that can't be
-// sent for so long means that the client's window has been shut since. The
-// handler runs in a goroutine of its own, because it is stuck in that very
-// message; the end of the call wakes it up, and it ends by the error that it
-// gets from then on.
-func dropSlow(timeout time.Duration) grpc.StreamServerInterceptor {
+// endStreams ends all streams when stopping is closed, and before that those whose client
+// doesn't read: one message that can't be sent for so long means that the client's window has been
+// shut since. The handler runs in a goroutine of its own, because it may be stuck in a message; the
+// end of the call wakes it up, and it ends by the error that it gets from then on.
+func endStreams(timeout time.Duration, stopping <-chan struct{}) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		s := &timed{ServerStream: ss, timeout: timeout, slow: make(chan struct{})}
 		ended := make(chan error, 1)
@@ -24,6 +23,8 @@ func dropSlow(timeout time.Duration) grpc.StreamServerInterceptor {
 			return err
 		case <-s.slow:
 			return toStatus(watch.ErrSlow)
+		case <-stopping:
+			return shutdown()
 		}
 	}
 }

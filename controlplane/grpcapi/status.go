@@ -15,8 +15,6 @@ import (
 type statusService struct {
 	rdmadv1.UnimplementedStatusServiceServer
 	cfg *Config
-	// stopping is closed when streams are to end.
-	stopping <-chan struct{}
 }
 
 // GetStatus implements rdmadv1.StatusServiceServer.

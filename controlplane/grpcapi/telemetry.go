@@ -21,12 +21,10 @@ import (
 // telemetryService implements rdmad.v1.TelemetryService.
 type telemetryService struct {
 	rdmadv1.UnimplementedTelemetryServiceServer
-	plane Plane
-	looks *telemetry.Looks
-	store *desired.Store
-	// stopping is closed when streams are to end.
-	stopping <-chan struct{}
-	spread   spread
+	plane  Plane
+	looks  *telemetry.Looks
+	store  *desired.Store
+	spread spread
 }
 
 const defaultInterval = time.Second
@@ -56,29 +54,27 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 		fields.prune(m)
 		return proto.Marshal(m)
 	}
-	return sending(s.stopping, shutdown, func() error {
-		sampler := telemetry.New(s.source(req, fields), time.Now(), min(interval/2, maxCell))
-		ticker := time.NewTicker(s.spread.first(interval))
-		defer ticker.Stop()
-		for first := true; ; first = false {
-			select {
-			case <-ticker.C:
-				if first {
-					ticker.Reset(interval)
-				}
-				sample := sampler.Sample(time.Now())
-				m, err := sample.Encoded(form, encode)
-				if err != nil {
-					return err
-				}
-				if err := stream.SendMsg(encoded(m)); err != nil {
-					return err
-				}
-			case <-stream.Context().Done():
-				return stream.Context().Err()
+	sampler := telemetry.New(s.source(req, fields), time.Now(), min(interval/2, maxCell))
+	ticker := time.NewTicker(s.spread.first(interval))
+	defer ticker.Stop()
+	for first := true; ; first = false {
+		select {
+		case <-ticker.C:
+			if first {
+				ticker.Reset(interval)
 			}
+			sample := sampler.Sample(time.Now())
+			m, err := sample.Encoded(form, encode)
+			if err != nil {
+				return err
+			}
+			if err := stream.SendMsg(encoded(m)); err != nil {
+				return err
+			}
+		case <-stream.Context().Done():
+			return stream.Context().Err()
 		}
-	})
+	}
 }
 
 // source is the part of the data plane that a request asks for.

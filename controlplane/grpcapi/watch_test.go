@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -162,6 +164,28 @@ func TestShutdownEndsStreams(t *testing.T) {
 	must(t, b.server.Shutdown(t.Context()))
 	_, err := stream.Recv()
 	if st := status.Convert(err); st.Code() != codes.Unavailable || st.Message() != "rdmad is shutting down" {
+		t.Errorf("the stream ended with %v", err)
+	}
+}
+
+// TestShutdownEndsOtherStreams: also those of services that come with gRPC.
+func TestShutdownEndsOtherStreams(t *testing.T) {
+	b := start(t, smallPlane(), nil, 16)
+	health := have(healthpb.NewHealthClient(b.client).Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "rdmad.v1.StatusService"}))(t)
+	have(health.Recv())(t)
+	files := have(reflectionpb.NewServerReflectionClient(b.client).ServerReflectionInfo(t.Context()))(t)
+	must(t, files.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}))
+	have(files.Recv())(t)
+	b.stopHub()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, b.server.Shutdown(ctx))
+	for {
+		if _, err := health.Recv(); err != nil {
+			break // at the first it may say that it does not serve
+		}
+	}
+	if _, err := files.Recv(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v", err)
 	}
 }
