@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
@@ -39,33 +40,53 @@ func (c *Controlplane) OpenAudit(dir string) error {
 
 // recordOwn records the revisions that rdmad makes by itself, until watchers
 // end. They are made whether that works or not: the rollback of an unconfirmed
-// change must not wait for the disk.
+// change must not wait for the disk. If the log falls behind, the history has the rest.
 func (c *Controlplane) recordOwn(w *desired.Watcher) {
-	defer w.Close()
+	last := uint32(0) // revision
+	for {
+		all(w, func(e *history.Entry) {
+			if e.Revision > last && e.Status != history.Confirmed && e.Status != history.RolledBack { // else a window has ended
+				c.recordRevision(e)
+			}
+			last = max(last, e.Revision)
+		})
+		if !errors.Is(w.Err(), watch.ErrSlow) {
+			return
+		}
+		var err error
+		w, err = c.Settings.Watch()
+		for _, e := range slices.Backward(c.Settings.History(0, 0)) {
+			if e.Revision <= last {
+				continue
+			}
+			if e.Revision > last+1 {
+				c.log.Error("audit log fell behind; what rdmad did by itself meanwhile is not recorded", "from_revision", last+1, "to_revision", e.Revision-1)
+			}
+			c.recordRevision(e)
+			last = e.Revision
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// all passes all events of a watcher to see, also those that still wait when it ends.
+func all(w *desired.Watcher, see func(*history.Entry)) {
 	for {
 		select {
 		case e := <-w.Events():
-			c.recordRevision(e)
+			see(e)
 		case <-w.Done():
-			for {
-				select {
-				case e := <-w.Events():
-					c.recordRevision(e)
-				default:
-					if err := w.Err(); errors.Is(err, watch.ErrSlow) {
-						c.log.Error("audit log fell behind; what rdmad does by itself is no longer recorded")
-					}
-					return
-				}
+			for len(w.Events()) > 0 {
+				see(<-w.Events())
 			}
+			return
 		}
 	}
 }
 
 func (c *Controlplane) recordRevision(e *history.Entry) {
-	if e.Status == history.Confirmed || e.Status == history.RolledBack {
-		return // its window has ended; it was recorded when it was made
-	}
 	var action string
 	switch e.Kind {
 	case history.Reload:
