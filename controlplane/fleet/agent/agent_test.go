@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,6 +187,24 @@ func TestRefusedAssignments(t *testing.T) {
 	assign(t, e, "global", 7, 3072)
 	n.await(t, conditions.FleetJoined)
 	n.check(t, 3072)
+}
+
+// verbose refuses every assignment, with a long text.
+type verbose struct{ Local }
+
+func (verbose) Assign(settings.FleetLayer, time.Duration) (desired.Result, bool, error) {
+	return desired.Result{}, false, errors.New(strings.Repeat("no. ", 1<<20))
+}
+
+// A report has room for any reason of a refusal, as etcd takes no value of 4 MiB.
+func TestLongRefusal(t *testing.T) {
+	e := etcdtest.Start(t)
+	assign(t, e, "global", 1, 2048)
+	n := run(t, of(e), func(n *node) { n.Local = verbose{n.Local} })
+	got := awaitReport(t, n.Store, "n1", func(*fleet.Node) bool { return true })
+	if text := got.Report.Refused; !strings.HasPrefix(text, "no. no. ") || len(text) > 1024 {
+		t.Errorf("refused with %d bytes", len(text))
+	}
 }
 
 // Data that are older than what is in force, or of another cluster, change nothing.

@@ -59,12 +59,17 @@ func (s *session) effects(ctx context.Context, asked *store.Asked) (*fleet.Effec
 	return e, nil
 }
 
-// maxReason bounds the reason of an answer, in bytes.
+func (s *session) refuses(err error) *fleet.Effects {
+	return &fleet.Effects{Node: s.Node, Answer: fleet.Refused, Reason: bounded(err)}
+}
+
+// maxReason bounds the reasons that a node gives, in bytes.
 const maxReason = 1024
 
-func (s *session) refuses(err error) *fleet.Effects {
+// bounded returns the text of an error for etcd, which takes no large values.
+func bounded(err error) string {
 	text := err.Error()
-	return &fleet.Effects{Node: s.Node, Answer: fleet.Refused, Reason: strings.ToValidUTF8(text[:min(len(text), maxReason)], "")}
+	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }
 
 // unreadable reports whether an error is of a policy, not of etcd.

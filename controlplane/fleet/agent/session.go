@@ -198,7 +198,7 @@ func (s *session) report(ctx context.Context) error {
 	}
 	s.stats.reported(r.Assigned, r.Applied, len(pins) > 0, r.Time)
 	if s.refused != nil {
-		r.Refused = s.refused.Error()
+		r.Refused = bounded(s.refused)
 	}
 	for _, p := range pins[:min(len(pins), maxPins)] {
 		r.Pins = append(r.Pins, p.String())
