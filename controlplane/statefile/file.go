@@ -29,6 +29,9 @@ type File struct {
 // beside is the name of what belongs to the file at path.
 func beside(path, what string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + what }
 
+// keptAs is for the file of an earlier rdmad.
+const keptAs = ".bbolt"
+
 // segments is the directory of the file's segments. Its lock is the file's.
 func segments(path string) string { return beside(path, ".history") }
 
@@ -58,7 +61,7 @@ func (f *File) open() (c *Contents, err error) {
 	if err != nil || !isOld(f.text) {
 		return c, err
 	}
-	c.Kept = beside(f.path, ".bbolt")
+	c.Kept = beside(f.path, keptAs)
 	err = f.replace(c.Kept, f.text)
 	if err == nil {
 		err = f.write(f.now)
@@ -75,6 +78,7 @@ func (f *File) open() (c *Contents, err error) {
 func (f *File) removeStrays() {
 	dir := segments(f.path)
 	strays, _ := filepath.Glob(filepath.Join(dir, "*-*"))
+	strays = append(strays, spareOf(beside(f.path, keptAs)))
 	for _, pattern := range []string{filepath.Join(dir, ".*"), filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+"[0-9]*")} {
 		unnamed, _ := filepath.Glob(pattern)
 		strays = append(strays, unnamed...)

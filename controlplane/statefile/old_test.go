@@ -90,6 +90,23 @@ func TestOldFile(t *testing.T) {
 	}
 }
 
+// TestOldFileComesBack: after a downgrade, another old file takes the place of the one that was
+// kept before. Nothing else stays of that.
+func TestOldFileComesBack(t *testing.T) {
+	path, data := oldFileOf(t)
+	kept := beside(path, ".bbolt")
+	must(t, os.WriteFile(kept, []byte("of the first upgrade"), 0o600))
+	f, _, err := Open(path)
+	must(t, err)
+	must(t, f.Close())
+	if now, err := os.ReadFile(kept); err != nil || !bytes.Equal(now, data) {
+		t.Errorf("the old file was not kept (%v)", err)
+	}
+	if _, err := os.Stat(spareOf(kept)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v", spareOf(kept), err)
+	}
+}
+
 // TestOldFileStays when there is no room for the new one.
 func TestOldFileStays(t *testing.T) {
 	if !inOwnProcess(t) {
