@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"reflect"
@@ -126,6 +127,9 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 			r.onChange()
 		case <-r.again.C:
 			r.load()
+			if folder != nil {
+				folder.event(time.Now()) // the file may be in another folder now
+			}
 		case <-revisions.entries:
 			if r.waiting {
 				r.take()
@@ -192,6 +196,9 @@ func (r *Reloader) load() {
 	r.waiting = false
 	r.again.Stop()
 	next, err := r.cfg.Load()
+	if errors.As(err, new(*fs.PathError)) { // no event may come when the file can be read again
+		err = &OutsideError{err}
+	}
 	if err != nil {
 		r.refuse(err)
 		return

@@ -465,6 +465,38 @@ func TestLinkToAFileElsewhere(t *testing.T) {
 	r.log("services 2 -> 1", "configuration reloaded")
 }
 
+// TestFileIsBackWithoutAnEvent: a file that can't be read is tried again, because nothing may say
+// that it can be read again. Then its changes are noticed.
+func TestFileIsBackWithoutAnEvent(t *testing.T) {
+	r := start(t, echo)
+	link, mount := r.file, filepath.Join(t.TempDir(), "mount")
+	r.file = filepath.Join(mount, "real.yaml")
+	if err := os.Symlink(r.file, link+".link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(link+".link", link); err != nil {
+		t.Fatal(err)
+	}
+	r.log("configuration not reloaded; nothing changed")
+	if err := os.Mkdir(mount, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.write("services: [{name: e, echo: {}}, {name: f, echo: {}}]\n")
+	r.log("services 1 -> 2", "configuration reloaded")
+	for { // until its folder is watched
+		r.write(echo)
+		select {
+		case line := <-r.lines:
+			r.log("configuration reloaded")
+			if line != "services 2 -> 1" {
+				t.Errorf("log has %s", line)
+			}
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 // TestDemandWithoutFile: a reload without a file has no effect, and its end is reported.
 func TestDemandWithoutFile(t *testing.T) {
 	said := make(chan string, 2)
