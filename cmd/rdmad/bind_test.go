@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -10,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
+	"github.com/rdmad/rdmad/controlplane/loglevel"
 )
 
 // An export without the right to read it, tried as an ordinary user even when
@@ -59,6 +63,41 @@ func TestBindErrorIsShort(t *testing.T) {
 			t.Errorf("%v, want %s", got, c.want)
 		}
 	}
+}
+
+// TestStateIsLockedBeforeItIsRead: another rdmad can't change the state between the look at the
+// stored changes and the lock. The start hangs in between, at a certificate that is a pipe.
+func TestStateIsLockedBeforeItIsRead(t *testing.T) {
+	dir := t.TempDir()
+	pipe, key, file := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "c.yaml")
+	must(t, syscall.Mkfifo(pipe, 0o600))
+	must(t, os.WriteFile(key, nil, 0o600))
+	must(t, os.WriteFile(file, fmt.Appendf(nil, `
+control: {listen: "127.0.0.1:0", tls: {cert: %q, key: %q, client_ca: %q}}
+metrics: {listen: ""}
+services: [{name: e, echo: {}}]
+state: {path: %q}
+`, pipe, key, key, dir), 0o600))
+	c := have(config.Load(file, config.Options{}))(t)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d, err := bind(t.Context(), c, slog.New(slog.DiscardHandler), loglevel.New(loglevel.Setting{}))
+		if err == nil || !strings.Contains(err.Error(), "PEM") {
+			t.Errorf("ended with %v, not with the empty certificate", err)
+		}
+		d.close()
+		if reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // if it ended before it read
+			t.Cleanup(func() { reader.Close() })
+		}
+	}()
+	cert := have(os.OpenFile(pipe, os.O_WRONLY, 0))(t) // once it is read
+	if s, err := openState(dir); err == nil {
+		t.Error("the state is not locked")
+		s.close()
+	}
+	cert.Close()
+	<-ended
 }
 
 func TestStateIsPrivateAndLocked(t *testing.T) {

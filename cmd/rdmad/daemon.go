@@ -117,6 +117,11 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 	d.config.Store(c)
 	initial, given := c.Settings.Initial()
 	var err error
+	if _, none := os.Stat(c.State.Path); none == nil { // before its files are read; open makes a new one
+		if d.state, err = openState(c.State.Path); err != nil {
+			return d, err
+		}
+	}
 	if d.changed, err = storedChanges(c.State.Path); err != nil {
 		return d, err
 	}
@@ -289,8 +294,10 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 	if missing := missingExports(c, &d.changed); len(missing) > 0 { // before the state directory is made
 		return missing
 	}
-	if d.state, err = openState(c.State.Path); err != nil {
-		return err
+	if d.state == nil {
+		if d.state, err = openState(c.State.Path); err != nil {
+			return err
+		}
 	}
 	if err := d.control.OpenAudit(d.state.path); err != nil {
 		return err
