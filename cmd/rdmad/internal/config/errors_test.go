@@ -156,6 +156,7 @@ var badInput = []struct{ name, text, want string }{
 	{"listener's name", echoListener(`provider: softiwarp, address: "a:1", service: e`), "f.yaml:2: listeners[0].name: is missing"},
 	{"listener's provider", echoListener(`name: l, provider: rdmacore, address: "a:1", service: e`),
 		`f.yaml:2: listeners[0].provider: "rdmacore" is not in this build, which has: softiwarp`},
+	{"no provider", echoListener(`name: l, address: "a:1", service: e`), "f.yaml:2: listeners[0].provider: is missing; this build has: softiwarp"},
 	{"listener's address", echoListener(`name: l, provider: softiwarp, service: e`), `f.yaml:2: listeners[0].address: "" is not HOST:PORT`},
 	{"listener's service", echoListener(`name: l, provider: softiwarp, address: "a:1", service: x`),
 		`f.yaml:2: listeners[0].service: there is no service "x"`},

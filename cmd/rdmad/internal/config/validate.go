@@ -110,6 +110,9 @@ func (d document) provider(key, v string) {
 		return
 	}
 	text := fmt.Sprintf("%q is not in this build, which has: %s", v, strings.Join(d.Providers, ", "))
+	if v == "" {
+		text = "is missing; this build has: " + strings.Join(d.Providers, ", ")
+	}
 	if how := d.Absent[v]; how != "" {
 		text += "; " + how
 	}
