@@ -12,8 +12,14 @@ import (
 // changes a lot.
 const noise = time.Millisecond
 
+// maxThing bounds the part of the name of a condition's thing in its ID, in bytes. Paths can be longer.
+const maxThing = 512
+
 // ID names a condition and its reason.
-func (c *Condition) ID() string { return c.Kind + "/" + c.Name + " " + c.Reason }
+func (c *Condition) ID() string {
+	thing := strings.ToValidUTF8(c.Name[:min(len(c.Name), maxThing)], "")
+	return c.Kind + "/" + thing + " " + c.Reason
+}
 
 // failure is a gate that fails: at a node, or "" for the gates over all nodes.
 type failure struct{ node, text string }
