@@ -125,13 +125,16 @@ type candidate struct {
 	group string // the value of the label to spread over
 }
 
-// waves divides candidates into waves, when a number of other nodes has the change already. A step
-// that brings no node makes no wave.
-func (p *Plan) waves(begun int, all []candidate) (out []Wave) {
+// waves divides candidates into at most so many waves, when a number of other nodes has the change
+// already. A step that brings no node makes no wave. The last wave has all nodes that are left.
+func (p *Plan) waves(most, begun int, all []candidate) (out []Wave) {
 	names := spread(all)
 	total, had := begun+len(names), begun
 	for _, s := range append(slices.Clone(p.Steps), Step{Percent: 100}) {
-		if n := s.of(total); n > had {
+		if len(out) == most-1 {
+			s = Step{Percent: 100}
+		}
+		if n := s.of(total); n > had && len(out) < most {
 			out = append(out, Wave{Nodes: names[had-begun : n-begun]})
 			had = n
 		}

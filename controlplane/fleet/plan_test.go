@@ -52,7 +52,7 @@ func TestPlansAreChecked(t *testing.T) {
 func TestDefaultWaves(t *testing.T) {
 	for nodes, want := range map[int]string{0: "[]", 1: "[1]", 2: "[1 1]", 3: "[1 1 1]", 5: "[1 2 2]", 10: "[1 4 5]", 100: "[1 9 40 50]", 1000: "[1 99 400 500]"} {
 		var sizes []int
-		for _, w := range DefaultPlan().waves(0, drawn(nodes, 1)) {
+		for _, w := range DefaultPlan().waves(MaxWaves, 0, drawn(nodes, 1)) {
 			sizes = append(sizes, len(w.Nodes))
 		}
 		if got := fmt.Sprint(sizes); got != want {
@@ -86,7 +86,7 @@ func TestWavesAreSpread(t *testing.T) {
 			return rapid.SampledFrom([]Step{{Nodes: 1}, {Nodes: 7}, {Percent: 10}, {Percent: 50}, {Percent: 100}, {}}).Draw(t, "step")
 		}), 0, 6).Draw(t, "steps")}
 		seen, count, n := make(map[string]bool), make(map[byte]int), 0
-		for _, w := range plan.waves(begun, rapid.Permutation(all).Draw(t, "order")) {
+		for _, w := range plan.waves(MaxWaves, begun, rapid.Permutation(all).Draw(t, "order")) {
 			if len(w.Nodes) == 0 {
 				t.Fatal("an empty wave")
 			}

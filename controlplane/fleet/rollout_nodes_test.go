@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -196,5 +197,30 @@ func TestNodesThatAreDown(t *testing.T) {
 	w.pass()
 	if got := w.having(one); len(got) != 4 {
 		t.Errorf("small@1 is on %v", got)
+	}
+}
+
+// TestNodesJoinAPlanOfManyWaves: there are never more waves than a rollout may have, and the nodes
+// that join are in one, too: the last one has all for which there is no other.
+func TestNodesJoinAPlanOfManyWaves(t *testing.T) {
+	p := quick()
+	p.Steps = nil
+	for i := range uint32(MaxWaves - 1) {
+		p.Steps = append(p.Steps, Step{Percent: 3 * (i + 1)})
+	}
+	w, ref := begun(t, 100, p)
+	w.await(t, ref, "begun", wave(0, WaveApplying))
+	for i := range 100 {
+		w.join(fmt.Sprintf("new%02d", i), Labels{"role": "gateway"})
+	}
+	w.await(t, ref, "settled", func(r *Rollout) bool {
+		if err := r.Check(); err != nil {
+			t.Fatal(err)
+		}
+		return r.Settled()
+	})
+	r := w.rollouts[ref]
+	if n := len(r.begun()); r.State != Done || n != 200 || len(r.Waves) != MaxWaves {
+		t.Errorf("%s with %d nodes in %d waves", r.State, n, len(r.Waves))
 	}
 }

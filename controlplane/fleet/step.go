@@ -64,8 +64,8 @@ func (v *View) begin(r *Rollout, now time.Time) *Rollout {
 	}
 	next := r.clone()
 	next.Waves = slices.DeleteFunc(next.Waves, func(w Wave) bool { return !w.begun() })
-	next.Waves = append(next.Waves, r.Plan.waves(len(having), all)...)
-	if i := slices.IndexFunc(next.Waves, func(w Wave) bool { return !w.begun() }); i >= 0 && len(next.Waves) <= MaxWaves {
+	next.Waves = append(next.Waves, r.Plan.waves(MaxWaves-len(next.Waves), len(having), all)...)
+	if i := slices.IndexFunc(next.Waves, func(w Wave) bool { return !w.begun() }); i >= 0 {
 		next.Waves[i].State, next.Waves[i].Since = WaveApplying, now
 		return next
 	}

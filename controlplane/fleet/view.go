@@ -276,7 +276,7 @@ func (v *View) Start(r *Revision, p *Plan, now time.Time) *Rollout {
 		out.State, out.Ended = Done, now
 		return out
 	}
-	out.Waves = p.waves(0, v.candidates(r, v.Base(r.Name), p.Spread, nil))
+	out.Waves = p.waves(MaxWaves, 0, v.candidates(r, v.Base(r.Name), p.Spread, nil))
 	return out
 }
 
