@@ -20,17 +20,20 @@ import (
 // exists, and at services that operators changed or an import took out of service.
 func missingExports(c *config.Config, changed *spec.Changes) (errs configfile.Errors) {
 	for i := range c.Services {
-		n, name := c.Services[i].NFS, c.Services[i].Name
-		if n != nil && changed.Services[name] == nil && !slices.Contains(changed.Removed.Services, name) {
+		name := c.Services[i].Name
+		if changed.Services[name] == nil && !slices.Contains(changed.Removed.Services, name) {
 			errs = append(errs, missingExportsOf(c, i)...)
 		}
 	}
 	return errs
 }
 
-// missingExportsOf is missingExports for one NFS service.
+// missingExportsOf is missingExports for one service.
 func missingExportsOf(c *config.Config, service int) (errs configfile.Errors) {
 	n := c.Services[service].NFS
+	if n == nil {
+		return nil
+	}
 	wrong := make(map[string]bool)
 	note := func(key string, at config.Origin, err error) {
 		wrong[key] = true
