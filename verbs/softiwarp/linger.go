@@ -17,7 +17,7 @@ const (
 	// maxLingers bounds the connections that linger at one time.
 	maxLingers = 1024
 	// maxUnread bounds those of them whose peers do not take the rest of what was sent: each
-	// keeps a buffer of up to bufferSize bytes.
+	// keeps a buffer of up to batchSize bytes.
 	maxUnread = 32
 )
 
