@@ -5,7 +5,7 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// maxJudged is the number of connections that a Judge follows at the same time.
+// maxJudged is the number of connections beyond which a Judge forgets those that have ended.
 const maxJudged = 1024
 
 // noMemory is the reason when memory for a referee runs out.
@@ -18,8 +18,8 @@ type Judge struct {
 	conns   map[*Conn]*judged
 	events  uint64
 	missing uint64
-	// late is above the numbers of connections that were not judged for lack of room, or were
-	// forgotten. Connections below it may have had events when they are added.
+	// late is above the numbers of connections that were forgotten. Connections below it may have
+	// had events when they are added.
 	late   uint64
 	memory int // of all referees, in bytes
 	used   int // by all referees, in bytes
@@ -58,9 +58,7 @@ func (j *Judge) Observe(e *Event) Verdict {
 	}
 	c := j.conns[e.Conn]
 	if c == nil {
-		if c = j.add(e); c == nil {
-			return Verdict{}
-		}
+		c = j.add(e)
 	}
 	if c.freed {
 		c.freed = false
@@ -87,7 +85,8 @@ func (j *Judge) weigh(c *judged) (givenUp string) {
 		}
 	}
 	if givenUp != "" {
-		j.free(c)
+		j.used -= c.size
+		c.referee, c.size = nil, 0
 	}
 	return givenUp
 }
@@ -96,25 +95,16 @@ func (j *Judge) weigh(c *judged) (givenUp string) {
 func (j *Judge) relieve(but *judged) {
 	for c, known := range j.conns {
 		if c.Ended() && known != but && known.referee != nil {
-			j.free(known)
-			known.freed = true
+			j.used -= known.size
+			*known = judged{freed: true}
 		}
 	}
 }
 
-func (j *Judge) free(c *judged) {
-	j.used -= c.size
-	c.referee, c.size = nil, 0
-}
-
-// add begins to judge a connection. It returns nil if there are too many.
+// add begins to judge a connection.
 func (j *Judge) add(e *Event) *judged {
-	if len(j.conns) == maxJudged {
+	if len(j.conns) >= maxJudged {
 		j.forget()
-	}
-	if len(j.conns) == maxJudged {
-		j.late = max(j.late, e.Conn.Number+1)
-		return nil
 	}
 	c := &judged{}
 	vantage, private := referee.FromServer, referee.Private{Client: e.Conn.PeerPrivate, Server: e.Conn.OwnPrivate}

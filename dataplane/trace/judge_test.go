@@ -126,7 +126,7 @@ func TestJudgeMemory(t *testing.T) {
 				t.Fatalf("judge %d: %d bytes of %d", i, j.used, j.memory)
 			}
 		}
-		if given == 0 || given >= maxJudged {
+		if given == 0 || given >= 2*maxJudged {
 			t.Errorf("judge %d: %d connections were given up", i, given)
 		}
 		for c := range j.conns {
@@ -196,6 +196,25 @@ func TestJudgeLeavesNothingUnsaid(t *testing.T) {
 	}
 }
 
+// TestJudgeMany checks that each of many open connections is judged, or given up once.
+func TestJudgeMany(t *testing.T) {
+	var h Hub
+	j := NewJudge(wholeRing / 2)
+	judged, given := 0, 0
+	for range 2 * maxJudged {
+		for _, e := range scene(h.Add(Info{PeerPrivate: both, OwnPrivate: both}), 0x99) {
+			v := j.Observe(e)
+			judged += len(v.Violations)
+			if v.GivenUp != "" {
+				given++
+			}
+		}
+	}
+	if judged+given != 2*maxJudged || judged < maxJudged || given == 0 {
+		t.Errorf("of %d connections that use an STag that nobody offered, %d are judged and %d given up", 2*maxJudged, judged, given)
+	}
+}
+
 // TestJudgeForgets checks that ended connections make room for others.
 func TestJudgeForgets(t *testing.T) {
 	var h Hub
@@ -213,8 +232,8 @@ func TestJudgeForgets(t *testing.T) {
 	}
 }
 
-// TestJudgeLate checks that a connection whose first events were not judged, because there were too
-// many connections, and one that was forgotten before its last events, cause no violation.
+// TestJudgeLate checks that a connection that was forgotten before its last events causes no violation,
+// and one that began beside maxJudged others neither.
 func TestJudgeLate(t *testing.T) {
 	var h Hub
 	j := NewJudge(wholeRing)
@@ -233,11 +252,11 @@ func TestJudgeLate(t *testing.T) {
 	late := conn()
 	all := scene(late, 0x77)
 	if got := verdicts(j, all[:3]); len(got) > 0 {
-		t.Fatalf("one too many: %q", got)
+		t.Fatalf("one more: %q", got)
 	}
 	others[0].Close()
 	if got := verdicts(j, all[3:]); len(got) > 0 {
-		t.Errorf("a reply on a connection that was one too many: %q", got)
+		t.Errorf("a reply on one more connection: %q", got)
 	}
 	ends.Close() // its reply still waits in the ring
 	if got := verdicts(j, scene(conn(), 0x77)); len(got) > 0 {
