@@ -316,7 +316,10 @@ func TestListCounts(t *testing.T) {
 				t.Errorf("%d bytes of results for a count of %d, end %v", p.size, count, p.eof)
 			}
 		}
-		for count := uint32(0); count < 3000; count += 7 {
+		if p := c.readdirplus(root, 0, [8]byte{}, 0, 65536); len(p.entries) != 32 || !p.eof {
+			t.Errorf("without a dircount: %d entries, end %v, %v", len(p.entries), p.eof, p.status)
+		}
+		for count := uint32(7); count < 3000; count += 7 {
 			p := c.readdirplus(root, 0, [8]byte{}, count, 65536)
 			names := 0
 			for _, e := range p.entries {

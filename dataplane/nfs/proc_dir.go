@@ -42,13 +42,17 @@ func (r *request) readdir() error {
 	return l.run(handle, cookie, verifier, count)
 }
 
-// readdirplus is READDIRPLUS (RFC 1813 §3.3.17).
+// readdirplus is READDIRPLUS (RFC 1813 §3.3.17). A dircount of 0 is no limit, as in NFSv4 (RFC
+// 8881 §18.23.3): with NFS3ERR_TOOSMALL, which other servers do not answer here, nothing could be listed.
 func (r *request) readdirplus() error {
 	handle := r.handle()
 	cookie, verifier := r.args.Uint64(), r.args.Uint64()
 	dirCount, maxCount := r.args.Uint32(), r.args.Uint32()
 	if err := r.decoded(); err != nil {
 		return err
+	}
+	if dirCount == 0 {
+		dirCount = maxDirReply
 	}
 	l := dirList{r: r, plus: true, names: int(min(dirCount, maxDirReply))}
 	return l.run(handle, cookie, verifier, maxCount)
