@@ -21,6 +21,7 @@ type Judge struct {
 	// late is above the numbers of connections that were forgotten. Connections below it may have
 	// had events when they are added.
 	late   uint64
+	full   int // number of connections with which it looks for ended ones, or 0 for maxJudged
 	memory int // of all referees, in bytes
 	used   int // by all referees, in bytes
 }
@@ -103,8 +104,9 @@ func (j *Judge) relieve(but *judged) {
 
 // add begins to judge a connection.
 func (j *Judge) add(e *Event) *judged {
-	if len(j.conns) >= maxJudged {
+	if len(j.conns) >= max(j.full, maxJudged) {
 		j.forget()
+		j.full = 2 * len(j.conns)
 	}
 	c := &judged{}
 	vantage, private := referee.FromServer, referee.Private{Client: e.Conn.PeerPrivate, Server: e.Conn.OwnPrivate}
