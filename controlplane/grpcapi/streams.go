@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -70,7 +71,8 @@ func (s *streams) begin(method string, client auth.Identity) (end func(), err er
 	p, err := cmp.Or(s.costly[method], s.all).Admit(time.Now(), connlimit.Name(client.Client), class, lasting{})
 	if full, ok := errors.AsType[*connlimit.RefusedError](err); ok {
 		which := map[connlimit.Reason]string{connlimit.PerKey: " that one client may have", connlimit.Kept: " that are not kept for admins"}[full.Reason]
-		return nil, withInfo(codes.ResourceExhausted, fmt.Errorf("all %d %s%s are in use; end another one first", full.Limit, full.Table, which), rdmadv1.ErrorReason_ERROR_REASON_LIMIT)
+		err = fmt.Errorf("all %d %s%s are in use; end another one first", full.Limit, full.Table, which)
+		return nil, withInfo(codes.ResourceExhausted, err, rdmadv1.ErrorReason_ERROR_REASON_LIMIT, "limit", strconv.Itoa(full.Limit))
 	}
 	return p.Leave, nil
 }

@@ -136,7 +136,7 @@ func TestWatchersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = stream.Recv()
-	if st := status.Convert(err); st.Code() != codes.ResourceExhausted || detail(st) != "ErrorInfo ERROR_REASON_LIMIT map[]" {
+	if st := status.Convert(err); st.Code() != codes.ResourceExhausted || detail(st) != "ErrorInfo ERROR_REASON_LIMIT map[limit:32]" {
 		t.Errorf("one more of the same client: %v", err)
 	}
 }

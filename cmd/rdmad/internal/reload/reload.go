@@ -233,7 +233,7 @@ func (r *Reloader) load() {
 	waits := differing(restart, old, next)
 	// Parts that need a restart keep their old values.
 	next.Control, next.Metrics, next.State, next.Providers, next.Tracing, next.Fleet, next.Console = old.Control, old.Metrics, old.State, old.Providers, old.Tracing, old.Fleet, old.Console
-	r.cfg.Running, r.reason = next, ""
+	r.cfg.Running, r.text, r.reason = next, next.Text, ""
 	r.cfg.Applied(next, waits)
 	r.cfg.Logger.Info("configuration reloaded", "file", next.File)
 	if len(restart) > 0 {

@@ -469,22 +469,22 @@ func TestLinkToAFileElsewhere(t *testing.T) {
 // that it can be read again. Then its changes are noticed.
 func TestFileIsBackWithoutAnEvent(t *testing.T) {
 	r := start(t, echo)
-	link, mount := r.file, filepath.Join(t.TempDir(), "mount")
-	r.file = filepath.Join(mount, "real.yaml")
-	if err := os.Symlink(r.file, link+".link"); err != nil {
+	mount := filepath.Join(t.TempDir(), "mount")
+	target := &rig{t: t, file: filepath.Join(mount, "real.yaml")}
+	if err := os.Symlink(target.file, r.file+".link"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(link+".link", link); err != nil {
+	if err := os.Rename(r.file+".link", r.file); err != nil {
 		t.Fatal(err)
 	}
 	r.log("configuration not reloaded; nothing changed")
 	if err := os.Mkdir(mount, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.write("services: [{name: e, echo: {}}, {name: f, echo: {}}]\n")
+	target.write("services: [{name: e, echo: {}}, {name: f, echo: {}}]\n")
 	r.log("services 1 -> 2", "configuration reloaded")
 	for { // until its folder is watched
-		r.write(echo)
+		target.write(echo)
 		select {
 		case line := <-r.lines:
 			r.log("configuration reloaded")
