@@ -108,7 +108,7 @@ func Make(c *config.Config, stored string) (*Report, error) {
 	case err != nil:
 		return nil, err
 	default:
-		if state, err = r.restore(state, contents); err != nil {
+		if state, err = r.restore(state, contents, c.Fleet != nil); err != nil {
 			return nil, err
 		}
 	}
@@ -119,6 +119,11 @@ func Make(c *config.Config, stored string) (*Report, error) {
 			return nil, c.Blame(err)
 		}
 		if r.State.Waits = r.State.Pending != 0 && !r.State.overdue; !r.State.Waits {
+			state = next
+		}
+	}
+	if c.Fleet == nil && (r.State.Pending == 0 || r.State.overdue) { // rdmad leaves the fleet at its start, too
+		if next, err := state.WithFleet(settings.FleetLayer{}); err == nil {
 			state = next
 		}
 	}
@@ -142,7 +147,7 @@ func (r *Report) Stored(section string, changed map[string]any, before []config.
 	}
 }
 
-func (r *Report) restore(state *settings.State, c *statefile.Contents) (*settings.State, error) {
+func (r *Report) restore(state *settings.State, c *statefile.Contents, inFleet bool) (*settings.State, error) {
 	restored, err := state.Restore(c.Revision, c.File, c.Fleet, c.Layers)
 	if err != nil {
 		return nil, fmt.Errorf("%s doesn't suit this rdmad: %w", r.State.Path, err)
@@ -150,6 +155,9 @@ func (r *Report) restore(state *settings.State, c *statefile.Contents) (*setting
 	r.State.Read, r.State.Revision = true, c.Revision
 	if n := len(c.Entries); n > 0 && c.Entries[n-1].Status == history.Pending {
 		last := c.Entries[n-1]
+		if last.Kind == history.Fleet && !inFleet {
+			return restored, nil // it goes with the rest of the fleet's settings
+		}
 		r.State.Pending, r.State.Deadline = last.Revision, last.Deadline.UTC().Format(time.RFC3339)
 		if r.State.overdue = !time.Now().Before(last.Deadline); r.State.overdue {
 			restored = restored.Undo(last.Step, func(string) bool { return false })

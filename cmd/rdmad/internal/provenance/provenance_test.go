@@ -140,6 +140,57 @@ func TestNotConfirmedInTime(t *testing.T) {
 
 // TestScopesOfTheFile: a value that the file gives at a scope has its line. A stored value at
 // that scope overrides it.
+// TestFleetIsLeft: without the section fleet, rdmad drops the settings of the fleet at its start, also
+// those that wait to be confirmed, unless a revision of operators waits.
+func TestFleetIsLeft(t *testing.T) {
+	const fleet = "fleet: {endpoints: [\"http://127.0.0.1:1\"], node: n1}\n"
+	for name, c := range map[string]struct {
+		status history.Status
+		set    bool // by an operator, to be confirmed
+		kept   bool // without the section
+	}{
+		"in force": {}, "waits": {status: history.Pending}, "behind what waits": {set: true, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := storedUntil(t, time.Time{})
+			f, _, err := statefile.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			at := time.Date(2126, 11, 20, 9, 30, 0, 0, time.UTC)
+			var v settings.FleetValues
+			v.Values.Set(live.CreditsMax, 7)
+			v.Policies[live.CreditsMax] = "small@1"
+			layer := settings.FleetLayer{Cluster: 1, Assignment: 5, Scopes: map[settings.Scope]settings.FleetValues{{}: v}}
+			e := &history.Entry{Revision: 3, Time: at, Kind: history.Fleet, Step: settings.Step{Fleet: &settings.FleetDelta{After: layer}}}
+			if e.Status = c.status; c.status == history.Pending {
+				e.Deadline = at.Add(time.Hour)
+			}
+			if err := f.Commit(&statefile.Record{Entry: e}); err != nil {
+				t.Fatal(err)
+			}
+			if c.set {
+				e := &history.Entry{Revision: 4, Time: at, Status: history.Pending, Deadline: at.Add(time.Hour)}
+				if err := f.Commit(&statefile.Record{Entry: e}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const given, own = "credits.max 7 fleet small@1, over 32 config rdmad.yaml:4", "credits.max 32 config rdmad.yaml:4"
+			expect(t, table(t, parse(t, fleet+text), path), given)
+			if c.kept {
+				expect(t, table(t, parse(t, "\n"+text), path), given)
+				return
+			}
+			got := table(t, parse(t, "\n"+text), path)
+			expect(t, got, own)
+			if strings.Contains(got, "which waits") {
+				t.Errorf("a revision waits in\n%s", got)
+			}
+		})
+	}
+}
+
 func TestScopesOfTheFile(t *testing.T) {
 	path := storedUntil(t, time.Time{})
 	c := parse(t, text+"scopes:\n  listener/nfs:\n    credits: {weight: 3}\n  peer/10.0.0.0/8: {ddp: {min_chunk: 8}, credits: {max: 9}}\n")
