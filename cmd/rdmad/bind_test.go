@@ -100,6 +100,24 @@ state: {path: %q}
 	<-ended
 }
 
+// TestRunningIsKnownByTheLock: the process of an earlier rdmad's number may be any other one. In a
+// container it is this one.
+func TestRunningIsKnownByTheLock(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "lock"), fmt.Appendln(nil, os.Getpid()), 0o600))
+	if isRunning(dir) {
+		t.Error("without a lock")
+	}
+	s := have(openState(dir))(t)
+	if !isRunning(dir) {
+		t.Error("not with the lock")
+	}
+	s.close()
+	if isRunning(dir) || isRunning(filepath.Join(dir, "none")) {
+		t.Error("after the lock, or without a directory")
+	}
+}
+
 func TestStateIsPrivateAndLocked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	first := have(openState(dir))(t)

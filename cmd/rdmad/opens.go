@@ -228,12 +228,23 @@ func (o *opening) bind(ctx context.Context, a config.Address) (*heldAddress, err
 	return &heldAddress{a, l.Addr(), l}, nil
 }
 
-// isRunning reports whether the process that last locked a state directory is running.
+// isRunning reports whether a process has locked a state directory. It does not try the lock: an rdmad
+// that starts at that moment would be kept out.
 func isRunning(state string) bool {
-	text, err := os.ReadFile(filepath.Join(state, "lock"))
+	info, err := os.Stat(filepath.Join(state, "lock"))
 	if err != nil {
 		return errors.Is(err, fs.ErrPermission) // it can't be known, so assume that it runs
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	return err == nil && pid > 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	locks, err := os.ReadFile("/proc/locks")
+	sys, ok := info.Sys().(*syscall.Stat_t)
+	if err != nil || !ok {
+		return true
+	}
+	inode := ":" + strconv.FormatUint(sys.Ino, 10) // behind the device
+	for line := range strings.Lines(string(locks)) {
+		if f := strings.Fields(line); len(f) > 5 && f[1] == "FLOCK" && strings.HasSuffix(f[5], inode) {
+			return true
+		}
+	}
+	return false
 }
