@@ -113,15 +113,21 @@ func (s *Store) History(ctx context.Context, before uint64, limit int) (list []*
 	if before == 0 || before > maxNumber {
 		before = maxNumber
 	}
-	res, err := s.get(ctx, s.changeKey(0), clientv3.WithRange(s.changeKey(before)),
-		clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(int64(limit)))
-	if err != nil {
-		return nil, false, err
+	end := s.changeKey(before)
+	for more = true; more && len(list) < limit; {
+		res, err := s.get(ctx, s.changeKey(0), clientv3.WithRange(end),
+			clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(int64(limit-len(list))))
+		if err != nil {
+			return nil, false, err
+		}
+		for _, kv := range res.Kvs {
+			if end = string(kv.Key); s.number(end) != 0 { // others are no changes
+				list = append(list, s.decodeEntry(kv))
+			}
+		}
+		more = res.More
 	}
-	for _, kv := range res.Kvs {
-		list = append(list, s.decodeEntry(kv))
-	}
-	return list, res.More, nil
+	return list, more, nil
 }
 
 func (s *Store) decodeEntry(kv *mvccpb.KeyValue) *fleet.Entry {

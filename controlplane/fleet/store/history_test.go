@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -105,6 +106,31 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	if bad := list[len(list)-4]; bad.Number != 7 || bad.Err == nil || !strings.HasPrefix(bad.Err.Error(), "key /rdmad/audit/00000000000000000007 can't be read") {
 		t.Errorf("%+v", bad)
+	}
+}
+
+// Pages of the history end also if keys between its changes are garbage without a number.
+func TestHistoryWithOtherKeys(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := open(t, e)
+	for n := range 3 {
+		e.Put(t, fmt.Sprintf("/rdmad/audit/%020d", n+1), fmt.Sprintf(`{"sequence":%d}`, n+1))
+		e.Put(t, fmt.Sprintf("/rdmad/audit/%020dx", n+1), "garbage")
+	}
+	var got []uint64
+	before, more := uint64(0), true
+	for more && len(got) < 10 {
+		list, left, err := s.History(t.Context(), before, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list {
+			got, before = append(got, one.Number), one.Number
+		}
+		more = left
+	}
+	if want := []uint64{3, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
