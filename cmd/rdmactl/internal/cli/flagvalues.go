@@ -29,6 +29,9 @@ func (c *checkedText) Set(text string) error {
 }
 
 func checkScope(text string) error {
+	if text == "" { // such as a variable that is not set: not all connections
+		return errors.New("is empty; global is everything")
+	}
 	if _, err := settings.ParseScope(text); err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "scope: "))
 	}
