@@ -18,7 +18,7 @@ var exitCodes = []struct {
 	code          int
 	short, detail string
 }{
-	{exitOK, "done", "The command is complete, or you interrupted a command that watches."},
+	{exitOK, "done", "The command is complete, or you interrupted one that watches, captures or measures."},
 	{exitFailed, "rdmad refused or is not reachable", "Also: `conditions`, `doctor`, `check-capture`, `trace --check` and `bench` found a problem; a server did not answer `ping`; a file could not be read or written; you interrupted a command before its end. With several contexts: at least one failed."},
 	{exitUsage, "wrong usage", "The command line is invalid, nothing was sent to rdmad. `check-capture`: the file is no capture, or ends early."},
 }
