@@ -48,7 +48,7 @@ func newSettingsAdvise(a *app) *cobra.Command {
 				return err
 			}
 		}
-		if _, answers := terminalOf(cmd.InOrStdin()); *apply && !*yes && !answers {
+		if *apply && !*yes && !isTerminal(cmd.InOrStdin()) {
 			return usagef("--apply needs a terminal for its question: add --yes")
 		}
 		res, err := ask(cmd.Context(), a, api.AdviseSettings, &rdmadv1.AdviseSettingsRequest{Scope: *scope})

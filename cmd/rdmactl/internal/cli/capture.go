@@ -68,8 +68,7 @@ func (f *captureFlags) check(a *app) error {
 		return usagef("--duration must not be negative")
 	case f.file == dash && a.format != output.FormatTable:
 		return usagef("-w - and -o %s both use standard output: change one of them", a.format)
-	}
-	if _, ok := terminalOf(a.stdout); ok && f.file == dash {
+	case f.file == dash && isTerminal(a.stdout):
 		return usagef("a capture is binary, and standard output is a terminal: use -w FILE, or a pipe such as | tshark -r -")
 	}
 	return nil

@@ -77,6 +77,8 @@ func (f *profileFlags) request(a *app, name string, timed bool) (*rdmadv1.Profil
 		return nil, usagef("debug pprof needs -w FILE, or -w - for standard output")
 	case f.file == dash && a.format != output.FormatTable:
 		return nil, usagef("-w - and -o %s both use standard output: change one of them", a.format)
+	case f.file == dash && isTerminal(a.stdout):
+		return nil, usagef("a profile is binary, and standard output is a terminal: use -w FILE, or a pipe")
 	case slices.Contains(timedProfiles, kind):
 		req.Duration = durationpb.New(f.duration)
 	case timed:

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/creack/pty"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -49,5 +50,22 @@ func TestProfileOfOneProcess(t *testing.T) {
 	text, err := os.ReadFile(name)
 	if code != exitFailed || out.String() != "rdmactl: rdmad is shutting down\n" || err != nil || string(text) != "half" {
 		t.Errorf("exit code %d, %s; the file has %q, %v", code, out.String(), text, err)
+	}
+}
+
+// TestBinaryToTerminal: a profile and a capture do not go to a terminal.
+func TestBinaryToTerminal(t *testing.T) {
+	screen, program, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	defer program.Close()
+	for command, what := range map[string]string{"debug pprof heap": "profile", "capture": "capture"} {
+		var errs strings.Builder
+		code := Run(t.Context(), "test", append(strings.Fields(command), "-w", "-", "--addr", "127.0.0.1:1"), program, &errs)
+		if code != exitUsage || !strings.HasPrefix(errs.String(), "rdmactl: a "+what+" is binary, and standard output is a terminal: use -w FILE") {
+			t.Errorf("%s: %d, %s", command, code, errs.String())
+		}
 	}
 }

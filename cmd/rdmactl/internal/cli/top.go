@@ -100,6 +100,11 @@ func terminalOf(stream any) (*os.File, bool) {
 	return f, ok && term.IsTerminal(int(f.Fd()))
 }
 
+func isTerminal(stream any) bool {
+	_, ok := terminalOf(stream)
+	return ok
+}
+
 // colourEnv is an environment that says the same of colours as --color.
 func (a *app) colourEnv(env []string) []string {
 	switch a.colour {
