@@ -31,6 +31,8 @@ func (a *app) unreachable(text string) string {
 	case dialing, strings.HasPrefix(text, "name resolver error:"):
 		cause := said[strings.LastIndex(said, ": ")+1:]
 		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR (%s)", a.addr, strings.TrimSpace(cause))
+	case strings.HasPrefix(text, "keepalive ping failed"):
+		return fmt.Sprintf("rdmad at %s does not answer any more: is its machine there?", a.addr)
 	case cutOff(said):
 		return fmt.Sprintf("rdmad at %s went away: was it stopped?", a.addr)
 	}

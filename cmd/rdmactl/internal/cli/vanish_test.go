@@ -66,7 +66,7 @@ func TestVanishedRdmad(t *testing.T) {
 		rdmadv1.RegisterConnectionServiceServer(s, quiet{})
 		go func() { served <- s.Serve(l) }()
 		var gone atomic.Bool
-		a := &app{timeout: defaultTimeout}
+		a := &app{timeout: defaultTimeout, addr: "nas1:20050"}
 		conn, err := grpc.NewClient("passthrough:///rdmad", append(a.options(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 				nc, err := l.DialContext(ctx)
@@ -80,8 +80,8 @@ func TestVanishedRdmad(t *testing.T) {
 			gone.Store(true)
 			return nil
 		})
-		if !wentAway(err) {
-			t.Error(err)
+		if said := a.explain(err); !wentAway(err) || said != "rdmad at nas1:20050 does not answer any more: is its machine there?" {
+			t.Errorf("%v: %s", err, said)
 		}
 		conn.Close()
 		s.Stop()
