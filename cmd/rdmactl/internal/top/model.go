@@ -155,7 +155,10 @@ func (m *model) restarted(s snapshot) bool {
 func (m *model) take(s snapshot) {
 	if m.restarted(s) {
 		m.rows, m.listeners, m.total = nil, nil, nil
-		m.pane, m.form, m.confirm = nil, nil, nil
+		m.pane, m.confirm = nil, nil
+		if m.form != nil { // stays, since what is typed would go to the table, where d and y drain
+			m.form = &form{scopes: []string{"global"}, choice: -1, err: "rdmad has restarted: esc, then choose again"}
+		}
 	}
 	m.status = s.status
 	if s.sample != nil {
