@@ -35,7 +35,7 @@ checks rdmad's clock, settings and advice.
 The exit code is 1 if a check failed.`
 
 const doctorExamples = `  rdmactl doctor nfs.example.net
-  rdmactl doctor 192.0.2.7:20050 --export /srv/data
+  rdmactl doctor 192.0.2.7:20060 --export /srv/data
   rdmactl doctor nfs.example.net --addr nfs.example.net:20050 -o json`
 
 // doctorCommand is a doctor run.
