@@ -101,6 +101,9 @@ func replaceFile(name string, data []byte) (err error) {
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
+		if of, ok := errors.AsType[*os.PathError](err); ok {
+			of.Path = name // which the user knows
+		}
 		return err
 	}
 	defer func() {

@@ -52,3 +52,11 @@ func TestReplaceFile(t *testing.T) {
 		}
 	}
 }
+
+// TestReplaceFileNowhere: the error names the file that the user named, not that which replaces it.
+func TestReplaceFileNowhere(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "none", "tuned.yaml")
+	if err := replaceFile(name, nil); err == nil || err.Error() != "open "+name+": no such file or directory" {
+		t.Error(err)
+	}
+}
