@@ -10,6 +10,7 @@ const remembered = 120
 type history []float64
 
 func (h *history) add(v float64) {
+	v = min(v, math.MaxFloat64) // infinity has no part of itself, and anybody may have written the report of a node
 	if len(*h) == remembered {
 		copy(*h, (*h)[1:])
 		(*h)[remembered-1] = v

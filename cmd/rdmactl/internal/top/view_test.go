@@ -3,6 +3,7 @@ package top
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,9 @@ func TestSpark(t *testing.T) {
 	if len(h) != remembered {
 		t.Errorf("%d values remembered", len(h))
 	}
+	var endless history // as a node may report it
+	endless.add(math.Inf(1))
+	endless.add(1)
 	for _, c := range []struct {
 		h     history
 		width int
@@ -181,6 +185,7 @@ func TestSpark(t *testing.T) {
 		{history{7}, 3, "  █"},
 		{history{0, 0}, 2, "▁▁"},
 		{nil, 2, "  "},
+		{endless, 2, "█▁"},
 	} {
 		if got := c.h.spark(c.width); got != c.want {
 			t.Errorf("%v in %d: %q, want %q", c.h, c.width, got, c.want)
