@@ -14,9 +14,11 @@ func msgpOutcome(now, _ *Settings, p *Peer) (Outcome, string) {
 }
 
 func readRepliesOutcome(now, atConnect *Settings, p *Peer) (Outcome, string) {
-	switch on := now.Extensions.Has(ExtReadReplies); {
-	case p.Target && on != atConnect.Extensions.Has(ExtReadReplies):
+	switch on, announced := now.Extensions.Has(ExtReadReplies), atConnect.Extensions.Has(ExtReadReplies); {
+	case p.Target && on && !announced:
 		return PendingReconnect, "rdmad announces at connect whether it reads replies"
+	case p.Target && !on && announced:
+		return Applied, "the target may still send such replies until rdmad connects again; their calls fail"
 	case p.Target:
 		return Applied, ""
 	case on:

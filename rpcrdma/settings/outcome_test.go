@@ -161,6 +161,17 @@ func TestConnectorOutcome(t *testing.T) {
 	}
 }
 
+// TestReadRepliesOffAtConnector: what was announced at connect stays, but the next calls go
+// without.
+func TestReadRepliesOffAtConnector(t *testing.T) {
+	now, atConnect := Default(), Default()
+	atConnect.Extensions |= ExtReadReplies
+	const want = "extensions.read_replies: the target may still send such replies until rdmad connects again; their calls fail"
+	if o, reason := connectorOutcome(of(ExtensionReadReplies), &now, &atConnect, Peer{}); o != Applied || reason != want {
+		t.Errorf("%v, %q; want %q", o, reason, want)
+	}
+}
+
 // A device without memory windows has nothing to be invalidated.
 func TestConnectorOutcomeWithoutWindows(t *testing.T) {
 	device := Peer{Bound: 4096, Receive: 65536, Device: "siw0", NoWindows: true}
