@@ -144,6 +144,8 @@ func (cl *call) largestReply() int {
 		return 0 // by convention neither arguments nor results (RFC 5531 §12.1)
 	case cl.unsure:
 		return max(most, cl.plan.MaxReply)
+	case cl.plan.MaxReply == ulb.Unknown && cl.plan.Protected(): // it may be a READ
+		return rpcrdma.MaxMessage
 	case cl.plan.MaxReply == ulb.Unknown:
 		return most
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -19,9 +20,9 @@ func gssCred(service uint32) oncrpc.Auth {
 }
 
 // TestGSS: calls and replies of RPCSEC_GSS are passed on to the byte, and
-// protected bodies whole: their checksum is over all of it.
+// protected bodies whole: their checksum is over all of it. One has room for all of a READ.
 func TestGSS(t *testing.T) {
-	const privacy = 3
+	const integrity, privacy, read = 2, 3, 1 << 20
 	got := make(chan []byte, 1)
 	items := make(chan int, 1)
 	answers := make(chan []byte, 1)
@@ -32,12 +33,22 @@ func TestGSS(t *testing.T) {
 		return nil
 	}), Config{})
 	nc, records := r.raw()
-	for _, size := range []int{8, 3000, 9000} {
+	sealed := func(n int) []byte { return xdr.AppendOpaque(nil, bytes.Repeat([]byte{0xee}, n)) }
+	signed := xdr.AppendOpaque(xdr.AppendOpaque(nil, append([]byte("seq."), nfstest.ReadArgs([]byte("file"), 0, read)...)), make([]byte, 28))
+	for _, c := range []struct {
+		service, proc uint32
+		args          []byte
+		size          int
+	}{
+		{privacy, procWrite, sealed(8), 8}, {privacy, procWrite, sealed(3000), 3000}, {privacy, procWrite, sealed(9000), 9000},
+		{privacy, procRead, sealed(100), read + 1000}, {integrity, procRead, signed, read + 200},
+	} {
+		size := c.size
 		msg := oncrpc.AppendCall(nil, &oncrpc.Call{
-			XID: 0xabcd0000 + uint32(size), Program: 100003, Version: 3, Procedure: procWrite, Cred: gssCred(privacy),
+			XID: 0xabcd0000 + uint32(size), Program: 100003, Version: 3, Procedure: c.proc, Cred: gssCred(c.service),
 			Verf: oncrpc.Auth{Flavor: oncrpc.FlavorGSS, Body: []byte("sixteen bytes MIC")},
 		})
-		msg = xdr.AppendOpaque(msg, bytes.Repeat([]byte{0xee}, size))
+		msg = append(msg, c.args...)
 		answer := oncrpc.AppendAcceptedReply(nil, 0xabcd0000+uint32(size))[:12]
 		answer = xdr.AppendString(xdr.AppendUint32(answer, oncrpc.FlavorGSS), "another MIC")
 		answer = append(xdr.AppendUint32(answer, 0), bytes.Repeat([]byte{0x77}, size)...)
@@ -50,10 +61,10 @@ func TestGSS(t *testing.T) {
 		}
 		reply, err := records.Read(nil)
 		if err != nil || !bytes.Equal(reply, answer) {
-			t.Errorf("%d bytes: reply %x, %v", size, reply, err)
+			t.Errorf("%d bytes: reply of %d bytes, %x, %v", size, len(reply), reply[:min(len(reply), 48)], err)
 		}
 		if call := <-got; !bytes.Equal(call, msg) {
-			t.Errorf("%d bytes: call %x", size, call)
+			t.Errorf("%d bytes: call of %d bytes, %x", size, len(call), call[:min(len(call), 48)])
 		}
 		if n := <-items; n != 0 {
 			t.Errorf("%d bytes: %d items apart", size, n)
