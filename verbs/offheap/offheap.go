@@ -33,6 +33,7 @@ type ledger struct {
 	peak    int64
 	changed func(used int64) // see Observe
 	waiting []func()         // see Notify
+	wanting atomic.Int32     // len(waiting)
 }
 
 // Stats are the process's statistics of this memory.
@@ -73,7 +74,12 @@ func Notify(f func()) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
 	account.waiting = append(account.waiting, f)
+	account.wanting.Add(1)
 }
+
+// Waiting returns how many functions of Notify have not been called yet. Owners of unused regions
+// should free them while it is not 0.
+func Waiting() int { return int(account.wanting.Load()) }
 
 // Alloc returns n bytes, rounded up to whole pages. Beyond the limit the error is ErrLimit.
 func Alloc(n int) (*Region, error) { return alloc(n, false) }
@@ -143,6 +149,7 @@ func (l *ledger) wake() {
 	l.mu.Lock()
 	waiting := l.waiting
 	l.waiting = nil
+	l.wanting.Store(0)
 	l.mu.Unlock()
 	for _, f := range waiting {
 		f()

@@ -398,11 +398,25 @@ func (p *Pool) put(b *Buffer) {
 		p.free[s.class] = append(p.free[s.class], s)
 	}
 	s.free = append(s.free, b)
-	if p.closed {
+	switch {
+	case p.closed:
 		p.mustSweep()
-		return
+	case s.allFree() && p.othersWait():
+		p.free[s.class] = slices.DeleteFunc(p.free[s.class], func(f *slab) bool { return f == s })
+		p.drop(s)
+	default:
+		p.wake()
 	}
-	p.wake()
+}
+
+// othersWait reports whether others wait for memory of the process. A pool that keeps what it gets
+// back for its own requests could keep them waiting for ever.
+func (p *Pool) othersWait() bool {
+	n := offheap.Waiting()
+	if p.starved {
+		n--
+	}
+	return n > 0
 }
 
 // Register registers mem on its own, regardless of the limit. It is for callers that can
@@ -457,7 +471,8 @@ func (p *Pool) uncount() {
 	}
 }
 
-// Trim unregisters the slabs that were not used since the last Trim.
+// Trim unregisters the slabs that were not used since the last Trim, or all that are unused if
+// others wait for memory of the process.
 func (p *Pool) Trim() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -467,7 +482,7 @@ func (p *Pool) Trim() {
 			if !s.allFree() {
 				continue
 			}
-			if !s.idle {
+			if !s.idle && !p.othersWait() {
 				s.idle = true
 				continue
 			}

@@ -11,39 +11,51 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// TestProcessLimit: pools share the memory of the process. A pool that finds none
-// left first frees its own unused slabs, and otherwise waits for the other pools.
+// TestProcessLimit: pools share the memory of the process. A pool that finds none left first frees
+// its own unused slabs, and otherwise waits for the other pools: until they are trimmed, or their
+// buffers are released.
 func TestProcessLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer offheap.SetLimit(math.MaxInt64)
 		offheap.SetLimit(offheap.Read().Used + 2<<20 + slabBytes)
 		one, other := newPool(t, 64<<20), newPool(t, 64<<20)
 		a, b := one.TryAlloc(1<<20, Service), one.TryAlloc(1<<20, Service)
-		if a == nil || b == nil || one.TryAlloc(1<<20, Service) != nil || other.TryAlloc(1<<20, Service) != nil {
+		if a == nil || b == nil || one.TryAlloc(1<<20, Service) != nil {
+			t.Fatalf("%+v of %+v", one.Stats(), offheap.Read())
+		}
+		a.Release() // the slab stays with the pool, because no other one waits
+		one.Trim()
+		if other.TryAlloc(1<<20, Service) != nil {
 			t.Fatalf("%+v, %+v of %+v", one.Stats(), other.Stats(), offheap.Read())
 		}
 		if err := other.Failure(); err != nil {
 			t.Errorf("the device is blamed: %v", err)
 		}
 		got := make(chan *Buffer)
-		go func() {
+		alloc := func() {
 			b, err := other.Alloc(context.Background(), 1<<20, Service)
 			if err != nil {
 				t.Error(err)
 			}
 			got <- b
-		}()
-		synctest.Wait()
-		a.Release() // the slab stays with the other pool until that is trimmed
-		one.Trim()
-		synctest.Wait()
-		select {
-		case <-got:
-			t.Fatal("memory that a pool keeps")
-		default:
 		}
+		waits := func() {
+			t.Helper()
+			synctest.Wait()
+			select {
+			case <-got:
+				t.Fatal("memory that a pool keeps")
+			default:
+			}
+		}
+		go alloc()
+		waits()
 		one.Trim()
 		c := <-got
+		go alloc()
+		waits()
+		b.Release() // another pool waits
+		b = <-got
 		c.Release()
 		// Of another class, with nothing but an unused slab of its own.
 		d, e := other.TryAlloc(512<<10, Service), other.TryAlloc(512<<10, Service)
