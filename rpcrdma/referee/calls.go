@@ -157,6 +157,9 @@ func (m *message) readWindows(frame uint64) {
 // message may answer a call with its XID, both are doubtful. The message takes
 // no credit, because its direction is unknown.
 func (r *Referee) malformed(m *message, f fault) {
+	if m.agrees { // its receiver may not have understood it
+		r.v2.negotiation.agreed = 0
+	}
 	doubtful := m.proc == procDone || m.proc == procError
 	if c := r.dirs[m.from.Peer()].calls[m.xid]; c != nil {
 		r.doubt(r.dirs[m.from.Peer()], c, m)
@@ -202,8 +205,10 @@ func (r *Referee) rpcMessage(m *message) {
 // waits until its first words were read. A NOMSG without any bytes may be
 // either.
 func (r *Referee) long(m *message) {
-	c := r.dirs[m.from.Peer()].calls[m.xid]
+	c, own := r.dirs[m.from.Peer()].calls[m.xid], r.dirs[m.from].calls[m.xid]
 	switch {
+	case m.positionZero() && c != nil && own != nil && !own.doubtful: // no second call of its sender
+		r.replied(m, nil)
 	case m.positionZero() && c == nil && !r.dirs[m.from.Peer()].missed:
 		r.called(m, nil)
 	case m.positionZero():

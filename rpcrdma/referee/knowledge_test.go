@@ -107,6 +107,17 @@ func TestKnowledge(t *testing.T) {
 			b.send(Client, words(5, 1, 1, done))
 			b.send(Client, callOf(6, 1))
 		}},
+		{"a reply by read chunks with the XID of a call of its sender", FromAnywhere, nil, func(b *bed) {
+			b.exchange(1)
+			b.send(Server, callOf(5, 1))
+			b.send(Client, callOf(5, 1))
+			b.send(Server, v1(5, 1, nomsg, lists{reads: []rd{{0, seg{7, 24, 0}}}}, nil))
+			b.read(Client, 7, 0, rpcReplyBytes(5))
+			b.send(Client, words(5, 1, 1, done))
+			b.send(Client, replyOf(5, 1))
+			b.send(Server, callOf(6, 1))
+			b.send(Client, replyOf(6, 1))
+		}},
 		{"a reply by read chunks, twice acknowledged", FromAnywhere, []string{"done.unexpected"}, func(b *bed) {
 			b.send(Client, callOf(5, 1))
 			b.send(Server, v1(5, 1, nomsg, lists{reads: []rd{{0, seg{7, 24, 0}}}}, nil))

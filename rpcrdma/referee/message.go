@@ -50,6 +50,7 @@ type message struct {
 	payload                   []byte // the RPC message after the header, or its known part
 	length                    int    // bytes of the whole Send
 	whole                     bool   // payload is complete
+	agrees                    bool   // it is the answer that chose the version
 	invalidates               bool
 	stag                      uint32 // the invalidated STag
 	windows                   []*window

@@ -78,14 +78,19 @@ func (r *Referee) request(h *header2, x *goxdr.Optreq_xch) {
 	}
 }
 
+// asked returns what an operation may answer, and its direction.
+func (r *Referee) asked(h *header2) (*direction, *call) {
+	if own := r.v2.side(h.from.Peer()).own; own.calls[h.xid] != nil {
+		return own, own.calls[h.xid]
+	}
+	d := r.dirs[h.from.Peer()]
+	return d, d.calls[h.xid]
+}
+
 // respond judges RESPOND.
 func (r *Referee) respond(h *header2, x *goxdr.Optresp_xch) {
 	asker := r.v2.side(h.from.Peer())
-	d, c := asker.own, asker.own.calls[h.xid]
-	if c == nil {
-		d = r.dirs[h.from.Peer()]
-		c = d.calls[h.xid]
-	}
+	d, c := r.asked(h)
 	if c == nil || c.v2.op != opRequest {
 		if !d.missed {
 			r.report("respond.unmatched", h.from, "XID %#x: RESPOND answers no REQUEST", h.xid)

@@ -27,6 +27,21 @@ func TestLawful2(t *testing.T) {
 			b.send(Server, words(8, 1, 1, msg, 0, 0, 0, null(8)))
 			b.exchange2(1)
 		}},
+		{"a first answer that can't be read chooses no version", func(b *bed) {
+			b.send(Client, call2Of(1, 1))
+			b.send(Server, v2(1, 1, 2, replyDir, lists{}, rpcReplyBytes(1)))
+			b.got = nil // it has no known type, which is another matter
+			b.exchange(2)
+		}},
+		{"a RESPOND that can't be read", func(b *bed) {
+			b.send(Client, call2Of(1, 32))
+			b.send(Server, reply2Of(1, 1))
+			b.send(Client, op2(2, 32, callDir, requestOf()))
+			b.send(Server, option2(2, 32, replyDir, opRespond, words(7), nil))
+			b.got = nil // which is another matter: it answers, and grants credits
+			b.send(Client, call2Of(3, 32))
+			b.send(Client, call2Of(4, 32))
+		}},
 		{"a client that answers calls in version 1 offers version 2", func(b *bed) {
 			b.send(Server, callOf(7, 1))
 			b.send(Client, replyOf(7, 1))

@@ -61,8 +61,11 @@ func (r *Referee) badOption(h *header2) {
 		r.v2.side(h.from).recent.add(sent2{xid: h.xid, dir: h.dir, any: true})
 		r.malformed(h.message, faultHeader)
 	}
-	if h.op == opRequest {
+	switch d, c := r.asked(h); {
+	case h.op == opRequest:
 		r.ask(h, nil)
+	case c != nil && asksBare(c.v2.op): // its receiver may take it for the answer
+		r.doubt2(d, c, h.message)
 	}
 }
 

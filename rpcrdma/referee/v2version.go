@@ -38,7 +38,7 @@ func (r *Referee) negotiate(m *message, failed bool) {
 		n.greeted = n.greeted || m.vers == 2
 		n.offered = n.offered && m.vers == 2 // the client may choose another version after a bad answer
 	case m.from == Server:
-		n.agreed, n.offered = m.vers, false
+		n.agreed, n.offered, m.agrees = m.vers, false, true
 	case failed, r.dirs[Server].calls[m.xid] != nil: // it may answer the server
 	default:
 		r.offered(n, m)
