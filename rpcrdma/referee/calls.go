@@ -287,6 +287,9 @@ func (r *Referee) called(m *message, text []byte) {
 	}
 	r.sum.offered(m)
 	if text == nil && c.body != nil { // judged once it was read
+		if n := m.longLength(); n < 8 {
+			r.report("rpc.header", m.from, "XID %#x: an RPC message of %d bytes", m.xid, n)
+		}
 		c.long = m.kept()
 		return
 	}
@@ -437,6 +440,9 @@ func (r *Referee) errored(m *message) {
 		}
 		r.unknownAnswer(d, m, "an error")
 		return
+	}
+	if c.long != nil {
+		r.callText(d, c, c.long, c.body.start())
 	}
 	r.lastError[m.from] = lastError{m.xid, true}
 	r.refusedVersion(m)

@@ -82,14 +82,20 @@ func (r *Referee) readOrder(m *message) {
 	r.beyond(m)
 }
 
-// beyond judges whether the read chunks of a MSG are within the message. A
+// beyond judges whether the read chunks of MSG and NOMSG are within the message. A
 // chunk at the very end of the message is allowed.
 func (r *Referee) beyond(m *message) {
-	if m.proc != procMsg || m.positionZero() {
+	length := uint64(m.length - m.header)
+	switch {
+	case m.proc == procNomsg && m.positionZero():
+		length = m.longLength()
+	case m.proc != procMsg || m.positionZero():
 		return
 	}
-	length := uint64(m.length - m.header)
 	for i, s := range m.reads {
+		if s.position == 0 {
+			continue
+		}
 		if uint64(s.position) > length {
 			r.report("chunk.beyond", m.from, "XID %#x: a read chunk at position %d of a message that has %d bytes before it", m.xid, s.position, length)
 			return

@@ -70,6 +70,16 @@ func (m *message) positionZero() bool {
 	return slices.ContainsFunc(m.reads, func(s readSegment) bool { return s.position == 0 })
 }
 
+// longLength returns the length of the RPC message in a position-zero chunk, in bytes.
+func (m *message) longLength() (n uint64) {
+	for _, s := range m.reads {
+		if s.position == 0 {
+			n += uint64(s.length)
+		}
+	}
+	return n
+}
+
 // send judges a message.
 func (r *Referee) send(e *Event) {
 	r.sum.sent(e)

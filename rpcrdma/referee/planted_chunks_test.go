@@ -29,6 +29,9 @@ var plantedChunks = []planted{
 	{"chunk.beyond", "", Client, func(b *bed, bad bool) {
 		b.send(Client, withReads(1, msg, rd{pick(bad, 244, 240), seg{7, 100, 0}}))
 	}},
+	{"chunk.beyond", "a long call", Client, func(b *bed, bad bool) {
+		b.send(Client, withReads(1, nomsg, rd{0, seg{7, 100, 0}}, rd{pick(bad, 104, 100), seg{8, 100, 0}}))
+	}},
 	{"chunk.beyond", "behind another", Client, func(b *bed, bad bool) {
 		b.send(Client, withReads(1, msg, rd{40, seg{7, 101, 0}}, rd{pick(bad, 348, 344), seg{8, 100, 0}}))
 	}},

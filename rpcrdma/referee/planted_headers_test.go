@@ -76,6 +76,21 @@ var plantedHeaders = []planted{
 		b.read(Server, 7, 0, null(pick(bad, 2, 1)))
 		b.send(Server, replyOf(1, 1))
 	}},
+	{"xid.mismatch", "long call, refused", Client, func(b *bed, bad bool) {
+		b.send(Client, v1(1, 1, nomsg, lists{reads: []rd{{0, seg{7, 40, 0}}}}, nil))
+		b.read(Server, 7, 0, null(pick(bad, 2, 1)))
+		b.send(Server, words(1, 1, 1, rdmaError, 2))
+	}},
+	{"rpc.header", "long call without one", Client, func(b *bed, bad bool) {
+		b.send(Client, v1(1, 1, nomsg, lists{reads: []rd{{0, seg{7, pick(bad, 4, 40), 0}}}}, nil))
+		b.send(Server, words(1, 1, 1, rdmaError, 2))
+	}},
+	{"rpc.header", "long call, cut", Client, func(b *bed, bad bool) {
+		n := pick(bad, 36, 40)
+		b.send(Client, v1(1, 1, nomsg, lists{reads: []rd{{0, seg{7, n, 0}}}}, nil))
+		b.read(Server, 7, 0, null(1)[:n])
+		b.send(Server, words(1, 1, 1, rdmaError, 2))
+	}},
 	{"rpc.header", "version", Client, func(b *bed, bad bool) {
 		call := null(1)
 		call[11] = pick[byte](bad, 3, 2)

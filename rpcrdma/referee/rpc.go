@@ -53,7 +53,7 @@ func (r *Referee) callText(d *direction, c *call, m *message, text []byte) {
 	s := newStream(text)
 	var msg rpcv2.RpcMsg
 	if _, err := msg.ReadFrom(s); err != nil {
-		if m.inline() || !cut(err) {
+		if m.inline() || uint64(len(text)) == m.longLength() || !cut(err) {
 			r.report("rpc.header", m.from, "XID %#x: %v", m.xid, err)
 			r.notCall(d, m)
 		}
