@@ -172,6 +172,7 @@ func (r *Referee) malformed(m *message, f fault) {
 func (r *Referee) doubt(d *direction, c *call, m *message) {
 	d.credits.answerWithout(c.units, uint64(m.credit))
 	c.units, c.doubtful = 0, true
+	r.v2.freed(d, c)
 }
 
 // rpcMessage judges MSG, NOMSG and MSGP of version 1. Only the RPC message

@@ -97,9 +97,16 @@ func (r *Referee) send(e *Event) {
 		length: e.Length, whole: len(e.Data) >= e.Length, invalidates: e.Kind == SendInvalidate, stag: e.STag,
 	}
 	r.size(m)
-	r.negotiate(m, m.proc == procError || m.vers == 2 && xmtErred(e.Data))
-	if m.vers != 2 { // XMTERR can name any message that comes within a group
+	spoken := r.negotiate(m, m.proc == procError || m.vers == 2 && xmtErred(e.Data))
+	if m.vers != 2 || !spoken { // XMTERR can name any message that comes within a group
 		r.v2.side(m.from).recent.add(sent2{xid: m.xid, any: true})
+	}
+	if !spoken { // its receiver may answer it as a bad call
+		r.malformed(m, faultVersion)
+		if c := r.dirs[m.from].calls[m.xid]; c != nil {
+			c.doubtful = true
+		}
+		return
 	}
 	switch m.vers {
 	case 1:

@@ -112,7 +112,7 @@ func (r *Referee) respond(h *header2, x *goxdr.Optresp_xch) {
 	r.answer2(d, c, h.message)
 	keeps, mine := asker.asked, asker.askedFor == h.xid
 	r.tell(h, done, false)
-	if lowered { // the peer still keeps to the size that it asked for
+	if lowered && h.length == h.header { // the peer still keeps to the size that it asked for
 		asker.asked = keeps
 	} else if mine {
 		asker.asked = 0
@@ -128,17 +128,25 @@ func (r *Referee) tell(h *header2, set goxdr.Xcharset, first bool) {
 	s, peer := r.v2.side(h.from), r.v2.side(h.from.Peer())
 	old := s.traits.last()
 	now, sized, sound := old, false, true
+	clear := h.length == h.header // as far as every receiver has to believe it
 	for _, v := range set {
 		if err := now.set(v); err != nil {
 			r.report("characteristic.malformed", h.from, "XID %#x: %v", h.xid, err)
 			sound = sound && errors.Is(err, errSum)
+			clear = false
 		}
 		sized = sized || v.Xchv_which == charSize
 		if which := v.Xchv_which; !first && which < 64 && s.fixed>>which&1 != 0 && !now.same(&old, which) {
 			r.report("init.nochg", h.from, "XID %#x changes characteristic %d", h.xid, which)
 		}
 	}
-	if !sound { // its receiver refuses all of it
+	switch {
+	case !sound: // its receiver refuses all of it
+		return
+	case !clear, !now.possible(): // or may
+		s.traits.say(h.seq, now)
+		s.traits.say(either, old)
+		peer.asked = 0
 		return
 	}
 	if sized {

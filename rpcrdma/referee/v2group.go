@@ -306,6 +306,11 @@ func (r *Referee) requested(g *group2, h *header2, text []byte, fits bool) {
 func (r *Referee) xmtResp(h *header2, x *goxdr.Optxmt_resp) {
 	if h.dir != goxdr.REPLY {
 		r.report("group.direction", h.from, "XID %#x: XMTRESP says %v", h.xid, h.dir)
+		s := r.v2.side(h.from)
+		s.recent.add(sent2{xid: h.xid, dir: h.dir, any: true})
+		s.broken, s.left = h.xid, max(x.Optxrs_count, 1)-1
+		r.malformed(h.message, faultHeader)
+		return
 	}
 	d := r.dirs[h.from.Peer()]
 	c := d.calls[h.xid]

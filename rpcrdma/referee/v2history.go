@@ -1,5 +1,7 @@
 package referee
 
+import "math"
+
 // history is the values that one side announced over time. It shows which of
 // them the other side may still act on. Its length is bounded.
 type history[T any] struct {
@@ -20,7 +22,14 @@ type said[T any] struct {
 // show that it received them.
 const maxHistory = 32
 
+// either is the seq of a value that may hold in place of the one said before it, until the
+// next one is said.
+const either = math.MaxUint64
+
 func (h *history[T]) say(seq uint64, v T) {
+	if n := len(h.said); n > 0 && h.said[n-1].seq == either {
+		h.said[n-1].seq = seq
+	}
 	if len(h.said) == maxHistory {
 		h.dropped, h.lost = h.said[1].seq, true
 		h.said = append(h.said[:0], h.said[1:]...)

@@ -33,6 +33,54 @@ func TestLawful2(t *testing.T) {
 			b.got = nil // it has no known type, which is another matter
 			b.exchange(2)
 		}},
+		{"characteristics that a receiver may refuse", func(b *bed) {
+			b.told2(nil, []goxdr.Xcharval{char(charRTR, 7), char(charSize, 8192)})
+			for i, x := range []struct {
+				set    goxdr.Xcharval
+				behind []byte
+			}{
+				{char(charRTR, 0), words(0)},
+				{char(charSize, 8), nil},
+				{char(charStructure, 1<<20, 1, 1, 1<<20, 0, 0), nil},
+				{char(charStructure, 1<<20, 1, 1, 1<<19, 0, 0), nil},
+			} {
+				got := b.got // what it breaks is another matter
+				b.send(Server, op2(50+i, 32, replyDir, updateOf(char(charRTR, 0), x.set), x.behind))
+				b.got = got
+				b.known2(Client)
+				b.send(Client, request2{count: 1}.bytes(30+i)) // refuses it
+				b.send(Server, response(30+i))
+			}
+			got := b.got
+			b.send(Server, op2(60, 32, replyDir, updateOf(char(charRTR, 7)), words(0)))
+			b.got = got
+			b.known2(Client)
+			b.send(Client, request2{count: 1}.bytes(40)) // takes it
+		}},
+		{"a RESPOND that can't be read that names a smaller size", func(b *bed) {
+			b.told2(nil, []goxdr.Xcharval{char(charSize, 8192)})
+			b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 4096))))
+			b.send(Server, option2(2, 32, replyDir, opRespond, words(7), nil))
+			b.got = nil
+			b.send(Client, v2(3, 32, msg, callDir, lists{}, append(null(3), make([]byte, 8000)...)))
+		}},
+		{"XMTRESP that calls gets an error", func(b *bed) {
+			b.told2(able, able)
+			b.send(Client, request2{count: 1}.bytes(1))
+			b.send(Server, op2(1, 32, callDir, &goxdr.Optxmt_resp{Optxrs_count: 1}))
+			b.got = nil
+			b.send(Client, error2(1, 32, 3))
+			b.exchange2(2)
+		}},
+		{"a reply in another version gets an error", func(b *bed) {
+			b.exchange2(1)
+			b.send(Client, v2(2, 32, msg, callDir, lists{reply: []seg{{8, 100, 0}}}, null(2)))
+			b.write(Server, 8, 0, rpcReplyBytes(2))
+			b.send(Server, v1(2, 32, nomsg, lists{reply: []seg{{8, 24, 0}}}, nil))
+			b.got = nil
+			b.send(Client, words(2, 1, 32, rdmaError, 1, 2, 2))
+			b.exchange2(3)
+		}},
 		{"a RESPOND that can't be read", func(b *bed) {
 			b.send(Client, call2Of(1, 32))
 			b.send(Server, reply2Of(1, 1))

@@ -110,6 +110,15 @@ func (r *Referee) answer2(d *direction, c *call, m *message) {
 func (r *Referee) doubt2(d *direction, c *call, m *message) {
 	d.credits.answerWithout(c.units, grant2(d, m))
 	c.units, c.doubtful = 0, true
+	r.v2.freed(d, c)
+}
+
+// freed records that the sender of a REQUEST may have an answer, and need no longer keep to the
+// size that it asked for.
+func (v *version2) freed(d *direction, c *call) {
+	if s := v.side(d.caller); c.v2.op == opRequest && s.askedFor == c.xid {
+		s.asked = 0
+	}
 }
 
 // grant2 returns the credits that m grants to the caller. It returns 0 if the

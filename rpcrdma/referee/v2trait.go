@@ -139,6 +139,13 @@ func (t *traits) receives(otherwise uint32) uint32 {
 	return otherwise
 }
 
+// possible reports whether every receiver of t has to believe it: receives hold what all
+// peers take, and their structure.
+func (t *traits) possible() bool {
+	size := t.receives(defaultSize)
+	return size >= firstSize && (t.structure == nil || t.structure.size <= uint64(size))
+}
+
 // answers returns how many transmissions a response of the side may have. A
 // side that announced nothing is bound only by its peer's rsbuf.
 func (t *traits) answers() uint32 {

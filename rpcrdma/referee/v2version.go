@@ -25,12 +25,14 @@ func (n *negotiation) answers(vers uint32) bool {
 }
 
 // negotiate judges the version of a message. At this point only the header's
-// fixed prefix is known. failed means that it is an ERROR or XMTERR.
-func (r *Referee) negotiate(m *message, failed bool) {
+// fixed prefix is known. failed means that it is an ERROR or XMTERR. It returns false
+// if the receiver does not speak the version any more.
+func (r *Referee) negotiate(m *message, failed bool) bool {
 	n := &r.v2.negotiation
 	switch {
 	case n.agreed != 0 && m.vers != n.agreed && !failed:
 		r.report("version.changed", m.from, "XID %#x has version %d on a connection of version %d", m.xid, m.vers, n.agreed)
+		return false
 	case n.agreed != 0:
 	case m.from == Server && failed:
 		n.offered = false
@@ -43,6 +45,7 @@ func (r *Referee) negotiate(m *message, failed bool) {
 	default:
 		r.offered(n, m)
 	}
+	return true
 }
 
 // offered judges a message of the client before a version is agreed.
