@@ -93,6 +93,7 @@ func TestInterrupters(t *testing.T) {
 		"a call of the server":     {plainMessage(7777, rpcrdma2.Call, rpcCallOf(7777)), "bad=7777/call/0 lead=50/reply/0 code=1 expected=5 actual=0"},
 		"a call, the same XID":     {plainMessage(50, rpcrdma2.Call, rpcCallOf(50)), "bad=50/call/0 lead=50/reply/0 code=1 expected=5 actual=0"},
 		"the rest of a long call":  {optionMessage(7777, rpcrdma2.Call, &rpcrdma2.XmtCont{Number: 2, Initial: 5}, nil), "bad=7777/call/2 lead=50/reply/0 code=5 expected=50 actual=7777"},
+		"the same, with its XID":   {optionMessage(50, rpcrdma2.Call, &rpcrdma2.XmtCont{Number: 2, Initial: 5}, nil), "bad=50/call/2 lead=50/reply/0 code=3"},
 		"the same reply once more": {optionMessage(50, rpcrdma2.Reply, &rpcrdma2.XmtResp{Count: 3}, nil), "bad=50/reply/0 lead=50/reply/0 code=2 expected=7 actual=6"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,6 +99,9 @@ func (g *Gathering) Interrupt(h *rpcrdma2.Header, dir rpcrdma2.Direction, operat
 		e = rpcrdma2.XmtError{Code: rpcrdma2.BadOptType, Expected: uint32(rpcrdma2.OptXmtCont), Actual: uint32(h.Option)}
 	default:
 		e = rpcrdma2.XmtError{Code: rpcrdma2.BadXID, Expected: g.XID, Actual: h.XID}
+		if h.XID == g.XID { // of the other direction, where no group has begun
+			e = rpcrdma2.XmtError{Code: rpcrdma2.BadContinuation}
+		}
 		var c rpcrdma2.XmtCont
 		if c.Decode(h.Info) == nil {
 			number = c.Number
