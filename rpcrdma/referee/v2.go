@@ -210,6 +210,7 @@ func (r *Referee) replied2(h *header2) {
 		if asksBare(c.v2.op) && !c.doubtful {
 			r.report("respond.kind", h.from, "XID %#x: %s answers %s", h.xid, h.name(), operations[c.v2.op].name)
 		}
+		r.v2.freed(r.dirs[h.from.Peer()], c)
 		r.v2.knows(h.from, c.v2.seq)
 		before := len(c.writes)
 		c.plainAnswer(h.message)

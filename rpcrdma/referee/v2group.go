@@ -320,6 +320,7 @@ func (r *Referee) xmtResp(h *header2, x *goxdr.Optxmt_resp) {
 		if asksBare(c.v2.op) && !c.doubtful {
 			r.report("respond.kind", h.from, "XID %#x: XMTRESP answers %s", h.xid, operations[c.v2.op].name)
 		}
+		r.v2.freed(d, c)
 		r.v2.knows(h.from, c.v2.seq)
 	}
 	if c == nil || c.v2.op != opXmtReq { // a request in transmissions implies that its sender takes such a response

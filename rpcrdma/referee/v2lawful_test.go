@@ -64,6 +64,22 @@ func TestLawful2(t *testing.T) {
 			b.got = nil
 			b.send(Client, v2(3, 32, msg, callDir, lists{}, append(null(3), make([]byte, 8000)...)))
 		}},
+		{"a wrong answer to a REQUEST that names a smaller size", func(b *bed) {
+			b.told2(nil, []goxdr.Xcharval{char(charSize, 8192)})
+			b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 4096))))
+			b.send(Server, reply2Of(2, 32))
+			b.got = nil
+			b.send(Client, v2(3, 32, msg, callDir, lists{}, append(null(3), make([]byte, 8000)...)))
+		}},
+		{"an XMTERR that can't be read may answer a call", func(b *bed) {
+			b.told2(able, able)
+			b.send(Client, request2{count: 1}.bytes(1))
+			b.send(Server, option2(1, 33, replyDir, opXmtErr, words(7), nil))
+			b.got = nil
+			for xid := range 33 {
+				b.send(Client, call2Of(100+xid, 33))
+			}
+		}},
 		{"XMTRESP that calls gets an error", func(b *bed) {
 			b.told2(able, able)
 			b.send(Client, request2{count: 1}.bytes(1))

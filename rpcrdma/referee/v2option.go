@@ -64,7 +64,7 @@ func (r *Referee) badOption(h *header2) {
 	switch d, c := r.asked(h); {
 	case h.op == opRequest:
 		r.ask(h, nil)
-	case c != nil && asksBare(c.v2.op): // its receiver may take it for the answer
+	case c != nil && !h.transmits(): // its receiver may take it for the answer
 		r.doubt2(d, c, h.message)
 	}
 }
