@@ -162,20 +162,28 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 	return nil
 }
 
-// call calls rdma_connect, which may block.
+// graceTime is how long a call of rdma_connect may go on after its caller has given up. Until
+// then a host that answers gets a whole TCP connection: siw of others can take the early end of
+// one for that of its listener (see socket.go).
+const graceTime = time.Second
+
+// call calls rdma_connect, which may block. The device's queue pair can't be destroyed before that
+// call returns, and on siw a host that does not answer keeps it for two minutes.
 func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
 	calling := make(chan struct{})
 	id.mu.Lock()
 	id.calling = calling
 	id.mu.Unlock()
 	var rc C.int
+	thread := new(C.int)
 	go func() {
 		defer close(calling)
-		rc = dialing.command(func() C.int { return C.rdmad_connect(id.c, c) })
+		rc = dialing.command(func() C.int { return C.rdmad_connect(id.c, c, thread) })
 	}()
 	select {
 	case <-calling:
 	case <-ctx.Done():
+		go interrupt(thread, calling)
 		return ctx.Err()
 	}
 	switch err := syscall.Errno(rc); err {
@@ -185,6 +193,20 @@ func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
 		return fmt.Errorf("%w: %w", rdmacm.ErrUnreachable, err)
 	default:
 		return failed("connect", rc)
+	}
+}
+
+// interrupt ends a call of rdma_connect that nobody waits for.
+func interrupt(thread *C.int, ended <-chan struct{}) {
+	t := time.NewTicker(graceTime)
+	defer t.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-t.C:
+			C.rdmad_interrupt(thread)
+		}
 	}
 }
 

@@ -140,7 +140,7 @@ func (p *Provider) answers(ctx context.Context, d *device, at netip.Addr) (bool,
 		return false, err
 	}
 	c.qp_num = 1 // no queue pair: no connection results
-	if rc := command(func() C.int { return C.rdmad_connect(id.c, c) }); rc != 0 {
+	if rc := command(func() C.int { return C.rdmad_connect(id.c, c, new(C.int)) }); rc != 0 {
 		return false, failed("connect", rc)
 	}
 	e, err := id.await(ctx, C.RDMA_CM_EVENT_CONNECT_RESPONSE, C.RDMA_CM_EVENT_REJECTED)

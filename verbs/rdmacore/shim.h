@@ -105,7 +105,10 @@ int rdmad_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *to);
 int rdmad_listen(struct rdma_cm_id *id, const struct rdmad_address *at, int backlog);
 int rdmad_resolve_addr(struct rdma_cm_id *id, const struct rdmad_address *to, int ms);
 int rdmad_resolve_route(struct rdma_cm_id *id, int ms);
-int rdmad_connect(struct rdma_cm_id *id, const struct rdmad_param *p);
+// rdmad_connect sets thread while it waits. rdmad_interrupt then makes it return EINTR, unless
+// its wait has not begun yet.
+int rdmad_connect(struct rdma_cm_id *id, const struct rdmad_param *p, int *thread);
+void rdmad_interrupt(int *thread);
 int rdmad_accept(struct rdma_cm_id *id, const struct rdmad_param *p);
 int rdmad_establish(struct rdma_cm_id *id);
 int rdmad_confirm(struct rdma_cm_id *id);

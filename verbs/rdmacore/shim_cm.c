@@ -1,5 +1,6 @@
 //go:build rdmacore && cgo
 
+#define _GNU_SOURCE
 #include "shim.h"
 
 #include <arpa/inet.h>
@@ -8,6 +9,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 // With this variable, libibverbs frees the objects of a device that is gone. Without it,
 // libibverbs keeps its part of them, with files and mapped memory. It reads it once.
@@ -125,21 +128,57 @@ static void conn_param(const struct rdmad_param *p, struct rdma_conn_param *out)
 	out->qp_num = p->qp_num;
 }
 
+// interrupting is the signal by which rdmad_interrupt ends an attempt to connect. Nothing else
+// uses it.
+#define interrupting (SIGRTMAX - 1)
+
+static void interrupted(int sig) { (void)sig; }
+
+static void handle_interrupting(void)
+{
+	struct sigaction act = {.sa_handler = interrupted, .sa_flags = SA_ONSTACK}; // not SA_RESTART: the call returns EINTR
+
+	sigaction(interrupting, &act, NULL);
+}
+
+static pthread_mutex_t attempts = PTHREAD_MUTEX_INITIALIZER;
+
+static void set_thread(int *thread, int id)
+{
+	pthread_mutex_lock(&attempts);
+	*thread = id;
+	pthread_mutex_unlock(&attempts);
+}
+
 // rdma_connect of siw waits for its TCP connection. A signal, such as one by which Go
 // preempts goroutines, makes the kernel end that connection and make another from the same
 // port, which fails. Worse, siw takes the early end for that of the listener (socket.go).
-int rdmad_connect(struct rdma_cm_id *id, const struct rdmad_param *p)
+// So all signals wait, except that of rdmad_interrupt.
+int rdmad_connect(struct rdma_cm_id *id, const struct rdmad_param *p, int *thread)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct rdma_conn_param param;
-	sigset_t all, before;
+	sigset_t others, before;
 	int rc;
 
+	pthread_once(&once, handle_interrupting);
 	conn_param(p, &param);
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
+	sigfillset(&others);
+	sigdelset(&others, interrupting);
+	pthread_sigmask(SIG_BLOCK, &others, &before);
+	set_thread(thread, syscall(SYS_gettid));
 	rc = result(rdma_connect(id, &param));
+	set_thread(thread, 0);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
+}
+
+void rdmad_interrupt(int *thread)
+{
+	pthread_mutex_lock(&attempts);
+	if (*thread)
+		syscall(SYS_tgkill, getpid(), *thread, interrupting);
+	pthread_mutex_unlock(&attempts);
 }
 
 int rdmad_accept(struct rdma_cm_id *id, const struct rdmad_param *p)
