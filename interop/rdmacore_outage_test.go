@@ -10,7 +10,7 @@ import (
 
 // rdmacoreDeviceTests are provider rdmacore's own tests that need a device, but
 // for the conformance suite.
-const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages|FlushedBind|LibraryWithoutWindows|NoAllocations|CompletionsDuringAPost|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved|FailedBeforeConnection|FailedWhileCreated|SilentHost|DeviceRenamed|AddressMoved|EndWhileDown|Deaf|KeepAlive|PortTrouble|ListensTCP|SocketClosed|Signals|ManyPeersAtOnce)"
+const rdmacoreDeviceTests = "^Test(Advice|Config|Tuning|IPv6|Nudge|FirstMessages|FlushedBind|LibraryWithoutWindows|NoAllocations|CompletionsDuringAPost|BusyPollSleeps|PortDown|AddressGone|DeviceRemoved|FailedBeforeConnection|FailedWhileCreated|SilentHost|LateCall|DeviceRenamed|AddressMoved|EndWhileDown|Deaf|KeepAlive|PortTrouble|ListensTCP|SocketClosed|Signals|ManyPeersAtOnce)"
 
 // TestRdmacoreOutage takes devices, ports and addresses away from provider
 // rdmacore and gives them back, in the provider's own tests and with an rdmad that a

@@ -55,3 +55,17 @@ func (o *openContext) windows() (has, without bool, err error) {
 	atHome(func() { rc = C.query_without_windows(o.c, &d) })
 	return o.info.mw2b != 0, d.mw2b != 0, failed("query device", rc)
 }
+
+// holdCalls holds calls of rdma_connect until gate is closed. It sends to held when one comes, and
+// to over when it has returned.
+func holdCalls(gate <-chan struct{}, held, over chan<- struct{}) (release func()) {
+	before := dial
+	dial = func(f func() C.int) C.int {
+		held <- struct{}{}
+		<-gate
+		rc := before(f)
+		over <- struct{}{}
+		return rc
+	}
+	return func() { dial = before }
+}

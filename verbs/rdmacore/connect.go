@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
@@ -137,7 +138,11 @@ func answerTime(ctx context.Context) (context.Context, context.CancelFunc) {
 func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struct_rdmad_param) error {
 	qp := id.QP()
 	c.qp_num = qp.deviceNum
-	if err := id.call(ctx, c); err != nil {
+	calling := make(chan struct{})
+	if !qp.lend(calling) {
+		return qp.Err()
+	}
+	if err := id.call(ctx, c, calling, qp.dying); err != nil {
 		return err
 	}
 	e, err := id.await(ctx, C.RDMA_CM_EVENT_CONNECT_RESPONSE, C.RDMA_CM_EVENT_ESTABLISHED)
@@ -167,24 +172,32 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 // one for that of its listener (see socket.go).
 const graceTime = time.Second
 
-// call calls rdma_connect, which may block. The device's queue pair can't be destroyed before that
-// call returns, and on siw a host that does not answer keeps it for two minutes.
-func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param) error {
-	calling := make(chan struct{})
-	id.mu.Lock()
-	id.calling = calling
-	id.mu.Unlock()
+// call calls rdma_connect, which may block, and closes calling when it has returned. On siw a host
+// that does not answer keeps it for two minutes.
+func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param, calling chan struct{}, dying <-chan struct{}) error {
 	var rc C.int
 	thread := new(C.int)
 	go func() {
 		defer close(calling)
-		rc = dialing.command(func() C.int { return C.rdmad_connect(id.c, c, thread) })
+		rc = dial(func() C.int {
+			select {
+			case <-ctx.Done(): // the call may come late, and nobody waits for it
+				return C.ECANCELED
+			case <-dying:
+				return C.ECANCELED
+			default:
+				return C.rdmad_connect(id.c, c, thread)
+			}
+		})
 	}()
 	select {
 	case <-calling:
 	case <-ctx.Done():
 		go interrupt(thread, calling)
 		return ctx.Err()
+	case <-dying:
+		go interrupt(thread, calling)
+		return verbs.ErrQPState
 	}
 	switch err := syscall.Errno(rc); err {
 	case 0:

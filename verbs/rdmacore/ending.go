@@ -33,7 +33,7 @@ func (q *queuePair) fail(cause error) {
 	q.rq.open = false
 	q.rq.mu.Unlock()
 	close(q.dying)
-	go q.end(q.established)
+	go q.end(q.established, q.calling)
 }
 
 // peerEnded records that the peer has ended the connection. The peer may have ended it
@@ -50,7 +50,10 @@ func (q *queuePair) failSoon(cause error) { go q.fail(cause) }
 // end destroys the device's queue pair and completes the remaining requests. It takes the
 // completions first, because some devices drop them with the queue pair. Nothing may post
 // any more.
-func (q *queuePair) end(established bool) {
+func (q *queuePair) end(established bool, calling <-chan struct{}) {
+	if calling != nil {
+		<-calling
+	}
 	if established && !q.id.hold() {
 		command(func() C.int { return C.rdmad_disconnect(q.id.c) }) // fails if the peer disconnected first
 	}

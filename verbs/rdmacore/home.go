@@ -55,4 +55,7 @@ func (t cleanThread) command(f func() C.int) C.int {
 // atHome runs f on the thread home.
 func atHome(f func()) { home.run(f) }
 
+// dial runs a call that may block.
+var dial = dialing.command
+
 func command(f func() C.int) C.int { return home.command(f) }

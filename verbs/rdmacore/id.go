@@ -26,8 +26,7 @@ type connID struct {
 	steps  chan event // events for the waiting call; has room for all steps
 
 	mu         sync.Mutex
-	calling    chan struct{} // closed when rdma_connect has returned; nil before
-	held, left bool          // see hold, leave
+	held, left bool // see hold, leave
 }
 
 var _ rdmacm.ID = (*connID)(nil)
@@ -71,24 +70,8 @@ func (id *connID) Close() error {
 	return nil
 }
 
-// free destroys the identifier. If a call of the library still uses it, that happens later:
-// siw makes its TCP connection within rdma_connect.
+// free destroys the identifier, now or later.
 func (id *connID) free() {
-	id.mu.Lock()
-	calling := id.calling
-	id.mu.Unlock()
-	select {
-	case <-calling:
-	default:
-		if calling != nil {
-			id.p.late.Go(func() {
-				<-calling
-				id.destroy()
-			})
-			id.p.users.Unuse()
-			return
-		}
-	}
 	if !id.leave() {
 		id.destroy()
 	}

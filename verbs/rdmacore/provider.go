@@ -29,7 +29,6 @@ type Provider struct {
 	closing  chan struct{}
 	done     sync.WaitGroup // the provider's goroutines, except
 	watching sync.WaitGroup // the one that reads events
-	late     sync.WaitGroup // identifiers that are not freed yet
 	users    driver.Users   // listeners and identifiers
 
 	mu      sync.Mutex
@@ -176,7 +175,6 @@ func (p *Provider) Close() error {
 	if first, err := p.users.Close("rdmacore: provider", p.unused); !first {
 		return err
 	}
-	p.late.Wait()
 	close(p.closing)
 	p.done.Wait()
 	p.tellHeld(func(*connID) bool { return true })

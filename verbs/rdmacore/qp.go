@@ -33,8 +33,9 @@ type queuePair struct {
 
 	c           *C.struct_ibv_qp // valid until the end
 	established bool
-	inline      C.uint32_t  // bytes that a request may carry itself; set at creation
-	nudgeTimer  *time.Timer // active side on iWARP, see awaitPeer
+	calling     chan struct{} // closed when rdma_connect has returned; nil before
+	inline      C.uint32_t    // bytes that a request may carry itself; set at creation
+	nudgeTimer  *time.Timer   // active side on iWARP, see awaitPeer
 
 	sq sendQueue
 	rq recvQueue
@@ -110,6 +111,19 @@ func (q *queuePair) createWithInline() (rc C.int) {
 			return rc
 		}
 	}
+}
+
+// lend keeps the device's queue pair, whose number rdma_connect gets, until calling is closed.
+// Otherwise siw would connect another queue pair that has the number by then. It returns false
+// when the queue pair has failed already.
+func (q *queuePair) lend(calling chan struct{}) bool {
+	q.Lock()
+	defer q.Unlock()
+	if q.StateLocked() == verbs.QPErr {
+		return false
+	}
+	q.calling = calling
+	return true
 }
 
 // ready makes the queue pair ready to send. iWARP does not need it. The end, which may come

@@ -67,7 +67,7 @@ func (p *Provider) request(ctx context.Context, t *testing.T, to string, qp int)
 	c, err := own.param(&rdmacm.ConnParam{}, requestData)
 	must(t, err)
 	setNumber(&c.qp_num, qp)
-	must(t, own.call(ctx, c))
+	must(t, own.call(ctx, c, make(chan struct{}), nil))
 	return id
 }
 

@@ -29,15 +29,9 @@ func TestSilentHost(t *testing.T) {
 	must(t, err)
 	side, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil)
 	must(t, err)
-	own, done := id.(*connID), make(chan error, 1)
+	done := make(chan error, 1)
 	go func() { done <- id.Connect(ctx, rdmacm.ConnParam{}) }()
-	for {
-		own.mu.Lock()
-		calling := own.calling != nil
-		own.mu.Unlock()
-		if calling {
-			break
-		}
+	for q := side.QP.(*queuePair); !q.connecting(); {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
@@ -55,6 +49,74 @@ func TestSilentHost(t *testing.T) {
 		t.Error("the silent host keeps the queue pair")
 		<-closed
 	}
+}
+
+func (q *queuePair) connecting() bool {
+	q.Lock()
+	defer q.Unlock()
+	return q.calling != nil
+}
+
+// TestLateCall: when rdma_connect is called late, after its caller has given up, another queue pair
+// may have the number that the call names. That one can connect all the same.
+func TestLateCall(t *testing.T) {
+	p := newProvider(t, Config{})
+	defer verbstest.CloseProvider(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), verbstest.Patience)
+	defer cancel()
+	ln, err := p.Listen(ctx, *addressFlag+":0")
+	must(t, err)
+	side := func() *verbstest.Side {
+		id, err := p.Resolve(ctx, ln.Addr().String())
+		must(t, err)
+		s, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil)
+		must(t, err)
+		return s
+	}
+	gate, held, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	release := holdCalls(gate, held, over)
+	first, done, closed := side(), make(chan error, 1), make(chan struct{})
+	given, giveUp := context.WithCancel(ctx)
+	go func() { done <- first.ID.Connect(given, rdmacm.ConnParam{}) }()
+	<-held
+	release()
+	giveUp()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("connected: %v", err)
+	}
+	go func() {
+		defer close(closed)
+		first.Close()
+	}()
+	select {
+	case <-closed: // the number is free
+	case <-time.After(time.Second):
+	}
+	second := side()
+	close(gate)
+	<-over
+	<-closed
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		for {
+			id, err := ln.GetRequest(ctx)
+			if err != nil {
+				return
+			}
+			s, err := verbstest.NewSide(t, id, verbstest.Options{}, nil, nil)
+			if err == nil {
+				_ = id.Accept(ctx, rdmacm.ConnParam{})
+				defer s.Close()
+			}
+		}
+	}()
+	if err := second.ID.Connect(ctx, rdmacm.ConnParam{}); err != nil {
+		t.Errorf("the second: %v", err)
+	}
+	second.Close()
+	ln.Close()
+	<-accepted
 }
 
 // silentHost returns the address of a socket that answers no request for a connection: its queue
