@@ -141,13 +141,20 @@ func (a *app) dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient(target.String(), a.options(creds)...)
 }
 
+// quietTime is how long a connection may be quiet before rdmactl asks whether rdmad is still there, and pingTime how
+// long it waits for the answer.
+const (
+	quietTime = 30 * time.Second
+	pingTime  = 10 * time.Second
+)
+
 // options are those of connections to the daemon.
 func (a *app) options(creds credentials.TransportCredentials) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: a.timeout}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}), // a machine that vanished says nothing
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: quietTime, Timeout: pingTime}), // a machine that vanished says nothing
 		grpc.WithUserAgent("rdmactl/" + a.version),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
 	}

@@ -39,7 +39,7 @@ func (a *app) keep(ctx context.Context, read func(conn *grpc.ClientConn, begun f
 			return ctx.Err() // interrupted as rdmad went away
 		}
 		if blind.IsZero() {
-			blind = time.Now()
+			blind = lost(err, time.Now())
 			fmt.Fprintf(a.stderr, "rdmactl: %s: trying again until you interrupt\n", terminal.OneLine(a.explain(err)))
 		}
 		if !pause(ctx, a.retry) {
@@ -47,6 +47,14 @@ func (a *app) keep(ctx context.Context, read func(conn *grpc.ClientConn, begun f
 		}
 		conn.ResetConnectBackoff()
 	}
+}
+
+// lost is since when a stream that has ended now saw nothing.
+func lost(err error, now time.Time) time.Time {
+	if vanished(status.Convert(err).Message()) {
+		return now.Add(-quietTime - pingTime)
+	}
+	return now
 }
 
 // wentAway says whether a stream ended because rdmad did.

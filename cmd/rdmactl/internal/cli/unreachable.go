@@ -31,8 +31,8 @@ func (a *app) unreachable(text string) string {
 	case dialing, strings.HasPrefix(text, "name resolver error:"):
 		cause := said[strings.LastIndex(said, ": ")+1:]
 		return fmt.Sprintf("rdmad is not reachable at %s: is it running? set --addr or RDMACTL_ADDR (%s)", a.addr, strings.TrimSpace(cause))
-	case strings.HasPrefix(text, "keepalive ping failed"):
-		return fmt.Sprintf("rdmad at %s does not answer any more: is its machine there?", a.addr)
+	case vanished(text):
+		return fmt.Sprintf("rdmad at %s does not answer any more: does it hang, or is its machine gone?", a.addr)
 	case cutOff(said):
 		return fmt.Sprintf("rdmad at %s went away: was it stopped?", a.addr)
 	}
@@ -48,6 +48,9 @@ func (a *app) late(than time.Duration) string {
 func gaveUp(said string) bool {
 	return strings.HasSuffix(said, net.ErrClosed.Error()) || strings.HasSuffix(said, "handshake failed: "+context.DeadlineExceeded.Error())
 }
+
+// vanished says whether grpc ended a connection because rdmad did not answer on it for pingTime.
+func vanished(text string) bool { return strings.HasPrefix(text, "keepalive ping failed") }
 
 // cutOff says whether the other side ended the connection.
 func cutOff(said string) bool {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -66,7 +67,7 @@ func TestVanishedRdmad(t *testing.T) {
 		rdmadv1.RegisterConnectionServiceServer(s, quiet{})
 		go func() { served <- s.Serve(l) }()
 		var gone atomic.Bool
-		a := &app{timeout: defaultTimeout, addr: "nas1:20050"}
+		a := &app{addr: "here:1", timeout: defaultTimeout}
 		conn, err := grpc.NewClient("passthrough:///rdmad", append(a.options(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 				nc, err := l.DialContext(ctx)
@@ -76,12 +77,20 @@ func TestVanishedRdmad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var last time.Time
 		err = receive(t.Context(), conn, api.WatchConnections, &rdmadv1.WatchConnectionsRequest{}, func() {}, func(*rdmadv1.WatchConnectionsResponse) error {
 			gone.Store(true)
+			last = time.Now()
 			return nil
 		})
-		if said := a.explain(err); !wentAway(err) || said != "rdmad at nas1:20050 does not answer any more: is its machine there?" {
-			t.Errorf("%v: %s", err, said)
+		if !wentAway(err) {
+			t.Error(err)
+		}
+		if got, want := a.explain(err), "rdmad at here:1 does not answer any more: does it hang, or is its machine gone?"; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if since := lost(err, time.Now()); !since.Equal(last) {
+			t.Errorf("nothing was seen since %v, not %v", since, last)
 		}
 		conn.Close()
 		s.Stop()
