@@ -33,6 +33,7 @@ func TestExplain(t *testing.T) {
 		{unconfirmed("false"), "revision 6 waits (rdmactl settings confirm, or rdmactl settings rollback 5)"},
 		{unconfirmed("true"), "revision 6 waits (rdmactl settings rollback 5)"},
 		{status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`), "rdmad is not reachable at here:1: is it running? set --addr or RDMACTL_ADDR (connection refused)"},
+		{status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: read tcp 127.0.0.1:2->127.0.0.1:1: read: connection reset by peer"`), "rdmad at here:1 ended the connection at once: was it stopped, or does it need TLS (--tls-cert, --tls-key and --tls-ca)?"},
 		{status.Error(codes.Unavailable, "error reading from server: EOF"), "rdmad at here:1 went away: was it stopped?"},
 		{status.Error(codes.Unavailable, "rdmad is shutting down"), "rdmad is shutting down"},
 		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), "rdmad at here:1 did not answer within 5s: is it overloaded? set --timeout"},

@@ -25,7 +25,7 @@ func (a *app) unreachable(text string) string {
 	}
 	switch {
 	case dialing && cutOff(said):
-		return fmt.Sprintf("rdmad at %s ended the connection at once: does it need TLS? set --tls-cert, --tls-key and --tls-ca", a.addr)
+		return fmt.Sprintf("rdmad at %s ended the connection at once: was it stopped, or does it need TLS (--tls-cert, --tls-key and --tls-ca)?", a.addr)
 	case dialing && strings.HasPrefix(a.addr, "unix:") && strings.HasSuffix(said, "permission denied"):
 		return fmt.Sprintf("you may not open %s: use sudo, or become a member of the socket's group (ls -l shows it)", a.addr)
 	case dialing, strings.HasPrefix(text, "name resolver error:"):
