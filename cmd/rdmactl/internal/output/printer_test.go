@@ -34,12 +34,25 @@ func shown(t *testing.T, columns uint16) string {
 	if err := NewPrinter(program, FormatTable).Answer(&rdmadv1.GetStatusResponse{}, sample); err != nil {
 		t.Fatal(err)
 	}
-	buf := make([]byte, 4096)
-	n, err := screen.Read(buf)
-	if err != nil {
+	return strings.ReplaceAll(allShown(t, screen, program), "\r\n", "\n")
+}
+
+// allShown is all that a terminal has got to see. A read may return any part of it.
+func allShown(t *testing.T, screen, program *os.File) (all string) {
+	t.Helper()
+	const end = "\x00"
+	if _, err := program.WriteString(end); err != nil {
 		t.Fatal(err)
 	}
-	return strings.ReplaceAll(string(buf[:n]), "\r\n", "\n")
+	for buf := make([]byte, 4096); ; {
+		n, err := screen.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all += string(buf[:n]); strings.HasSuffix(all, end) {
+			return strings.TrimSuffix(all, end)
+		}
+	}
 }
 
 func TestTerminalGetsColoursAndWidth(t *testing.T) {
