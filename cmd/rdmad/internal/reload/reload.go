@@ -77,7 +77,7 @@ type Config struct {
 // Reloader applies changes of the file. Run does all the work.
 type Reloader struct {
 	cfg     Config
-	text    []byte // of the file at the last check
+	text    []byte // of the file at the last check; nil if it could not be read
 	waiting bool
 	again   *time.Timer   // fires when the file is to be tried again
 	pause   time.Duration // before the next try
@@ -126,7 +126,7 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 			events, failures = folder.watcher.Events, folder.watcher.Errors
 			r.onChange()
 		case <-r.again.C:
-			r.load()
+			r.retry()
 			if folder != nil {
 				folder.event(time.Now()) // the file may be in another folder now
 			}
@@ -161,21 +161,35 @@ func (r *Reloader) onDemand() {
 		r.cfg.Logger.Warn("nothing to reload: rdmad was started without --config")
 		return
 	}
-	r.text, _ = os.ReadFile(r.cfg.Running.File) // Load reports what is wrong with it
+	r.text = r.read()
 	r.fresh()
 }
 
 // onChange reloads the file if its text has changed. Its folder may have other changes.
 func (r *Reloader) onChange() {
-	text, err := os.ReadFile(r.cfg.Running.File)
-	if err == nil && bytes.Equal(text, r.text) {
+	text := r.read()
+	if bytes.Equal(text, r.text) && (text == nil) == (r.text == nil) {
 		return
-	}
-	if err != nil && r.text == nil {
-		return // reported already
 	}
 	r.text = text
 	r.take()
+}
+
+// read returns the text of the file. It is nil if the file can't be read, or not to its end: Load reports why.
+func (r *Reloader) read() []byte {
+	text, err := os.ReadFile(r.cfg.Running.File)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// retry loads the file again after an *OutsideError.
+func (r *Reloader) retry() {
+	if r.text == nil {
+		r.text = r.read() // what load reports is no change any more
+	}
+	r.load()
 }
 
 // take calls fresh between Began and Ended.

@@ -497,6 +497,43 @@ func TestFileIsBackWithoutAnEvent(t *testing.T) {
 	}
 }
 
+// TestUnreadableFileIsReportedOnce: a file that can be opened and not read, such as a directory in its place, is
+// tried again in silence. So is one that has mistakes when it is back.
+func TestUnreadableFileIsReportedOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rdmad.yaml")
+	if err := os.Mkdir(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	r := New(Config{
+		Running: &config.Config{File: file, Text: []byte(echo)}, Settings: newStore(t), Logger: slog.New(slog.DiscardHandler),
+		Load:    func() (*config.Config, error) { return config.Load(file, config.Options{}) },
+		Refused: func(error) { refused++ }, Began: func() {}, Ended: func() {},
+	})
+	defer r.again.Stop()
+	for want, begin := range []func(){r.onChange, r.onDemand} {
+		begin()
+		for range 2 {
+			r.retry()
+			r.onChange() // as after each try
+		}
+		if refused != want+1 {
+			t.Errorf("reported %d times, want %d", refused, want+1)
+		}
+	}
+	if r.pause != 8*r.cfg.FirstRetry {
+		t.Errorf("the pause after two tries is %v", r.pause)
+	}
+	if err := errors.Join(os.Remove(file), os.WriteFile(file, []byte("nonsense: 1\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r.retry()
+	r.onChange()
+	if refused != 3 {
+		t.Errorf("reported %d times with a mistake, want 3", refused)
+	}
+}
+
 // TestDemandWithoutFile: a reload without a file has no effect, and its end is reported.
 func TestDemandWithoutFile(t *testing.T) {
 	said := make(chan string, 2)
