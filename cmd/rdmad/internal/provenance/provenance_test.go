@@ -138,8 +138,6 @@ func TestNotConfirmedInTime(t *testing.T) {
 	}
 }
 
-// TestScopesOfTheFile: a value that the file gives at a scope has its line. A stored value at
-// that scope overrides it.
 // TestFleetIsLeft: without the section fleet, rdmad drops the settings of the fleet at its start, also
 // those that wait to be confirmed, unless a revision of operators waits.
 func TestFleetIsLeft(t *testing.T) {
@@ -191,6 +189,8 @@ func TestFleetIsLeft(t *testing.T) {
 	}
 }
 
+// TestScopesOfTheFile: a value that the file gives at a scope has its line. A stored value at
+// that scope overrides it.
 func TestScopesOfTheFile(t *testing.T) {
 	path := storedUntil(t, time.Time{})
 	c := parse(t, text+"scopes:\n  listener/nfs:\n    credits: {weight: 3}\n  peer/10.0.0.0/8: {ddp: {min_chunk: 8}, credits: {max: 9}}\n")
