@@ -112,6 +112,7 @@ func Make(c *config.Config, stored string) (*Report, error) {
 			return nil, err
 		}
 	}
+	state = r.left(c, state) // before the file: it need not go with the settings of the fleet
 	layer := c.Layer()
 	if contents == nil || layer.Differ(&contents.Seen) != 0 {
 		next, err := state.WithFile(layer)
@@ -122,13 +123,21 @@ func Make(c *config.Config, stored string) (*Report, error) {
 			state = next
 		}
 	}
-	if c.Fleet == nil && (r.State.Pending == 0 || r.State.overdue) { // rdmad leaves the fleet at its start, too
-		if next, err := state.WithFleet(settings.FleetLayer{}); err == nil {
-			state = next
-		}
-	}
+	state = r.left(c, state) // if they go together only with the new file
 	r.fill(c, state.Relined(layer))
 	return r, nil
+}
+
+// left returns a state without the settings of the fleet, if rdmad leaves that at its start.
+func (r *Report) left(c *config.Config, state *settings.State) *settings.State {
+	if c.Fleet != nil || r.State.Pending != 0 && !r.State.overdue {
+		return state
+	}
+	next, err := state.WithFleet(settings.FleetLayer{})
+	if err != nil {
+		return state
+	}
+	return next
 }
 
 // Stored marks the values of a section that operators changed, by their paths in the section.

@@ -185,6 +185,8 @@ func TestFleetIsLeft(t *testing.T) {
 			if strings.Contains(got, "which waits") {
 				t.Errorf("a revision waits in\n%s", got)
 			}
+			// A file that goes with its own values only is no mistake.
+			expect(t, table(t, parse(t, "settings: {credits: {min: 8, max: 32}}\n"), path), "credits.max 32 config rdmad.yaml:1")
 		})
 	}
 }
