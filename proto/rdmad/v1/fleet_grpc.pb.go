@@ -46,7 +46,8 @@ const (
 // Errors of all methods: FAILED_PRECONDITION if this rdmad is not in a fleet;
 // UNAVAILABLE if etcd does not answer or refuses this rdmad; DATA_LOSS if etcd
 // holds a value that this rdmad cannot read, and the message names its key.
-// Streams: RESOURCE_EXHAUSTED if there are 64 of nodes and rollouts.
+// Streams: RESOURCE_EXHAUSTED if there are 64 of nodes and rollouts, or 32 of
+// one client.
 type FleetServiceClient interface {
 	// ListNodes returns the nodes, ordered by name.
 	ListNodes(ctx context.Context, in *ListNodesRequest, opts ...grpc.CallOption) (*ListNodesResponse, error)
@@ -279,7 +280,8 @@ func (c *fleetServiceClient) AbortRollout(ctx context.Context, in *AbortRolloutR
 // Errors of all methods: FAILED_PRECONDITION if this rdmad is not in a fleet;
 // UNAVAILABLE if etcd does not answer or refuses this rdmad; DATA_LOSS if etcd
 // holds a value that this rdmad cannot read, and the message names its key.
-// Streams: RESOURCE_EXHAUSTED if there are 64 of nodes and rollouts.
+// Streams: RESOURCE_EXHAUSTED if there are 64 of nodes and rollouts, or 32 of
+// one client.
 type FleetServiceServer interface {
 	// ListNodes returns the nodes, ordered by name.
 	ListNodes(context.Context, *ListNodesRequest) (*ListNodesResponse, error)
