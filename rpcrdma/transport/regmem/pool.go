@@ -476,19 +476,20 @@ func (p *Pool) uncount() {
 func (p *Pool) Trim() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	others := p.othersWait() // not asked again: nobody waits just after the first slab is freed
+	var due []*slab
 	for c := range p.free {
-		for i := 0; i < len(p.free[c]); i++ {
-			s := p.free[c][i]
-			if !s.allFree() {
-				continue
+		for _, s := range p.free[c] {
+			if s.allFree() && (s.idle || others) {
+				due = append(due, s)
 			}
-			if !s.idle && !p.othersWait() {
-				s.idle = true
-				continue
-			}
-			p.free[c] = append(p.free[c][:i], p.free[c][i+1:]...)
+			s.idle = s.allFree()
+		}
+	}
+	for _, s := range due {
+		if i := slices.Index(p.free[s.class], s); i >= 0 && s.idle { // the lock was released meanwhile
+			p.free[s.class] = slices.Delete(p.free[s.class], i, i+1)
 			p.drop(s)
-			i = -1 // the list may have changed while the lock was released
 		}
 	}
 }

@@ -68,6 +68,37 @@ func TestProcessLimit(t *testing.T) {
 	})
 }
 
+// TestTrimForOthers: one Trim frees all unused slabs if another pool waits, because it may need the last.
+func TestTrimForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + 1<<20 + slabBytes)
+		one, other := newPool(t, 64<<20), newPool(t, 64<<20)
+		a, b := one.TryAlloc(1024, Service), one.TryAlloc(1<<20, Service)
+		a.Release()
+		b.Release()
+		got := make(chan *Buffer, 1)
+		go func() {
+			b, err := other.Alloc(context.Background(), 1<<20, Service)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		synctest.Wait()
+		one.Trim()
+		synctest.Wait()
+		select {
+		case c := <-got:
+			c.Release()
+		default:
+			t.Errorf("waits while another pool has %+v", one.Stats())
+			offheap.SetLimit(math.MaxInt64)
+			(<-got).Release()
+		}
+	})
+}
+
 // TestSingle: memory that can't wait ignores the limit, is counted, and is freed
 // with its registration.
 func TestSingle(t *testing.T) {
