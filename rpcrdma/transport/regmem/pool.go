@@ -505,6 +505,9 @@ func (p *Pool) Close() error {
 	for p.busy > 0 {
 		p.quiet.Wait()
 	}
+	if e := p.sweep(); err == nil { // others may have unregistered the last memory
+		err = e
+	}
 	if p.taken() > 0 || p.single > 0 {
 		return fmt.Errorf("regmem: close: %d bytes and %d single buffers taken: %w", p.taken(), p.single, verbs.ErrBusy)
 	}

@@ -99,6 +99,42 @@ func TestTrimForOthers(t *testing.T) {
 	})
 }
 
+// TestCloseWhileGivenToOthers: a pool that closes while its last memory goes to others leaves nothing.
+func TestCloseWhileGivenToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + 1<<20)
+		p := loopback.New(loopback.Config{})
+		inner, err := p.Device().AllocPD()
+		must(t, err)
+		pd := &heldPD{PD: inner, gate: make(chan error)}
+		one, other := New(pd, verbs.AccessLocalWrite, 64<<20), newPool(t, 64<<20)
+		a := one.TryAlloc(1<<20, Service)
+		got, closed := make(chan *Buffer, 1), make(chan error, 1)
+		go func() {
+			b, err := other.Alloc(context.Background(), 1<<20, Service)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- b
+		}()
+		synctest.Wait()
+		pd.waits.Store(true)
+		go a.Release()
+		synctest.Wait()
+		go func() { closed <- one.Close() }()
+		synctest.Wait()
+		pd.gate <- nil
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		if live := p.Device().(verbs.LiveCounter).Live(); live.Total() != 0 {
+			t.Errorf("left: %+v", live)
+		}
+		(<-got).Release()
+	})
+}
+
 // TestSingle: memory that can't wait ignores the limit, is counted, and is freed
 // with its registration.
 func TestSingle(t *testing.T) {
