@@ -50,11 +50,11 @@ func (i *idleBuffers) pop(class int) *buffer {
 	return b
 }
 
-// keep takes back a buffer.
+// keep takes back a buffer. While others wait for memory of the process, it goes to them.
 func (i *idleBuffers) keep(b *buffer) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.closed || i.kept+len(b.data) > maxIdle {
+	if i.closed || i.kept+len(b.data) > maxIdle || offheap.Waiting() > 0 {
 		b.region.Free()
 		return
 	}

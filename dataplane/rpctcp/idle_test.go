@@ -56,6 +56,43 @@ func got(t *testing.T, a *account, n int) *buffer {
 	return b
 }
 
+// TestGivesToWaiting: a buffer that is released goes to those who wait for memory of the process.
+func TestGivesToWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + 1<<20)
+		pool, others := newPool(8<<20, 1<<20), newPool(8<<20, 1<<20)
+		defer pool.close()
+		defer others.close()
+		p, other := pool.join(netip.Addr{}), others.join(netip.Addr{})
+		for name, holder := range map[string]*account{"the same pool": p, "another pool": other} {
+			a := got(t, holder, 1<<20)
+			freed := make(chan *buffer, 1)
+			go func() {
+				b, err := p.get(t.Context(), 1<<20)
+				if err != nil {
+					t.Error(err)
+				}
+				freed <- b
+			}()
+			synctest.Wait()
+			a.Release()
+			synctest.Wait()
+			select {
+			case b := <-freed:
+				b.Release()
+			default:
+				t.Errorf("%s keeps what another call waits for", name)
+				pool.idle.drain()
+				others.idle.drain()
+				(<-freed).Release()
+			}
+			pool.idle.drain()
+			others.idle.drain()
+		}
+	})
+}
+
 // TestProcessLimit: a pool at the process's limit first gives back its idle
 // buffers, and then waits as it does at its own limit.
 func TestProcessLimit(t *testing.T) {
