@@ -189,6 +189,8 @@ func TestMidwayOtherFirstSend(t *testing.T) {
 	optional := rpcrdma2.Header{Header: rpcrdma1.Header{XID: 9, Version: 2, Credits: 8, Proc: rpcrdma2.Optional}, Option: rpcrdma2.OptRequest}
 	respond := optional
 	respond.Direction, respond.Option = rpcrdma2.Reply, rpcrdma2.OptRespond
+	continued := optional
+	continued.Option, continued.Info = rpcrdma2.OptXmtCont, (&rpcrdma2.XmtCont{Number: 1, Initial: rpcrdma2.OptXmtReq, PayloadLength: 8}).Append(nil)
 	inline, inline2 := v1, rpcrdma2.Header{Header: v1}
 	inline.Proc, inline2.Proc, inline2.Version = rpcrdma1.Msg, rpcrdma1.Msg, rpcrdma2.Version
 	callback := &oncrpc.Call{XID: 9, Program: 0x40000000, Version: 1, Procedure: 1}
@@ -202,6 +204,7 @@ func TestMidwayOtherFirstSend(t *testing.T) {
 		{"error", server, refused.Append(nil)},
 		{"REQUEST", client, optional.Append(nil)},
 		{"RESPOND", server, respond.Append(nil)},
+		{"data that looks like a reply", client, append(continued.Append(nil), 0, 0, 0, 0, 0, 0, 0, 1)},
 		{"callback", server, oncrpc.AppendCall(inline.Append(nil), callback)},
 		{"callback in version 2", server, oncrpc.AppendCall(inline2.Append(nil), callback)},
 	} {
