@@ -156,6 +156,14 @@ func (r *Referee) tell(h *header2, set goxdr.Xcharset, first bool) {
 		}
 		peer.asked = 0
 	}
+	if other, may := s.traits.other(); may { // the receiver took what it might have refused
+		for _, v := range set {
+			_ = other.set(v) // reported above
+		}
+		s.traits.say(h.seq, other)
+		s.traits.say(either, now)
+		return
+	}
 	s.traits.say(h.seq, now)
 }
 

@@ -40,6 +40,15 @@ func (h *history[T]) say(seq uint64, v T) {
 // last returns the newest value.
 func (h *history[T]) last() T { return h.said[len(h.said)-1].value }
 
+// other returns the value that may hold in place of the newest one, if there is one.
+func (h *history[T]) other() (v T, may bool) {
+	n := len(h.said)
+	if n < 2 || h.said[n-1].seq != either {
+		return v, false
+	}
+	return h.said[n-2].value, true
+}
+
 // any reports whether ok holds for a value that a side may act on after it
 // received everything up to since. It reports true if such a value may have
 // been removed from the history.

@@ -57,6 +57,15 @@ func TestLawful2(t *testing.T) {
 			b.known2(Client)
 			b.send(Client, request2{count: 1}.bytes(40)) // takes it
 		}},
+		{"characteristics that a receiver may refuse, and others after them", func(b *bed) {
+			b.told2(nil, []goxdr.Xcharval{char(charRTR, 0)})
+			b.send(Server, op2(60, 32, replyDir, updateOf(char(charRTR, 7)), words(0)))
+			b.got = nil // what it breaks is another matter
+			b.send(Server, op2(61, 32, replyDir, updateOf(char(charInvalidate, 1))))
+			b.known2(Client)
+			b.send(Client, request2{count: 1}.bytes(40)) // has taken both
+			b.send(Server, response(40))
+		}},
 		{"a RESPOND that can't be read that names a smaller size", func(b *bed) {
 			b.told2(nil, []goxdr.Xcharval{char(charSize, 8192)})
 			b.send(Client, op2(2, 32, callDir, requestOf(char(charSize, 4096))))
