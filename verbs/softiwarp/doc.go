@@ -12,7 +12,7 @@
 // Lock order: the queue pair's, recvQueue.mu, the CQ's; memWindow.mu, then queuePair.winMu
 // or stagTable.mu. No lock is held during a system call or while waiting for the peer.
 //
-// An idle connection keeps only its queues. Buffers of 256 KiB come from a pool while there
-// is data to read or to send. A peer that stops in the middle of a message ties up at most
-// 64 KiB for the start of one FPDU, and 256 KiB of data that it does not read.
+// An idle connection keeps only its queues. Buffers come from a pool while there is data to
+// read (256 KiB) or to send (132 KiB). A peer that stops in the middle of a message ties up at
+// most 64 KiB for the start of one FPDU, and 132 KiB of data that it does not read.
 package softiwarp
