@@ -18,6 +18,7 @@ type form struct {
 	asked  int  // number of the question that is out
 	busy   bool // it is
 	err    string
+	over   bool // rdmad has restarted since
 
 	values []*rdmadv1.SettingValue // at the scope
 	search field

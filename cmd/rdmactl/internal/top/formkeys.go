@@ -6,6 +6,9 @@ import (
 
 // formKey is a key for the form. Esc goes back a step.
 func (m *model) formKey(k tea.KeyPressMsg) tea.Cmd {
+	if m.form.over && k.String() != "esc" {
+		return nil
+	}
 	switch m.form.step {
 	case choosing:
 		return m.choosingKey(k)

@@ -157,7 +157,7 @@ func (m *model) take(s snapshot) {
 		m.rows, m.listeners, m.total = nil, nil, nil
 		m.pane, m.confirm = nil, nil
 		if m.form != nil { // stays, since what is typed would go to the table, where d and y drain
-			m.form = &form{scopes: []string{"global"}, choice: -1, err: "rdmad has restarted: esc, then choose again"}
+			m.form = &form{scopes: []string{"global"}, choice: -1, err: "rdmad has restarted: esc, then choose again", over: true}
 		}
 	}
 	m.status = s.status

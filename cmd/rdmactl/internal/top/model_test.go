@@ -104,7 +104,7 @@ func TestRestartEndsQuestions(t *testing.T) {
 		v.send(s)
 		v.keys("y")
 		if formed { // what the user types on
-			v.keys("d", "y", "enter")
+			v.keys("d", "y", "tab", "enter")
 			v.sees("rdmad has restarted")
 		}
 		if v.control.asked != nil || v.pane != nil || v.form != nil && v.form.at() != "global" {
