@@ -87,6 +87,12 @@ func exportFormat(asked, name string) string {
 // replaceFile replaces a file by a new one, or leaves the old one as it is. It
 // writes to a path that is no file, such as /dev/stdout. Links stay, and the mode and the owner of the old file.
 func replaceFile(name string, data []byte) (err error) {
+	asked := name
+	defer func() {
+		if of, ok := errors.AsType[*os.PathError](err); ok {
+			of.Path = asked // not that of the new file, or of what a link names
+		}
+	}()
 	if file, linkErr := filepath.EvalSymlinks(name); linkErr == nil {
 		name = file
 	}
@@ -101,9 +107,6 @@ func replaceFile(name string, data []byte) (err error) {
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
-		if of, ok := errors.AsType[*os.PathError](err); ok {
-			of.Path = name // which the user knows
-		}
 		return err
 	}
 	defer func() {

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -53,10 +54,16 @@ func TestReplaceFile(t *testing.T) {
 	}
 }
 
-// TestReplaceFileNowhere: the error names the file that the user named, not that which replaces it.
+// TestReplaceFileNowhere: the error names the file that the user named, not that which replaces it, nor what a link names.
 func TestReplaceFileNowhere(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "none", "tuned.yaml")
-	if err := replaceFile(name, nil); err == nil || err.Error() != "open "+name+": no such file or directory" {
-		t.Error(err)
+	dir := t.TempDir()
+	name, link := filepath.Join(dir, "none", "tuned.yaml"), filepath.Join(dir, "link")
+	if err := os.Symlink("/proc/self/limits", link); err != nil { // nobody may make files beside it
+		t.Fatal(err)
+	}
+	for _, name := range []string{name, link} {
+		if err := replaceFile(name, nil); err == nil || !strings.HasPrefix(err.Error(), "open "+name+": ") {
+			t.Error(err)
+		}
 	}
 }
