@@ -38,6 +38,7 @@ func newTop(a *app) *cobra.Command {
 			return values(k)
 		},
 		Explain: a.explain,
+		Lost:    lost,
 	}
 	cmd := &cobra.Command{
 		Use:         "top",

@@ -42,7 +42,10 @@ func event(t rdmadv1.WatchNodesResponse_Type, n *rdmadv1.FleetNode) *rdmadv1.Wat
 
 // fleetView is a model that has listed three nodes.
 func fleetView(width, height int) *fleetModel {
-	m := newFleetModel(&Options{Addr: "127.0.0.1:20050", Sort: "calls", Explain: func(err error) string { return err.Error() }})
+	m := newFleetModel(&Options{
+		Addr: "127.0.0.1:20050", Sort: "calls", Explain: func(err error) string { return err.Error() },
+		Lost: func(_ error, now time.Time) time.Time { return now.Add(-40 * time.Second) },
+	})
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	for _, n := range []*rdmadv1.FleetNode{
 		node("a", 120, nil),
@@ -125,7 +128,7 @@ func TestFleetRows(t *testing.T) {
 	m.press("space")
 	check("b c d")
 	m.Update(offline{errors.New("etcd is away"), born})
-	if text := m.View().Content; !strings.Contains(text, "no news since") || !strings.Contains(text, "etcd is away") {
+	if text := m.View().Content; !strings.Contains(text, "no news since "+born.Add(-40*time.Second).Local().Format(time.TimeOnly)) || !strings.Contains(text, "etcd is away") {
 		t.Error(text)
 	}
 	m.Update(event(rdmadv1.WatchNodesResponse_EXISTING, node("d", 1, nil)))

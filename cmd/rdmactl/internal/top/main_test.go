@@ -133,6 +133,7 @@ func view(t *testing.T, width, height int) *viewer {
 			return nil
 		},
 		Explain: func(err error) string { return err.Error() },
+		Lost:    func(_ error, now time.Time) time.Time { return now },
 	}
 	v := &viewer{T: t, model: newModel(o, f), control: f}
 	v.send(tea.WindowSizeMsg{Width: width, Height: height})

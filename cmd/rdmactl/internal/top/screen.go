@@ -37,7 +37,7 @@ func (s *screen[R]) took(msg tea.Msg) {
 		s.width, s.height = msg.Width, msg.Height
 	case offline:
 		if s.away == nil {
-			s.awaySince = msg.at
+			s.awaySince = s.o.Lost(msg.err, msg.at)
 		}
 		s.away = msg.err
 	}

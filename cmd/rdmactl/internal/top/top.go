@@ -46,6 +46,8 @@ type Options struct {
 	Values func(key string) []string
 	// Explain returns an error as one line for the user.
 	Explain func(error) string
+	// Lost returns since when a stream that ended with an error saw nothing; now is when it ended.
+	Lost func(err error, now time.Time) time.Time
 }
 
 // Run shows the view until the user quits or ctx ends. It then restores the terminal. It fails
