@@ -54,6 +54,19 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestResetWithTLS: a connection that ends without a word may be that of an rdmad that was killed.
+func TestResetWithTLS(t *testing.T) {
+	a := &app{addr: "here:1", timeout: 5 * time.Second}
+	a.tls.Cert = "me.pem"
+	const want = "rdmad at here:1 refused the certificate me.pem: is it from rdmad's control.tls.client_ca, and does it have a name? Or was rdmad stopped?"
+	for _, where := range []string{"transport: authentication handshake failed", "error reading server preface"} {
+		err := status.Error(codes.Unavailable, `connection error: desc = "`+where+`: read tcp 127.0.0.1:2->127.0.0.1:1: read: connection reset by peer"`)
+		if got := a.explain(err); got != want {
+			t.Errorf("%s: %s", where, got)
+		}
+	}
+}
+
 // TestArgument: errors name what the operator typed.
 func TestArgument(t *testing.T) {
 	for _, c := range []struct{ command, field, want string }{

@@ -81,7 +81,7 @@ func (a *app) tlsTrouble(said string) string {
 	case strings.Contains(said, "remote error: tls: "):
 		return a.refused(" (" + detail + ")")
 	case cutOff(said) && !strings.HasPrefix(said, "error reading from server:"):
-		return a.refused("")
+		return a.refused(" Or was rdmad stopped?")
 	}
 	return ""
 }
