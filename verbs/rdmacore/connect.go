@@ -6,6 +6,7 @@ package rdmacore
 import "C"
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"syscall"
@@ -143,7 +144,7 @@ func (id *connID) connect(ctx context.Context, own *rdmacm.ConnParam, c *C.struc
 		return qp.Err()
 	}
 	if err := id.call(ctx, c, calling, qp.dying); err != nil {
-		return err
+		return cmp.Or(qp.Err(), err)
 	}
 	e, err := id.await(ctx, C.RDMA_CM_EVENT_CONNECT_RESPONSE, C.RDMA_CM_EVENT_ESTABLISHED)
 	id.agreed(own, &e)
@@ -202,6 +203,8 @@ func (id *connID) call(ctx context.Context, c *C.struct_rdmad_param, calling cha
 	switch err := syscall.Errno(rc); err {
 	case 0:
 		return nil
+	case syscall.ECANCELED:
+		return cmp.Or(ctx.Err(), failed("connect", rc))
 	case syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT:
 		return fmt.Errorf("%w: %w", rdmacm.ErrUnreachable, err)
 	default:
