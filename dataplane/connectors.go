@@ -97,11 +97,14 @@ func (k *Connector) Enter() {
 	k.d.connectors[k.name] = k
 }
 
-// Remove drains the connector's connections. When ctx ends, it closes the remaining ones.
-// The caller makes sure that no client is admitted any more. wait waits until the connector
-// has left every Seat.
-func (k *Connector) Remove(ctx context.Context, wait func()) Removed {
-	removed := k.drain(ctx, nil)
+// Remove drains the connector's connections. When ctx ends, it closes the remaining ones. settle
+// waits until no more come up, which then are drained, too. wait waits until the connector has left
+// every Seat.
+func (k *Connector) Remove(ctx context.Context, settle, wait func()) Removed {
+	removed := k.drain(ctx, func() bool {
+		settle()
+		return false
+	})
 	wait()
 	k.d.mu.Lock()
 	defer k.d.mu.Unlock()

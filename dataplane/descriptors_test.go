@@ -115,7 +115,7 @@ func TestConnectionsHaveTheirDescriptors(t *testing.T) {
 	k.Enter()
 	check("a connector on rdmacore", k.places, 6, 3)
 	check("nfs on softiwarp beside them", nfs, 20, 3)
-	k.Remove(t.Context(), func() {})
+	k.Remove(t.Context(), func() {}, func() {})
 	p.listener("forward").Remove(t.Context())
 	if n := p.PerConnection(); n != 1 {
 		t.Errorf("without them: PerConnection %d", n)

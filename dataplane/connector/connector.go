@@ -237,9 +237,10 @@ func (c *Connector) Shutdown(ctx context.Context) dataplane.Removed {
 	moment, over := context.WithTimeout(ctx, c.fresh)
 	defer over()
 	defer context.AfterFunc(moment, c.stop)()
-	c.making.Wait()
-	c.stop()
-	return c.place.Remove(ctx, c.running.Wait)
+	return c.place.Remove(ctx, func() {
+		c.making.Wait()
+		c.stop()
+	}, c.running.Wait)
 }
 
 // stop gives up clients that are not up yet.

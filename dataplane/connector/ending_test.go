@@ -213,7 +213,7 @@ func TestReload(t *testing.T) {
 			defer close(removed)
 			old.Shutdown(t.Context())
 		}()
-		r.until(func() bool { return running("connector.(*Connector).accept(") == 1 })
+		r.until(func() bool { return r.outgoing()[0].State == dataplane.StateDraining }) // it is new now, not when the other is up
 		target.may <- struct{}{}
 		for _, c := range []*rpctcp.Client{connecting, up} {
 			for range 2 {
