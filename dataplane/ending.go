@@ -3,6 +3,7 @@ package dataplane
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Reasons for which rdmad ends a connection, for events and the log.
@@ -67,13 +68,22 @@ func (c *conn) drain(ctx context.Context, reason string) error {
 		cut()
 	})
 	defer stop()
-	err := c.link.Drain(until)
+	err := c.link.Drain(lasting{until, ctx})
 	c.link.Close()
 	if err != nil {
 		return context.Cause(ctx)
 	}
 	return nil
 }
+
+// lasting is a context that does not end by itself, with the time at which another one does.
+type lasting struct {
+	context.Context
+	other context.Context
+}
+
+// Deadline implements context.Context.
+func (l lasting) Deadline() (time.Time, bool) { return l.other.Deadline() }
 
 // drainAll drains all connections that want selects. When ctx ends, it closes the remaining
 // ones. It returns the number of connections and how many of them were cut. None of them is in the

@@ -358,6 +358,25 @@ func TestDrainIsCut(t *testing.T) {
 	gone(t, nc)
 }
 
+// soon is a context that ends soon, as it says.
+type soon struct{ context.Context }
+
+func (soon) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// TestFreshIsNotCut: a client that is new and has no calls does not use up the time of a drain.
+func TestFreshIsNotCut(t *testing.T) {
+	r := newRig(t, newLoopback(t), echo.New(), Config{})
+	r.c.fresh = time.Hour
+	nc, _ := r.raw()
+	r.until(func() bool { return len(r.outgoing()) == 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if removed := r.c.Shutdown(soon{ctx}); removed != (dataplane.Removed{Drained: 1}) {
+		t.Errorf("%+v", removed)
+	}
+	gone(t, nc)
+}
+
 // TestClose: an operator closes a client's connection.
 func TestClose(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {

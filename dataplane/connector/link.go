@@ -40,9 +40,13 @@ func (s *session) Stats() rpcrdma.Stats { return s.rdma.Stats() }
 func (s *session) Sizes() rpcrdma.Sizes { return s.rdma.Sizes() }
 
 // Drain implements dataplane.Link. It finishes the calls in flight, then disconnects both
-// sides. A fresh client can make calls for another moment.
+// sides. A fresh client can make calls for another moment, at most half of the time: without calls
+// it is not cut.
 func (s *session) Drain(ctx context.Context) error {
 	if fresh := s.c.fresh; time.Since(s.began) < fresh {
+		if end, ok := ctx.Deadline(); ok {
+			fresh = min(fresh, time.Until(end)/2)
+		}
 		defer time.AfterFunc(fresh, s.intake.Stop).Stop()
 	} else {
 		s.intake.Stop()
