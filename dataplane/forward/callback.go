@@ -81,7 +81,8 @@ func (s *Session) endCallback() {
 
 // callback calls the client once that is possible, and sends the client's answer to the
 // upstream. Everything goes inline, as RFC 8167 §5.3 requires, so no binding is used. A call with
-// the XID of one in flight is dropped: one answer serves both.
+// the XID of one in progress is dropped: one answer serves both. One with the XID of a call that was
+// given up, and that the client may still answer, gets SYSTEM_ERR.
 func (s *Session) callback(c *oncrpc.Call, args []byte) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.f.cfg.CallbackTimeout)
 	defer cancel()
@@ -89,15 +90,35 @@ func (s *Session) callback(c *oncrpc.Call, args []byte) {
 		Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf,
 		XID: c.XID, OwnXID: true, Args: args, Whole: true,
 	}
+	if !s.beginXID(c.XID) {
+		s.f.stats.callbacksRefused.Add(1)
+		return
+	}
 	err := s.callClient(ctx, &rpc)
+	s.endXID(c.XID) // the upstream may use it again as soon as it has the answer
 	if err == nil {
 		s.answer(rpc.Reply)
 		return
 	}
 	s.f.stats.callbacksRefused.Add(1)
-	if !errors.Is(err, rpcrdma.ErrXIDInUse) { // the upstream would take it for the answer to the other call
-		s.answer(oncrpc.AppendError(nil, c.XID, err))
+	s.answer(oncrpc.AppendError(nil, c.XID, err))
+}
+
+// beginXID records the XID of a call of the upstream, unless one in progress has it.
+func (s *Session) beginXID(xid uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, there := s.callbackXIDs[xid]; there {
+		return false
 	}
+	s.callbackXIDs[xid] = struct{}{}
+	return true
+}
+
+func (s *Session) endXID(xid uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.callbackXIDs, xid)
 }
 
 // callClient makes the call once the connection is up.

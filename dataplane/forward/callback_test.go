@@ -137,6 +137,27 @@ func TestRepeatedCallback(t *testing.T) {
 	}
 }
 
+// TestCallbackAfterOneGivenUp: a call of the upstream with the XID of one that was given up, to which
+// the client may still answer, gets an answer: that one serves the first only.
+func TestCallbackAfterOneGivenUp(t *testing.T) {
+	u := newUpstream(t)
+	r := newRig(t, loopback.New(loopback.Config{}), u.address, func(c *Config) { c.CallbackTimeout = 100 * time.Millisecond })
+	late := make(chan struct{})
+	c := r.dial(answering(handlerFunc(func(context.Context, *oncrpc.Call, *oncrpc.Reply) error {
+		<-late
+		return nil
+	})))
+	defer close(late)
+	up := u.accept()
+	openSession(t, c, up)
+	for range 2 {
+		up.send(callback(7, "args"), 0)
+		if got := string(up.next()); got != refusal(7) {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
 // TestCallbackUnderGSS: what opens the back channel may be hidden.
 func TestCallbackUnderGSS(t *testing.T) {
 	u := newUpstream(t)

@@ -74,6 +74,8 @@ type Session struct {
 	closed    bool
 	idle      []*call
 	callbacks int // calls of the upstream in progress
+	// callbackXIDs are the XIDs of those that wait for the client's answer.
+	callbackXIDs map[uint32]struct{}
 }
 
 var _ perconn.Traited = (*Session)(nil)
@@ -83,7 +85,7 @@ func newSession(f *Forwarder, peer netip.AddrPort, nc net.Conn) *Session {
 		f: f, peer: peer, nc: nc, began: time.Now(),
 		done:    make(chan struct{}),
 		up:      make(chan struct{}),
-		pending: make(map[uint32]*call),
+		pending: make(map[uint32]*call), callbackXIDs: make(map[uint32]struct{}),
 	}
 	s.in = bufio.NewReaderSize((*source)(s), readBuffer)
 	s.records = oncrpc.NewRecordReader(s.in, int(f.cfg.MaxRecord))
