@@ -422,6 +422,9 @@ func (p *part[S, L]) bindOne(ctx context.Context, e *edit[S]) error {
 	if e.amend {
 		return p.mayAmend(&e.want)
 	}
+	if len(p.c.failures) > 0 && ctx.Err() != nil { // another element took all the time: this one is not to blame
+		return nil
+	}
 	r, err := p.make(ctx, &e.want, p.c)
 	if r != nil {
 		e.fresh = &thing[S]{spec: e.want, origin: e.origin, state: StateUp, running: r, gone: make(chan struct{})}
