@@ -90,8 +90,12 @@ func (c *Change) bind(ctx context.Context) error {
 	}
 	c.m.mu.Unlock()
 	if c.m.started {
+		wait := c.m.patience
+		if end, ok := ctx.Deadline(); ok { // the reason is to come before the caller gives up
+			wait = min(wait, time.Until(end)*4/5)
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.m.patience)
+		ctx, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()
 	}
 	ctx = tcpaddr.Yield(ctx, sockets)

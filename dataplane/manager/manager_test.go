@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"sync"
@@ -284,6 +285,23 @@ func TestHungFileSystem(t *testing.T) {
 		t.Errorf("a reload: %v", err)
 	}
 	r.addEcho("other")
+}
+
+// soon is a context that ends soon, as it says.
+type soon struct{ context.Context }
+
+func (soon) Deadline() (time.Time, bool) { return time.Now(), true }
+
+// TestHungFileSystemHasAReason: a change gives up before its caller does, who then has the reason.
+func TestHungFileSystemHasAReason(t *testing.T) {
+	r := newRig(t)
+	r.patience = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := r.Services.Add(soon{ctx}, spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hungPath}}})
+	if !errors.As(err, new(*OpenError)) || ctx.Err() != nil {
+		t.Errorf("%v, when the caller has ended: %v", err, ctx.Err())
+	}
 }
 
 // TestUpdatesTogether: of two concurrent updates of a listener neither undoes the other, and
