@@ -236,7 +236,7 @@ func TestJudgeForgets(t *testing.T) {
 // and one that began beside maxJudged others neither.
 func TestJudgeLate(t *testing.T) {
 	var h Hub
-	j := NewJudge(wholeRing)
+	j := NewJudge(2 * wholeRing)
 	conn := func() *Conn { return h.Add(Info{PeerPrivate: both, OwnPrivate: both}) }
 	ends := conn()
 	early := scene(ends, 0x77)
@@ -259,8 +259,10 @@ func TestJudgeLate(t *testing.T) {
 		t.Errorf("a reply on one more connection: %q", got)
 	}
 	ends.Close() // its reply still waits in the ring
-	if got := verdicts(j, scene(conn(), 0x77)); len(got) > 0 {
-		t.Errorf("a new connection: %q", got)
+	for j.conns[ends] != nil {
+		if got := verdicts(j, scene(conn(), 0x77)); len(got) > 0 {
+			t.Fatalf("a new connection: %q", got)
+		}
 	}
 	others[1].Close()
 	if got := verdicts(j, early[3:]); len(got) > 0 {
