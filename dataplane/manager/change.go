@@ -412,6 +412,9 @@ func (p *part[S, L]) bind(ctx context.Context) {
 			if replaces != (e.old != nil) {
 				continue
 			}
+			if len(p.c.failures) > 0 && ctx.Err() != nil && !e.amend { // another took all the time: this one is not to blame
+				continue
+			}
 			if err := p.bindOne(ctx, e); err != nil {
 				p.c.fail(p.what, e.want.Called(), err)
 			}
@@ -425,9 +428,6 @@ func (p *part[S, L]) bindOne(ctx context.Context, e *edit[S]) error {
 	}
 	if e.amend {
 		return p.mayAmend(&e.want)
-	}
-	if len(p.c.failures) > 0 && ctx.Err() != nil { // another element took all the time: this one is not to blame
-		return nil
 	}
 	r, err := p.make(ctx, &e.want, p.c)
 	if r != nil {
