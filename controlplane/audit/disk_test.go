@@ -1,0 +1,147 @@
+package audit
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// faulty is a file whose writes, syncs and truncations can fail.
+type faulty struct {
+	*os.File
+	write, sync, truncate error
+}
+
+func (f *faulty) Write(b []byte) (int, error) {
+	if f.write != nil {
+		n, _ := f.File.Write(b[:len(b)/2])
+		return n, f.write
+	}
+	return f.File.Write(b)
+}
+
+func (f *faulty) Sync() error {
+	if err := f.sync; err != nil {
+		f.sync = nil
+		return err
+	}
+	return f.File.Sync()
+}
+
+func (f *faulty) Truncate(n int64) error {
+	if f.truncate != nil {
+		return f.truncate
+	}
+	return f.File.Truncate(n)
+}
+
+// openOn opens the log of a directory, with its current file on a disk.
+func openOn(dir string, disk *faulty) (*Log, error) {
+	return openWith(config(dir), func(name string) (f file, err error) {
+		disk.File, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		return disk, err
+	})
+}
+
+func TestDiskThatFails(t *testing.T) {
+	full := errors.New("no space left on device")
+	dir := t.TempDir()
+	disk := &faulty{}
+	l, err := openOn(dir, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, running, err := l.Begin(t.Context(), Entry{Actor: "ada", Action: "Set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.write = full
+	running.Done(OK, "") // was made; told when there is room again
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	disk.write, disk.sync = nil, full
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	made(t, l, 1)
+	if got, want := told(t, l), "4 ada Set 0 OK a=1>a=2 1\n2 ada Set  OK > 0\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	verify(t, dir, 1, 4)
+	disk.write, disk.truncate = full, errors.New("read-only")
+	if err := l.Append(&Entry{}); err == nil || !strings.Contains(err.Error(), "can't be undone") {
+		t.Errorf("%v", err)
+	}
+	disk.write = nil
+	if err := l.Append(&Entry{}); err == nil {
+		t.Error("written behind half an entry")
+	}
+	made(t, open(t, config(dir)), 1) // opened again, it is good
+}
+
+// TestRetry: a log that could not be written says so as long as that is so, without further requests.
+func TestRetry(t *testing.T) {
+	full := errors.New("no space left on device")
+	dir := t.TempDir()
+	disk := &faulty{write: full}
+	l, err := openOn(dir, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Retry()
+	if got := told(t, l); got != "" {
+		t.Errorf("without a problem:\n%s", got)
+	}
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	l.Retry()
+	if err := l.Problem(); !errors.Is(err, full) {
+		t.Errorf("problem %v", err)
+	}
+	disk.write = nil
+	l.Retry()
+	if err := l.Problem(); err != nil {
+		t.Error(err)
+	}
+	if got, want := told(t, l), "1 rdmad repair  OK > 0\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	verify(t, dir, 1, 1)
+}
+
+// TestOpenOnAFullDisk: a log with a request that is not done, and half an entry, is opened without room for
+// what became of them.
+func TestOpenOnAFullDisk(t *testing.T) {
+	full := errors.New("no space left on device")
+	dir := t.TempDir()
+	l := open(t, config(dir))
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "eve", Action: "Set"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.file.Write([]byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	disk := &faulty{write: full}
+	again, err := openOn(dir, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.Problem(); !errors.Is(err, full) {
+		t.Errorf("problem %v", err)
+	}
+	if _, _, err := again.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	disk.write = nil
+	made(t, again, 1)
+	if got, want := told(t, again), "5 ada Set 0 OK a=1>a=2 1\n3 eve Set  UNKNOWN > 0\n2 rdmad repair  OK > 0\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	verify(t, dir, 1, 5)
+}
