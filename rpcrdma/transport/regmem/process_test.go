@@ -32,13 +32,7 @@ func TestProcessLimit(t *testing.T) {
 			t.Errorf("the device is blamed: %v", err)
 		}
 		got := make(chan *Buffer)
-		alloc := func() {
-			b, err := other.Alloc(context.Background(), 1<<20, Service)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- b
-		}
+		alloc := func() { got <- mebibyte(t, other) }
 		waits := func() {
 			t.Helper()
 			synctest.Wait()
@@ -68,6 +62,15 @@ func TestProcessLimit(t *testing.T) {
 	})
 }
 
+// mebibyte waits for a buffer of 1 MiB.
+func mebibyte(t *testing.T, p *Pool) *Buffer {
+	b, err := p.Alloc(context.Background(), 1<<20, Service)
+	if err != nil {
+		t.Error(err)
+	}
+	return b
+}
+
 // TestTrimForOthers: one Trim frees all unused slabs if another pool waits, because it may need the last.
 func TestTrimForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -78,13 +81,7 @@ func TestTrimForOthers(t *testing.T) {
 		a.Release()
 		b.Release()
 		got := make(chan *Buffer, 1)
-		go func() {
-			b, err := other.Alloc(context.Background(), 1<<20, Service)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- b
-		}()
+		go func() { got <- mebibyte(t, other) }()
 		synctest.Wait()
 		one.Trim()
 		synctest.Wait()
@@ -111,13 +108,7 @@ func TestCloseWhileGivenToOthers(t *testing.T) {
 		one, other := New(pd, verbs.AccessLocalWrite, 64<<20), newPool(t, 64<<20)
 		a := one.TryAlloc(1<<20, Service)
 		got, closed := make(chan *Buffer, 1), make(chan error, 1)
-		go func() {
-			b, err := other.Alloc(context.Background(), 1<<20, Service)
-			if err != nil {
-				t.Error(err)
-			}
-			got <- b
-		}()
+		go func() { got <- mebibyte(t, other) }()
 		synctest.Wait()
 		pd.waits.Store(true)
 		go a.Release()
