@@ -76,7 +76,7 @@ func (c *conn) drain(ctx context.Context, reason string) error {
 	return nil
 }
 
-// lasting is a context that does not end by itself, with the time at which another one does.
+// lasting is a context that is ended just after another one, and so has the same deadline.
 type lasting struct {
 	context.Context
 	other context.Context

@@ -86,7 +86,7 @@ func TestCreateWhileOthersRemove(t *testing.T) {
 	})
 }
 
-// If somebody removes a new object before the server looks at it, the client is told that it was made.
+// A new object is made, even if others remove it at once.
 func TestMakeWhileOthersRemove(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o77)) // so that modes are set after the making
 	eachMode(t, func(t *testing.T, opt options) {

@@ -10,7 +10,7 @@ const remembered = 120
 type history []float64
 
 func (h *history) add(v float64) {
-	v = min(v, math.MaxFloat64) // infinity has no part of itself, and anybody may have written the report of a node
+	v = min(v, math.MaxFloat64) // a node's report may have an infinite value, and that divided by itself is no number
 	if len(*h) == remembered {
 		copy(*h, (*h)[1:])
 		(*h)[remembered-1] = v
