@@ -20,9 +20,14 @@ const (
 )
 
 // readCall reads a call of the upstream and calls the client. A call that cannot be
-// forwarded is answered with SYSTEM_ERR.
+// forwarded is answered with SYSTEM_ERR. One with the XID of a call that has no answer yet is
+// dropped: the upstream takes one answer for both.
 func (s *Session) readCall(xid uint32) error {
 	s.f.stats.callbacks.Add(1)
+	if !s.beginXID(xid) {
+		s.f.stats.callbacksRefused.Add(1)
+		return s.skip()
+	}
 	msg := slices.Clone(s.head[:])
 	for {
 		left, err := s.records.Fragment()
@@ -81,8 +86,7 @@ func (s *Session) endCallback() {
 
 // callback calls the client once that is possible, and sends the client's answer to the
 // upstream. Everything goes inline, as RFC 8167 §5.3 requires, so no binding is used. A call with
-// the XID of one in progress is dropped: one answer serves both. One with the XID of a call that was
-// given up, and that the client may still answer, gets SYSTEM_ERR.
+// the XID of one that was given up, and that the client may still answer, gets SYSTEM_ERR.
 func (s *Session) callback(c *oncrpc.Call, args []byte) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.f.cfg.CallbackTimeout)
 	defer cancel()
@@ -90,21 +94,15 @@ func (s *Session) callback(c *oncrpc.Call, args []byte) {
 		Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf,
 		XID: c.XID, OwnXID: true, Args: args, Whole: true,
 	}
-	if !s.beginXID(c.XID) {
+	if err := s.callClient(ctx, &rpc); err != nil {
 		s.f.stats.callbacksRefused.Add(1)
+		s.answer(c.XID, oncrpc.AppendError(nil, c.XID, err))
 		return
 	}
-	err := s.callClient(ctx, &rpc)
-	s.endXID(c.XID) // the upstream may use it again as soon as it has the answer
-	if err == nil {
-		s.answer(rpc.Reply)
-		return
-	}
-	s.f.stats.callbacksRefused.Add(1)
-	s.answer(oncrpc.AppendError(nil, c.XID, err))
+	s.answer(c.XID, rpc.Reply)
 }
 
-// beginXID records the XID of a call of the upstream, unless one in progress has it.
+// beginXID records the XID of a call of the upstream, unless one without an answer has it.
 func (s *Session) beginXID(xid uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,13 +142,14 @@ func (s *Session) refuseCallback(xid uint32, err error) error {
 	s.f.stats.callbacksRefused.Add(1)
 	s.calling.Go(func() {
 		defer s.endCallback()
-		s.answer(oncrpc.AppendError(nil, xid, err))
+		s.answer(xid, oncrpc.AppendError(nil, xid, err))
 	})
 	return nil
 }
 
 // answer sends a reply to the upstream and waits until it is written.
-func (s *Session) answer(reply []byte) {
+func (s *Session) answer(xid uint32, reply []byte) {
+	s.endXID(xid) // the upstream may use it again as soon as it has the answer
 	record := oncrpc.AppendRecordMark(make([]byte, 0, oncrpc.RecordMarkSize+len(reply)), len(reply), true)
 	a := &answer{append(record, reply...), make(chan struct{})}
 	s.out.Send(a)

@@ -125,7 +125,8 @@ func TestRepeatedCallback(t *testing.T) {
 	openSession(t, c, up, callback(7, "args"))
 	<-began
 	up.send(callback(7, "args"), 0)
-	for r.Stats().CallbacksRefused == 0 {
+	up.send(callback(7, strings.Repeat("long", maxCallback)), 0)
+	for r.Stats().CallbacksRefused < 2 {
 		runtime.Gosched()
 	}
 	close(answer)

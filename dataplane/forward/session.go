@@ -74,7 +74,7 @@ type Session struct {
 	closed    bool
 	idle      []*call
 	callbacks int // calls of the upstream in progress
-	// callbackXIDs are the XIDs of those that wait for the client's answer.
+	// callbackXIDs are the XIDs of those that have no answer yet.
 	callbackXIDs map[uint32]struct{}
 }
 
