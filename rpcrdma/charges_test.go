@@ -60,7 +60,11 @@ var holding = []struct {
 		func(h *hoarder, p *loopback.Provider) { h.giveUnanswered(p, 1) },
 		func(c charged) bool { return c.fetches == 1<<20 }},
 	{"calls wait for memory", true, true, service{},
-		func(h *hoarder, p *loopback.Provider) { h.giveUnanswered(p, 63) },
+		func(h *hoarder, p *loopback.Provider) {
+			h.listen(4)
+			h.seemFar(p, h.data)
+			h.giveUnanswered(p, 63)
+		},
 		func(c charged) bool { return c.fetches > 4<<20 && c.waiting > 0 }},
 	{"the service has the arguments", false, false, handlerFunc(func(ctx context.Context, c *call, _ *reply) error {
 		if c.Procedure == procWrite {
@@ -90,10 +94,7 @@ var holding = []struct {
 
 // giveUnanswered makes n calls that write 1 MiB each, and answers no Read.
 func (h *hoarder) giveUnanswered(p *loopback.Provider, n int) {
-	h.give(1)
-	p.Fabric().SetDelay(time.Hour) // for the Read, and everything after it
-	synctest.Wait()
-	p.Fabric().SetDelay(0)
+	holdReads(p, time.Hour, func() { h.give(1) })
 	h.give(n - 1)
 }
 

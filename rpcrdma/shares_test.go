@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
@@ -58,9 +59,27 @@ func (h *hoarder) give(n int) {
 	h.t.Helper()
 	for range n {
 		h.xid++
-		hdr := rpcrdma1.Header{XID: h.xid, Credits: 64, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: segment(h.data, 0, 1<<20)}}}
-		h.post(message(hdr, procWrite, 0, 0x10, 0, 0, 0, 0, 0, 0))
+		h.post(writing(h.xid, h.data, 1<<20))
 	}
+}
+
+// seemFar makes four calls that write data, and answers their Reads late. The Reads of further
+// calls do not wait for each other then. It needs four free receives.
+func (r *raw) seemFar(p *loopback.Provider, data verbs.MR) {
+	r.t.Helper()
+	p.Fabric().SetDelay(10 * time.Millisecond)
+	n := len(data.Bytes())
+	for i := range uint32(4) {
+		r.post(writing(1<<21+i, data, n))
+	}
+	time.Sleep(time.Second)
+	p.Fabric().SetDelay(0)
+}
+
+// writing is a call that writes the first n bytes of data.
+func writing(xid uint32, data verbs.MR, n int) []byte {
+	h := rpcrdma1.Header{XID: xid, Credits: 64, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: segment(data, 0, n)}}}
+	return message(h, procWrite, xdr.AppendUint32(xdr.AppendUint32(nil, uint32(n)), 0)...)
 }
 
 // atOnce fails the test if the bubble's clock moves during f.
@@ -112,11 +131,9 @@ func TestUnansweredReads(t *testing.T) {
 		writer, _ := b.dial(nil)
 		for range 10 {
 			h := b.dialHoarder(b.l.Addr().String())
-			h.give(1)
-			p.Fabric().SetDelay(time.Hour) // for the Read, and everything after it
-			synctest.Wait()
-			p.Fabric().SetDelay(0)
-			h.give(62)
+			h.listen(4)
+			h.seemFar(p, h.data)
+			h.giveUnanswered(p, 63)
 		}
 		synctest.Wait()
 		for i := range uint32(5) {
@@ -137,10 +154,7 @@ func TestUnansweredReadsOfMany(t *testing.T) {
 		b := newBed(t, p, bedConfig{memory: 64 << 20, timeout: time.Hour})
 		same, _ := b.dial(nil)
 		for range 60 {
-			b.dialHoarder(b.l.Addr().String()).give(1)
-			p.Fabric().SetDelay(time.Hour) // for the Read
-			synctest.Wait()
-			p.Fabric().SetDelay(0)
+			b.dialHoarder(b.l.Addr().String()).giveUnanswered(p, 1)
 		}
 		host := loopback.New(loopback.Config{Fabric: p.Fabric(), Host: netip.MustParseAddr("192.0.2.7")})
 		other, err := rpcrdma.Dial(b.ctx, host, b.l.Addr().String(), rpcrdma.DialConfig{})

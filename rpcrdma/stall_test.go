@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
+	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -21,26 +22,18 @@ func TestStalledReads(t *testing.T) {
 		p := loopback.New(loopback.Config{})
 		b := newBed(t, p, bedConfig{memory: 40 << 20, timeout: time.Hour})
 		good, _ := b.dial(nil)
-		bad := b.dialRaw(kernelPrivateData)
+		bad := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
 		conn := <-b.conns
 		data := bad.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
 		first := message(rpcrdma1.Header{XID: 99}, procNull)
 		bad.exchange(first)
-		call := func(xid uint32) []byte {
-			h := rpcrdma1.Header{XID: xid, Reads: []rpcrdma1.ReadSegment{{Position: 44, Segment: segment(data, 0, 1<<20)}}}
-			return message(h, procWrite, 0, 0x10, 0, 0, 0, 0, 0, 0)
-		}
-		// The Read requests will take an hour; what is sent before does not.
-		for xid := range uint32(30) {
-			bad.post(call(xid))
-			if xid == 0 {
-				p.Fabric().SetDelay(time.Hour)
-				synctest.Wait()
-				p.Fabric().SetDelay(0)
-			}
+		bad.seemFar(p, data)
+		holdReads(p, time.Hour, func() { bad.post(writing(0, data, 1<<20)) })
+		for xid := range uint32(29) {
+			bad.post(writing(1+xid, data, 1<<20))
 		}
 		synctest.Wait()
-		if m := b.l.Memory().Taken; m > 20<<20 {
+		if m := b.l.Memory().Taken; m < 4<<20 || m > 20<<20 {
 			t.Errorf("one peer holds %d bytes", m)
 		}
 		if err := writeOut(b.ctx, good, 1<<20, 1); err != nil {

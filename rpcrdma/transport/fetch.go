@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"time"
+
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
@@ -15,6 +17,20 @@ const (
 	// maxFetching limits the read chunks of one connection, in bytes, so that a peer that
 	// stalls RDMA Reads leaves memory for others. Further messages wait for earlier ones.
 	maxFetching = 16 * conn.MaxMessage
+
+	// readStep is how much is read by one op, in bytes, of messages with twice that and more,
+	// unless nothing else is being read.
+	readStep = 512 << 10
+	// readWindow is how much of a connection is read at one time, in bytes, while Reads end
+	// soon: the second half of one message and the whole next one. A processor that copies the
+	// data then finds the memory of the messages before in its caches, and the peer always
+	// has a Read to answer.
+	readWindow = 2*conn.MaxMessage - readStep
+	// soon is the longest time in which a message's Reads, and a window of those before them,
+	// end soon. So a connection that waits for the window has 1 GB/s and more. farReads is how many messages in a row
+	// that take longer show that the peer is far away, or slow: all is read at once then.
+	soon     = time.Millisecond
+	farReads = 4
 )
 
 func align(n int) int { return (n + chunkAlign - 1) &^ (chunkAlign - 1) }
@@ -26,10 +42,11 @@ type fetch struct {
 	list  *chunk.ReadList
 	reads []chunk.Read // they fill the memory for list.Chunks
 	buf   *regmem.Buffer
-	size  int      // length of all chunks in bytes; 0 while they don't count for the connection
-	parts [][]byte // each chunk's part of buf
-	step  int      // bytes of an op; 0 is all in one. With several there is no sink
-	left  int      // ops that have not ended
+	size  int       // length of all chunks in bytes; 0 while they don't count for the connection
+	parts [][]byte  // each chunk's part of buf
+	step  int       // bytes of an op, if the owner chooses them. With several ops there is no sink
+	left  int       // ops that have not ended
+	by    time.Time // the Reads end soon if they end by then
 }
 
 // fetcher is the message that a fetch belongs to. link.mu is held when its methods are
@@ -73,13 +90,28 @@ func (f *fetch) layOut() (size int) {
 	return size
 }
 
-// fetchNow starts a fetch whose turn on this connection has come. If the pool has no
-// memory, a goroutine waits for it.
+// fetchNow starts a fetch for which the connection may have memory, or leaves it until there
+// is room in the window.
 func (l *link) fetchNow(f *fetch) {
 	f.size = f.layOut()
 	l.fetching += f.size
+	if l.ahead.len() > 0 || !l.mayRead(f) {
+		l.ahead.push(f)
+		return
+	}
+	l.read(f)
+}
+
+// mayRead reports whether the window has room for f.
+func (l *link) mayRead(f *fetch) bool {
+	return l.reading == 0 || l.reading+f.size <= readWindow || l.far >= farReads
+}
+
+// read gets memory for a fetch whose turn on this connection has come, and posts its Reads.
+// If the pool has no memory, a goroutine waits for it.
+func (l *link) read(f *fetch) {
 	if f.buf = l.host.tryTake(l.shares.fetches, f.size, regmem.Fetch); f.buf != nil {
-		l.postReads(f)
+		l.postReads(f, l.now)
 		return
 	}
 	f.owner.late()
@@ -94,13 +126,13 @@ func (l *link) fetchNow(f *fetch) {
 			l.releaseFetch(f)
 			f.owner.unfetched(err)
 		default:
-			l.postReads(f)
+			l.postReads(f, time.Now())
 		}
 	})
 }
 
 // postReads posts the RDMA Reads of a message that has its memory. Empty chunks need none.
-func (l *link) postReads(f *fetch) {
+func (l *link) postReads(f *fetch, now time.Time) {
 	f.owner.reading()
 	mem, off := f.buf.Bytes(), 0
 	for i := range f.list.Chunks {
@@ -119,18 +151,23 @@ func (l *link) postReads(f *fetch) {
 		l.dieLocked(err)
 		return
 	}
-	off, k, room := 0, 0, f.step
+	f.by = now.Add(soon + soon*time.Duration(l.reading)/readWindow)
+	step := f.step
+	if step == 0 && l.reading > 0 && f.size >= 2*readStep && !l.host.attr.ReadSinkRemoteWrite {
+		step = readStep
+	}
+	off, k, room := 0, 0, step
 	for _, r := range f.reads {
 		for ; k < r.Chunk; k++ {
 			off = align(off + f.list.Chunks[k].Length)
 		}
 		for r.Length > 0 {
-			if room == 0 && f.step > 0 {
+			if room == 0 && step > 0 {
 				l.submit(o)
-				o, room = l.newFetchOp(f), f.step
+				o, room = l.newFetchOp(f), step
 			}
 			n := r.Length
-			if f.step > 0 {
+			if step > 0 {
 				n = min(n, room)
 			}
 			o.wrs = append(o.wrs, verbs.SendWR{
@@ -139,6 +176,7 @@ func (l *link) postReads(f *fetch) {
 			})
 			l.stats.RDMAReads++
 			l.stats.BytesReceived += uint64(n)
+			l.reading += n
 			room -= n
 			r.Off, r.Addr, r.Length = r.Off+n, r.Addr+uint64(n), r.Length-n
 		}
@@ -155,12 +193,20 @@ func (l *link) newFetchOp(f *fetch) *op {
 	return o
 }
 
-// ended is called when an op of RDMA Reads has ended.
-func (f *fetch) ended(o *op) {
+// fetchEnded is called when an op of RDMA Reads has ended.
+func (l *link) fetchEnded(o *op) {
+	f, n := o.fetch, length(o.wrs)
 	f.left--
-	f.owner.read(length(o.wrs))
+	l.reading -= n
+	f.owner.read(n)
 	if f.left == 0 {
+		if l.far++; !l.now.After(f.by) {
+			l.far = 0
+		}
 		f.owner.fetched()
+	}
+	for !l.dead && l.ahead.len() > 0 && l.mayRead(l.ahead.peek()) {
+		l.read(l.ahead.pop())
 	}
 }
 

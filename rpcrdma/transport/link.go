@@ -97,6 +97,9 @@ type link struct {
 	// connection.
 	fetching int
 	waiting  fifo[*fetch]
+	reading  int          // bytes that are being read
+	ahead    fifo[*fetch] // counted in fetching, but they wait for the window
+	far      int          // messages in a row whose Reads took long
 	longs    []*long
 	early    *fetch // of the long message that a role is taking; nil for other messages
 
@@ -277,7 +280,7 @@ func (l *link) complete(wc *verbs.WC) bool {
 			switch {
 			case !l.closeSink(o) || o.detached:
 			case o.fetch != nil:
-				o.fetch.ended(o)
+				l.fetchEnded(o)
 			default:
 				l.role.ended(o)
 			}

@@ -423,7 +423,7 @@ var _ fetcher = (*call)(nil)
 // begin fetches the call's read chunks.
 func (c *call) begin() {
 	c.fetch.owner, c.fetch.list, c.fetch.reads = c, &c.call.Reads, c.call.Fetches
-	c.queueing.fetching(c.r.now)
+	c.queueing = queueing{}
 	c.followChunks()
 	c.fetch.step, c.early = 0, c.r.mayDeliverEarly(c)
 	if c.early {
@@ -433,7 +433,7 @@ func (c *call) begin() {
 	c.r.fetch(&c.fetch)
 }
 
-func (c *call) late() { c.queueing.late = true }
+func (c *call) late() { c.queueing.lacks() }
 
 func (c *call) reading() {
 	c.queueing.fetched()

@@ -42,18 +42,21 @@ func (r *Responder) Aim(n int) { r.aim.Store(int32(n)) }
 type queueing struct {
 	ready time.Time // start of the wait, as if the wait were one piece
 
-	arrived time.Time     // when its chunks could first be fetched
-	late    bool          // it had to wait for memory
-	memory  time.Duration // how long it waited for memory
+	late   time.Time     // when there was no memory for it; zero if there was some
+	memory time.Duration // how long it waited for memory
 }
 
-// fetching records that the call's chunks may be fetched.
-func (q *queueing) fetching(now time.Time) { *q = queueing{arrived: now} }
+// lacks records that the call has to wait for memory.
+func (q *queueing) lacks() {
+	if q.late.IsZero() {
+		q.late = time.Now()
+	}
+}
 
 // fetched records that the call's RDMA Reads are posted.
 func (q *queueing) fetched() {
-	if q.late {
-		q.memory = time.Since(q.arrived)
+	if !q.late.IsZero() {
+		q.memory = time.Since(q.late)
 	}
 }
 

@@ -7,15 +7,18 @@ import (
 )
 
 // TestQueueing: what counts is the wait for memory and for a worker, not the
-// time that the peer takes to have its chunks read; a slot used again starts
-// anew.
+// time that the peer takes to have its chunks, and those before, read; a slot
+// used again starts anew.
 func TestQueueing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queueing
 		waited := func(chunks, late bool) time.Duration {
 			if chunks {
-				q.fetching(time.Now())
-				q.late = late
+				q = queueing{}
+				time.Sleep(7 * time.Second) // for Reads before it
+				if late {
+					q.lacks()
+				}
 				time.Sleep(3 * time.Second) // for memory, if late
 				q.fetched()
 				time.Sleep(50 * time.Second) // for the RDMA Reads

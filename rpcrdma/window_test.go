@@ -1,0 +1,63 @@
+package rpcrdma_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
+)
+
+// TestReadWindow: while a peer answers RDMA Reads soon, the second half of one call and the whole
+// next one are read at one time. From a peer far away everything is read at once.
+func TestReadWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loopback.New(loopback.Config{})
+		b := newBed(t, p, bedConfig{timeout: time.Hour})
+		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
+		c := <-b.conns
+		data := r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
+		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+		xid := uint32(0)
+		// held makes calls of the given sizes while the answers of Reads take a second. It
+		// returns how many Reads are posted before any is answered.
+		held := func(sizes ...int) uint64 {
+			t.Helper()
+			before := c.Stats()
+			write := func(n int) {
+				xid++
+				r.post(writing(xid, data, n))
+			}
+			holdReads(p, time.Second, func() { write(sizes[0]) })
+			for _, n := range sizes[1:] {
+				write(n)
+			}
+			synctest.Wait()
+			posted := c.Stats().RDMAReads - before.RDMAReads
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if n := c.Stats().Replies - before.Replies; n != uint64(len(sizes)) {
+				t.Errorf("%d replies to %d calls", n, len(sizes))
+			}
+			return posted
+		}
+		check := func(what string, want uint64, sizes ...int) {
+			t.Helper()
+			if n := held(sizes...); n != want {
+				t.Errorf("%s: %d Reads at once, want %d", what, n, want)
+			}
+		}
+		const half, whole = 512 << 10, 1 << 20
+		check("whole calls", 1, whole, whole, whole, whole)
+		check("half a call before", 1+2, half, whole, whole, half)
+		check("small calls", 3, half, half, half, half)
+		r.seemFar(p, data)
+		check("far away", 1+2+2+2, whole, whole, whole, whole)
+		r.post(writing(0, data, whole)) // this one is answered soon
+		synctest.Wait()
+		check("near again", 1, whole, whole, whole)
+	})
+}
