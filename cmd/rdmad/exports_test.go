@@ -22,6 +22,7 @@ import (
 // Statuses of MOUNT and NFS.
 const (
 	errNoEnt   = nfstest.StatusError(2)
+	errIO      = nfstest.StatusError(5)
 	errAccess  = nfstest.StatusError(13)
 	errROFS    = nfstest.StatusError(30)
 	errDQuot   = nfstest.StatusError(69)

@@ -34,8 +34,8 @@ func init() {
 }
 
 // hungFS is a mounted file system that hangs when a test wants it: a FUSE server for one
-// directory with one file, whose owner has used up a quota. It needs root and /dev/fuse. The
-// caller closes it.
+// directory with one file, whose owner has used up a quota, or which takes nothing of a write. It
+// needs root and /dev/fuse. The caller closes it.
 //
 // The server is a process of its own, which dies with the test. The kernel then fails what
 // waits for it. A test that was its own server could not even be killed.
@@ -80,6 +80,12 @@ func (f *hungFS) ask(what string) (n int, err error) {
 // Hang makes the file system answer nothing from now on.
 func (f *hungFS) Hang() error {
 	_, err := f.ask("hang")
+	return err
+}
+
+// TakeNothing makes the file system take nothing of a write, without an error. The file must not be open.
+func (f *hungFS) TakeNothing() error {
+	_, err := f.ask("take nothing")
 	return err
 }
 
@@ -128,6 +134,7 @@ type fuseServer struct {
 
 	mu      sync.Mutex
 	hung    bool
+	nothing bool          // is taken of a write
 	waiting []fuseRequest // for heal
 }
 
@@ -138,6 +145,8 @@ func (s *fuseServer) do(what string) (waiting int) {
 	switch what {
 	case "hang":
 		s.hung = true
+	case "take nothing":
+		s.nothing = true
 	case "heal":
 		s.hung = false
 		for i := range s.waiting {
@@ -179,6 +188,7 @@ const (
 	rootNode, fileNode = 1, 2
 
 	exportSupport = 1 << 4 // FUSE_EXPORT_SUPPORT: handles can be resolved
+	directIO      = 1      // FOPEN_DIRECT_IO: not through the page cache
 )
 
 // serve reads requests until the file system is unmounted.
@@ -214,6 +224,14 @@ func (s *fuseServer) take(r fuseRequest) {
 // answer answers a request. One that was interrupted meanwhile is unknown to the kernel.
 func (s *fuseServer) answer(r *fuseRequest) {
 	out, errno := r.result()
+	if s.nothing {
+		switch r.op {
+		case opOpen:
+			out[8] = directIO // otherwise the kernel itself makes this an EIO
+		case opWrite:
+			out, errno = make([]byte, 8), 0
+		}
+	}
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, uint32(16+len(out)))
 	b = le.AppendUint32(b, uint32(-int32(errno)))

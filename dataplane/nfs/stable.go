@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
@@ -26,7 +27,7 @@ func (s *subtree) lost(o *object, call *oncrpc.Call, err error) {
 // lostBy returns err, the error at a position of a WRITE that both writes and syncs with fd, if others
 // must learn of it: it may be that of the sync, and then concern other data, too.
 func (s *subtree) lostBy(o *object, call *oncrpc.Call, fd int, at uint64, err error) error {
-	if err == nil || (errors.Is(err, unix.EFBIG) && isBeyond(fd, at)) {
+	if err == nil || errors.Is(err, posix.ErrNothing) || (errors.Is(err, unix.EFBIG) && isBeyond(fd, at)) {
 		return nil
 	}
 	s.noteSpace(err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfs/internal/posix"
 )
 
 // The write verifier stays while data is safe, and changes with the server and
@@ -67,6 +69,26 @@ func TestTooLargeWritesKeepTheVerifier(t *testing.T) {
 	}
 	if err := o.syncs.since(began); err != nil {
 		t.Errorf("a stable WRITE of the file at the same time: %v", err)
+	}
+}
+
+// A stable WRITE of which the file system takes nothing syncs nothing, so it loses nothing.
+func TestWriteOfNothingKeepsTheVerifier(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	f := c.mkfile(c.root(), "f")
+	was, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE)
+	o, err := x.object(f)
+	must(t, err)
+	defer o.release()
+	if err := x.lostBy(o, nil, int(o.write.Load()), 1, posix.ErrNothing); err != nil {
+		t.Errorf("others get %v", err)
+	}
+	if status, known := statusOf(posix.ErrNothing); status != nfsv3.NFS3ERR_IO || !known {
+		t.Errorf("its client gets %v, known: %v", status, known)
+	}
+	if now, _ := c.write(f, 0, []byte("x"), nfsv3.UNSTABLE); now.Verf != was.Verf {
+		t.Error("the verifier changed")
 	}
 }
 

@@ -2,6 +2,7 @@ package posix
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"unsafe"
 
@@ -23,6 +24,10 @@ const (
 // maxParts is the most parts in one system call.
 const maxParts = 16
 
+// ErrNothing is the error of a write of which the file system took nothing and did not say why, as
+// FUSE file systems with direct I/O may. It is an EIO.
+var ErrNothing = fmt.Errorf("nothing of a write was taken: %w", unix.EIO)
+
 // Write writes all of data at offset in as few system calls as possible. No
 // part of data may be empty. Write returns the number of bytes written before
 // an error. It changes the slices in data.
@@ -31,6 +36,9 @@ func Write(fd int, data [][]byte, offset int64, level Sync) (n int, err error) {
 		m, err := write(fd, data[:min(len(data), maxParts)], offset+int64(n), level)
 		if errors.Is(err, unix.EINTR) {
 			continue
+		}
+		if err == nil && m == 0 {
+			err = ErrNothing
 		}
 		if err != nil {
 			return n, err
