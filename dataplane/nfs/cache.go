@@ -115,39 +115,35 @@ func (c *cache) room() error {
 
 // shrink closes unused objects until at most most descriptors are open. It begins with the
 // shard that has just grown.
-func (c *cache) shrink(first int, most int64) { c.shrinkWith(first, most, false) }
-
-// shrinkWith is shrink. If clean, it leaves objects whose data must be written to stable storage, which
-// may take long.
-func (c *cache) shrinkWith(first int, most int64, clean bool) {
+func (c *cache) shrink(first int, most int64) {
 	tooMany := func(*object) bool { return c.files.Load() > most }
 	for i := 0; i < shards && tooMany(nil); i++ {
-		c.shards[(first+i)%shards].evict(tooMany, clean)
+		c.shards[(first+i)%shards].evict(tooMany)
 	}
 }
 
 // closeIdle closes objects last used before epoch before.
 func (c *cache) closeIdle(before uint32) {
 	for i := range c.shards {
-		c.shards[i].evict(func(o *object) bool { return int32(o.used-before) < 0 }, false)
+		c.shards[i].evict(func(o *object) bool { return int32(o.used-before) < 0 })
 	}
 }
 
 // evict closes the objects that are not in use, the least recently used first, as long as may
-// allows it. If clean, it leaves those that have data for stable storage.
-func (sh *shard) evict(may func(*object) bool, clean bool) {
-	for o := sh.unused(may, clean); o != nil; o = sh.unused(may, clean) {
+// allows it.
+func (sh *shard) evict(may func(*object) bool) {
+	for o := sh.unused(may); o != nil; o = sh.unused(may) {
 		o.flushAndRelease()
 	}
 }
 
 // unused removes from the shard the least recently used object that is not in use, if may
-// allows it. If clean, it has no data for stable storage. The caller then has its reference.
-func (sh *shard) unused(may func(*object) bool, clean bool) *object {
+// allows it. The caller then has its reference.
+func (sh *shard) unused(may func(*object) bool) *object {
 	sh.Lock()
 	defer sh.Unlock()
 	for o := sh.lru.next; o != &sh.lru; o = o.next {
-		if o.refs.Load() != 1 || (clean && o.dirty.Load()) {
+		if o.refs.Load() != 1 {
 			continue
 		}
 		if !may(o) {

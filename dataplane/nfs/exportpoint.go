@@ -182,6 +182,9 @@ func (e *exportPoint) swap(tree *subtree) {
 	if e.srv.ctx.Err() != nil {
 		tree = nil
 	}
+	if tree != nil {
+		tree.cache.limit.Store(e.srv.filesEachLocked())
+	}
 	if old := e.tree.Swap(tree); old != nil {
 		e.srv.closing.Go(old.close)
 	}

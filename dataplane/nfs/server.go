@@ -123,29 +123,28 @@ func (s *Server) Close() error {
 
 // SetMaxOpenFiles changes how many descriptors the files of all exports together may have:
 // at most 4096, and at least 16 for each export. Over it, those that were not used for
-// longest are closed; when all are in use, calls that need more are answered
-// NFS3ERR_JUKEBOX. It waits for no disk: files with data for it are closed soon after.
+// longest are closed soon after; when all are in use, calls that need more are answered
+// NFS3ERR_JUKEBOX. It closes no file itself: that may wait for a disk or a file server.
 func (s *Server) SetMaxOpenFiles(n int) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.files = min(n, defaultMaxFiles)
-	s.mu.Unlock()
 	for _, e := range s.exports {
-		if tree := e.enter(); tree != nil {
-			tree.setMaxOpenFiles(s.filesEach())
-			tree.life.RUnlock()
+		if tree := e.tree.Load(); tree != nil {
+			tree.cache.limit.Store(s.filesEachLocked())
 		}
 	}
 }
 
 // MaxOpenFiles returns how many descriptors the files of all exports together may have.
-func (s *Server) MaxOpenFiles() int { return s.filesEach() * len(s.exports) }
-
-// filesEach returns how many descriptors the files of one export may have.
-func (s *Server) filesEach() int {
+func (s *Server) MaxOpenFiles() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.files/max(len(s.exports), 1), minFiles)
+	return int(s.filesEachLocked()) * len(s.exports)
 }
+
+// filesEachLocked returns how many descriptors the files of one export may have.
+func (s *Server) filesEachLocked() int64 { return int64(max(s.files/max(len(s.exports), 1), minFiles)) }
 
 var errClosed = &oncrpc.AcceptError{Stat: oncrpc.SystemErr}
 

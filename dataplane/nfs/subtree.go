@@ -83,7 +83,7 @@ type options struct {
 func openSubtree(e *exportPoint) (_ *subtree, err error) {
 	srv := e.srv
 	s := &subtree{process: srv.process, export: e, log: srv.log, asyncMetadata: srv.cfg.AsyncMetadata, replies: srv.replies}
-	s.cache = newCache(srv.filesEach())
+	s.cache = newCache(minFiles) // until it is served
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.verifier.Store(rand.Uint64())
 	if s.dir, err = os.OpenFile(e.Path, unix.O_DIRECTORY, 0); err != nil {
@@ -218,13 +218,6 @@ func (s *subtree) close() {
 		s.top.release()
 		s.dir.Close()
 	})
-}
-
-// setMaxOpenFiles changes how many descriptors the files may have. It waits for no disk: tidy closes
-// files whose data must be written to stable storage before.
-func (s *subtree) setMaxOpenFiles(n int) {
-	s.cache.limit.Store(int64(n))
-	s.cache.shrinkWith(0, int64(n), true)
 }
 
 // deleted reports whether the exported directory was deleted. Its handle is still valid,
