@@ -83,6 +83,12 @@ func (f *hungFS) Hang() error {
 	return err
 }
 
+// HangStatfs makes the file system answer no statfs(2) from now on.
+func (f *hungFS) HangStatfs() error {
+	_, err := f.ask("hang statfs")
+	return err
+}
+
 // TakeNothing makes the file system take nothing of a write, without an error. The file must not be open.
 func (f *hungFS) TakeNothing() error {
 	_, err := f.ask("take nothing")
@@ -134,6 +140,7 @@ type fuseServer struct {
 
 	mu      sync.Mutex
 	hung    bool
+	only    uint32        // hangs; 0 is all
 	nothing bool          // is taken of a write
 	waiting []fuseRequest // for heal
 }
@@ -144,7 +151,9 @@ func (s *fuseServer) do(what string) (waiting int) {
 	defer s.mu.Unlock()
 	switch what {
 	case "hang":
-		s.hung = true
+		s.hung, s.only = true, 0
+	case "hang statfs":
+		s.hung, s.only = true, opStatfs
 	case "take nothing":
 		s.nothing = true
 	case "heal":
@@ -214,7 +223,7 @@ func (s *fuseServer) serve() {
 func (s *fuseServer) take(r fuseRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hung {
+	if s.hung && (s.only == 0 || s.only == r.op) {
 		s.waiting = append(s.waiting, r)
 		return
 	}

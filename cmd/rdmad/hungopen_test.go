@@ -52,3 +52,44 @@ func TestHungExportIsNotOpened(t *testing.T) {
 	_, err = r.manager.Services.Add(t.Context(), disk)
 	must(t, err)
 }
+
+// TestExportThatHangsWhileItIsOpened: a change gives up, and others are made.
+func TestExportThatHangsWhileItIsOpened(t *testing.T) {
+	dir := t.TempDir()
+	hung, well := filepath.Join(dir, "hung"), filepath.Join(dir, "well")
+	makeDirectory(t, hung)
+	makeDirectory(t, well)
+	fs := have(mountHung(hung))(t)
+	defer func() { must(t, fs.Close()) }()
+	t.Run("served", func(t *testing.T) { // all is closed before the file system
+		r := startHere(t, dir, "")
+		defer r.end()
+		must(t, fs.HangStatfs())
+		defer fs.Heal()
+		ctx, cancel := context.WithCancel(t.Context())
+		added := make(chan error, 1)
+		go func() {
+			_, err := r.manager.Services.Add(ctx, spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hung}}})
+			added <- err
+		}()
+		for n := 0; n == 0; <-time.After(time.Millisecond) {
+			var err error
+			n, err = fs.Waiting()
+			must(t, err)
+		}
+		cancel()
+		select {
+		case err := <-added:
+			if !errors.As(err, new(*manager.OpenError)) || !errors.Is(err, errNoAnswer) {
+				t.Errorf("an addition: %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the addition waits for the file system")
+		}
+		_, err := r.manager.Services.Add(t.Context(), spec.Service{Name: "well", NFS: &spec.NFS{Export: spec.Export{Path: well}}})
+		must(t, err)
+		must(t, fs.Heal())
+		_, err = r.manager.Services.Add(t.Context(), spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hung}}})
+		must(t, err)
+	})
+}

@@ -29,7 +29,7 @@ func TestChangedServiceHasAnotherDirectory(t *testing.T) {
 	change := func(warnings int) {
 		t.Helper()
 		sv := have(s.make(t.Context(), &spec.Service{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: dir}}}, "", s.openNFS))(t)
-		must(t, sv.Open())
+		must(t, sv.Open(t.Context()))
 		sv.Start()
 		t.Cleanup(func() { sv.Close() })
 		if n := strings.Count(log.String(), "another directory or file system than before the change"); n != warnings {
@@ -56,7 +56,7 @@ func TestRepeatedCallsOfAChangedService(t *testing.T) {
 	}
 	open := func(readOnly bool) manager.Service {
 		sv := have(s.make(t.Context(), &spec.Service{Name: "a", NFS: &spec.NFS{Export: spec.Export{Path: dir, ReadOnly: readOnly}}}, "", s.openNFS))(t)
-		must(t, sv.Open())
+		must(t, sv.Open(t.Context()))
 		sv.Start()
 		return sv
 	}

@@ -105,7 +105,7 @@ func shareDescriptors(t *testing.T, names ...string) {
 		dir := filepath.Join(t.TempDir(), name)
 		must(t, os.Mkdir(dir, 0o755))
 		sv := have(s.make(t.Context(), &spec.Service{Name: name, NFS: &spec.NFS{Export: spec.Export{Path: dir}}}, "", s.openNFS))(t)
-		must(t, sv.Open())
+		must(t, sv.Open(t.Context()))
 		sv.Start()
 		opened = append(opened, sv)
 		of = append(of, opened[0].(*service).nfs.MaxOpenFiles())

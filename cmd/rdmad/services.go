@@ -41,6 +41,7 @@ type service struct {
 
 	nfs     *nfs.Server  // nil for other services, and before Open
 	replies *nfs.Replies // of an NFS service
+	late    <-chan error // of what Open did not wait for; nil if it did
 	serving sync.WaitGroup
 	ending  atomic.Bool // Shutdown or Close was called
 
@@ -48,10 +49,18 @@ type service struct {
 	forward atomic.Pointer[forward.Forwarder] // nil for other services, and before Open
 }
 
-// Open implements manager.Service.
-func (s *service) Open() error {
-	if err := s.open(s); err != nil {
-		return err
+// Open implements manager.Service. A file system may hang after answers has seen it.
+func (s *service) Open(ctx context.Context) error {
+	opened := make(chan error, 1)
+	go func() { opened <- s.open(s) }()
+	select {
+	case err := <-opened:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		s.late = opened
+		return errNoAnswer
 	}
 	s.Handler = s.calls.Count(s.Handler)
 	if s.tcpOn == nil {
@@ -122,10 +131,21 @@ func (s *service) Close() error {
 	}
 	s.serving.Wait()
 	s.of.remove(s)
-	if s.nfs != nil {
-		return s.nfs.Close()
+	if s.late != nil {
+		go func() {
+			<-s.late
+			_ = s.closeNFS()
+		}()
+		return nil
 	}
-	return nil
+	return s.closeNFS()
+}
+
+func (s *service) closeNFS() error {
+	if s.nfs == nil {
+		return nil
+	}
+	return s.nfs.Close()
 }
 
 // services makes services and keeps a list of them.

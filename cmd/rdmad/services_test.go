@@ -12,7 +12,7 @@ func TestEndsBeforeItServes(t *testing.T) {
 	r := startHere(t, t.TempDir(), "")
 	defer r.end()
 	s := have(r.services.kinds()["nfs"](t.Context(), &spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: t.TempDir()}, TCPListen: apart}}))(t)
-	must(t, s.Open())
+	must(t, s.Open(t.Context()))
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -64,7 +64,7 @@ func newService(_ context.Context, s *spec.Service) (manager.Service, error) {
 	return &service{path: s.NFS.Path}, nil
 }
 
-func (s *service) Open() error {
+func (s *service) Open(context.Context) error {
 	if strings.HasPrefix(s.path, "/missing/") {
 		return fmt.Errorf("mkdir %s: %w", s.path, os.ErrNotExist)
 	}

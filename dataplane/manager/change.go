@@ -40,7 +40,7 @@ type Change struct {
 // piece is a part of any kind.
 type piece interface {
 	bind(ctx context.Context)
-	open()
+	open(ctx context.Context)
 	listLocked(forget bool)
 	unlistLocked()
 	giveUp(f *Failure) bool
@@ -69,10 +69,19 @@ func (c *Change) fail(what, name string, err error) {
 // prepare binds and opens everything. On an error nothing is left of it. The error is
 // ChangeErrors, or ErrShutdown.
 func (c *Change) prepare(ctx context.Context) error {
+	if c.m.started {
+		wait := c.m.patience
+		if end, ok := ctx.Deadline(); ok { // the reason is to come before the caller gives up
+			wait = min(wait, time.Until(end)*4/5)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
 	if err := c.bind(ctx); err != nil && !errors.As(err, new(ChangeErrors)) {
 		return err
 	}
-	return c.open()
+	return c.open(ctx)
 }
 
 // bind binds all addresses.
@@ -89,15 +98,6 @@ func (c *Change) bind(ctx context.Context) error {
 		sockets = append(sockets, p.socketsLocked()...)
 	}
 	c.m.mu.Unlock()
-	if c.m.started {
-		wait := c.m.patience
-		if end, ok := ctx.Deadline(); ok { // the reason is to come before the caller gives up
-			wait = min(wait, time.Until(end)*4/5)
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, wait)
-		defer cancel()
-	}
 	ctx = tcpaddr.Yield(ctx, sockets)
 	for _, p := range c.pieces() {
 		p.bind(ctx)
@@ -110,9 +110,9 @@ func (c *Change) bind(ctx context.Context) error {
 
 // open opens all directories and files. After an error, also of bind, it frees what was
 // prepared.
-func (c *Change) open() error {
+func (c *Change) open(ctx context.Context) error {
 	for _, p := range c.pieces() {
-		p.open()
+		p.open(ctx)
 	}
 	err := c.failed()
 	if err != nil {
@@ -131,6 +131,9 @@ func (c *Change) failed() error {
 	}
 	return nil
 }
+
+// late reports whether elements took all the time: others are not to blame for that.
+func (c *Change) late(ctx context.Context) bool { return len(c.failures) > 0 && ctx.Err() != nil }
 
 // discard frees what was prepared.
 func (c *Change) discard() {
@@ -412,7 +415,7 @@ func (p *part[S, L]) bind(ctx context.Context) {
 			if replaces != (e.old != nil) {
 				continue
 			}
-			if len(p.c.failures) > 0 && ctx.Err() != nil && !e.amend { // another took all the time: this one is not to blame
+			if p.c.late(ctx) && !e.amend {
 				continue
 			}
 			if err := p.bindOne(ctx, e); err != nil {
@@ -436,12 +439,12 @@ func (p *part[S, L]) bindOne(ctx context.Context, e *edit[S]) error {
 	return err
 }
 
-func (p *part[S, L]) open() {
+func (p *part[S, L]) open(ctx context.Context) {
 	for _, e := range p.edits {
-		if e.fresh == nil {
+		if e.fresh == nil || p.c.late(ctx) {
 			continue
 		}
-		if err := e.fresh.running.Open(); err != nil {
+		if err := e.fresh.running.Open(ctx); err != nil {
 			p.c.fail(p.what, e.want.Called(), &OpenError{What: p.what, Name: e.want.Called(), Err: err})
 		}
 	}

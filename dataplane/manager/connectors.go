@@ -63,7 +63,7 @@ func (m connectors) look() func(*ConnectorInfo, running[spec.Connector]) {
 // connecting is a running connector.
 type connecting struct{ Connector }
 
-func (connecting) Open() error { return nil }
+func (connecting) Open(context.Context) error { return nil }
 
 func (r connecting) update(c *spec.Connector) error {
 	r.SetMemory(int64(spec.Filled(*c).Limits.Memory))

@@ -221,6 +221,9 @@ type fakeService struct {
 // hungPath is a directory whose file system does not answer.
 const hungPath = "/hung"
 
+// hungOpenPath is one whose file system does not answer when it is opened.
+const hungOpenPath = "/hung/open"
+
 func (r *rig) make(ctx context.Context, s *spec.Service) (Service, error) {
 	if s.NFS != nil && s.NFS.Path == hungPath {
 		<-ctx.Done()
@@ -265,7 +268,11 @@ func (f *fakeService) ServeRPC(ctx context.Context, c *oncrpc.Call, reply *oncrp
 	return f.Service.ServeRPC(ctx, c, reply)
 }
 
-func (f *fakeService) Open() error {
+func (f *fakeService) Open(ctx context.Context) error {
+	if f.path == hungOpenPath {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	f.opened = f.r.openErr == nil
 	if f.path != "" && f.path == f.r.missing {
 		return errors.New("no such directory")

@@ -147,7 +147,7 @@ type listening struct {
 	bound   netip.AddrPort
 }
 
-func (*listening) Open() error { return nil }
+func (*listening) Open(context.Context) error { return nil }
 
 func (*listening) Start() {} // the data plane starts listeners
 

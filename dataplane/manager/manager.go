@@ -24,8 +24,8 @@ import (
 type Service interface {
 	// Handler answers calls after Open.
 	oncrpc.Handler
-	// Open opens directories and files. It is called once, before Start.
-	Open() error
+	// Open opens directories and files, until ctx ends. It is called once, before Start.
+	Open(ctx context.Context) error
 	// Start begins to serve over TCP, if the service does, and returns.
 	Start()
 	// TCP returns the bound address. It is invalid without TCP. Sockets returns its socket.
@@ -179,7 +179,7 @@ func (m *Manager) Open() error {
 	for {
 		c := m.starting
 		m.starting = nil
-		err := c.open()
+		err := c.open(context.Background())
 		if err == nil {
 			return c.commit(nil)
 		}

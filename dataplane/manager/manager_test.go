@@ -272,17 +272,20 @@ func TestHungFileSystem(t *testing.T) {
 	r := newRig(t)
 	r.patience = time.Millisecond
 	r.addEcho("test")
-	hung := spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hungPath}}}
-	if _, err := r.Services.Add(t.Context(), hung); !errors.As(err, new(*OpenError)) {
-		t.Errorf("an addition: %v", err)
-	}
-	_, _, err := r.Services.Update(t.Context(), "test", func(s *spec.Service) { s.Echo, s.NFS = nil, hung.NFS }, UpdateOptions{})
-	if !errors.As(err, new(*OpenError)) {
-		t.Errorf("a change: %v", err)
-	}
-	file := &spec.All{Services: []spec.Service{hung}}
-	if _, err := r.Prepare(t.Context(), file, spec.Limits{}); !errors.As(err, new(*OpenError)) {
-		t.Errorf("a reload: %v", err)
+	for _, path := range []string{hungPath, hungOpenPath} {
+		hung := spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: path}}}
+		if _, err := r.Services.Add(t.Context(), hung); !errors.As(err, new(*OpenError)) {
+			t.Errorf("an addition: %v", err)
+		}
+		_, _, err := r.Services.Update(t.Context(), "test", func(s *spec.Service) { s.Echo, s.NFS = nil, hung.NFS }, UpdateOptions{})
+		if !errors.As(err, new(*OpenError)) {
+			t.Errorf("a change: %v", err)
+		}
+		file := &spec.All{Services: []spec.Service{hung, {Name: "well", NFS: &spec.NFS{Export: spec.Export{Path: "/well"}}}}}
+		_, err = r.Prepare(t.Context(), file, spec.Limits{})
+		if failures, ok := errors.AsType[ChangeErrors](err); !ok || len(failures) != 1 || !errors.As(err, new(*OpenError)) {
+			t.Errorf("a reload: %v", err)
+		}
 	}
 	r.addEcho("other")
 }

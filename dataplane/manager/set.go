@@ -41,7 +41,7 @@ type running[S spec.Named] interface {
 	// Sockets returns the TCP sockets at which it accepts, which a successor may take over.
 	Sockets() []net.Listener
 	// Open opens directories and files; see Service.
-	Open() error
+	Open(ctx context.Context) error
 	// Enter lists it in the data plane, in place of the one of its name.
 	Enter()
 	// Start begins to serve, unless the data plane does that, and returns.
