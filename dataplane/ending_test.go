@@ -340,3 +340,30 @@ func TestReplacedListenersAreForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestListsWhileRdmadEnds: listeners and connectors do not pass for up while rdmad drains at its end.
+func TestListsWhileRdmadEnds(t *testing.T) {
+	p := newPlane(t, Config{})
+	g := newGate()
+	addr := p.listen("a", g)
+	k, err := p.PrepareConnector(ConnectorConfig{Name: "out", Provider: p.judged, Stats: func() (s ConnectorStats) { return s }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Enter()
+	p.Start()
+	_, answered := p.busy(addr, g)
+	if l, k := p.Listeners()[0], p.Connectors()[0]; l.State != StateUp || k.State != StateUp {
+		t.Errorf("before: listener %s, connector %s", l.State, k.State)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Shutdown(t.Context()) }()
+	p.next(ConnChanged)
+	if l, k := p.Listeners()[0], p.Connectors()[0]; l.State != StateDraining || k.State != StateDraining {
+		t.Errorf("while it drains: listener %s, connector %s", l.State, k.State)
+	}
+	close(g.open)
+	if err := errors.Join(<-answered, <-ended); err != nil {
+		t.Error(err)
+	}
+}

@@ -49,7 +49,7 @@ type endpoint struct {
 type EndpointInfo struct {
 	Name, Provider string
 	Address        netip.AddrPort // as bound
-	State          string         // up; degraded; draining while it is being removed
+	State          string         // up; degraded; draining while it is being removed, or rdmad ends
 	Connections    int
 	Accepted       uint64 // connections that came up
 	SlowCalls      uint64
@@ -165,7 +165,7 @@ func (e *endpoint) commonLocked(address netip.AddrPort) EndpointInfo {
 		Limits: e.limits, Access: *e.access.Load(),
 	}
 	info.Refused = info.Refusals.Sum()
-	if e.draining {
+	if e.stopsLocked() {
 		info.State = StateDraining
 	}
 	return info

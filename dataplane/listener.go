@@ -231,7 +231,7 @@ func (d *Dataplane) Listeners() []ListenerInfo { return described(d, d.listeners
 
 func (l *Listener) infoLocked() ListenerInfo {
 	info := ListenerInfo{EndpointInfo: l.commonLocked(l.rl.Addr()), Service: l.service, Evictions: l.evicted.snapshot()}
-	if _, reason := l.rl.Health(); reason != nil && !l.draining {
+	if _, reason := l.rl.Health(); reason != nil && info.State == StateUp {
 		info.State, info.Trouble = StateDegraded, reason.Error()
 	}
 	return info

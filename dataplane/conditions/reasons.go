@@ -52,11 +52,11 @@ func reason(k Kind, name string, s Status, meaning, remedy string) *Reason {
 var (
 	ListenerUp          = reason(Listener, "Accepting", OK, "The listener accepts connections.", "")
 	ListenerUnreachable = reason(Listener, "Unreachable", Degraded, "The device, port or address of the listener is gone. It accepts again by itself when they are back.", "bring the device, port or address back (rdma link, ip address), or remove it: rdmactl listeners remove NAME")
-	ListenerDraining    = reason(Listener, "Draining", Degraded, "The listener is being removed. It accepts no new connections.", "wait until its connections have ended: rdmactl connections list --listener NAME")
+	ListenerDraining    = reason(Listener, "Draining", Degraded, "The listener is being removed, or rdmad ends. It accepts no new connections.", "wait until its connections have ended: rdmactl connections list --listener NAME")
 	ListenerFailed      = reason(Listener, "NotRestored", Failed, "The listener was added or changed at runtime and could not be brought back at the start.", "in the configuration file: give it the file's values, rdmactl listeners unset NAME; added at runtime: remove the cause and add it again, or forget it, rdmactl listeners remove NAME")
 
 	ServiceUp       = reason(Service, "Serving", OK, "The service answers calls.", "")
-	ServiceDraining = reason(Service, "Draining", Degraded, "The service is being removed.", "wait until its calls have ended")
+	ServiceDraining = reason(Service, "Draining", Degraded, "The service is being removed, or rdmad ends.", "wait until its calls have ended")
 	ServiceFailed   = reason(Service, "NotRestored", Failed, "The service was added or changed at runtime and could not be brought back at the start.", "in the configuration file: give it the file's values, rdmactl services unset NAME; added at runtime: remove the cause and add it again, or forget it, rdmactl services remove NAME")
 
 	ExportServed     = reason(Export, "Served", OK, "The directory is there and is the one that is served.", "")
@@ -73,7 +73,7 @@ var (
 	UpstreamSilent   = reason(Upstream, "NoAnswer", Failed, "The server takes connections, but does not answer an RPC call in time.", "check whether the server hangs, and whether it is an ONC RPC server")
 
 	ConnectorUp     = reason(Connector, "Accepting", OK, "The connector accepts TCP clients.", "")
-	ConnectorGoing  = reason(Connector, "Draining", Degraded, "The connector is being removed. It accepts no new clients.", "wait until its clients have ended")
+	ConnectorGoing  = reason(Connector, "Draining", Degraded, "The connector is being removed, or rdmad ends. It accepts no new clients.", "wait until its clients have ended")
 	ConnectorFailed = reason(Connector, "NotRestored", Failed, "The connector was added or changed at runtime and could not be brought back at the start.", "in the configuration file: give it the file's values, rdmactl connectors unset NAME; added at runtime: remove the cause and add it again, or forget it, rdmactl connectors remove NAME")
 	TargetAnswers   = reason(Target, "Answers", OK, "The target answers NULL calls over RPC-over-RDMA.", "")
 	TargetUnprobed  = reason(Target, "NotProbed", Unknown, "rdmad has not probed the target yet.", "wait some seconds")

@@ -111,7 +111,7 @@ func (o Origin) String() string {
 // States. Listeners also have the other states of the data plane.
 const (
 	StateUp       = dataplane.StateUp
-	StateDraining = dataplane.StateDraining // being removed
+	StateDraining = dataplane.StateDraining // being removed, or rdmad ends
 	StateDegraded = dataplane.StateDegraded // a listener that can't be reached for now; Failure has the reason
 	StateFailed   = "failed"                // kept, but could not be restored; Failure has the reason
 )

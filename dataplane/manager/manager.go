@@ -96,7 +96,7 @@ type Manager struct {
 	starting *Change       // between Configure and Open
 	file     *spec.All     // the elements of the file in force; nil before Open
 	started  bool          // under op
-	closed   bool          // under op
+	closed   bool          // written under op and mu
 	imports  uint64        // number of imports that are stored; under op
 	retiring sync.WaitGroup
 
@@ -280,6 +280,8 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 func (m *Manager) stop() {
 	m.op.Lock()
 	defer m.op.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.closed = true
 }
 

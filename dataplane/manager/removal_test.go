@@ -179,6 +179,9 @@ func TestNothingAfterShutdown(t *testing.T) {
 	if err := errors.Join(r.data.Shutdown(t.Context()), r.Shutdown(t.Context())); err != nil {
 		t.Fatal(err)
 	}
+	if s, l := r.Services.List()[0], r.listener("a"); s.State != StateDraining || l.State != StateDraining {
+		t.Errorf("listed as %s and %s", s.State, l.State)
+	}
 	before := r.store.saved
 	_, err1 := r.Services.Add(t.Context(), echoService("b"))
 	_, err2 := r.Listeners.Add(t.Context(), onLoopback("b", "test"))

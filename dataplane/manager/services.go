@@ -80,6 +80,9 @@ func (m services) unused(r running[spec.Service]) {
 func (m services) look() func(*ServiceInfo, running[spec.Service]) {
 	return func(i *ServiceInfo, r running[spec.Service]) {
 		i.Live.Listeners = m.usersLocked(i.Spec.Name)
+		if m.closed && i.State == StateUp {
+			i.State = StateDraining
+		}
 		if r != nil {
 			i.Live.TCP = r.(*serving).TCP()
 		}

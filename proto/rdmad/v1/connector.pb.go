@@ -33,7 +33,7 @@ const (
 	Connector_STATE_UNSPECIFIED Connector_State = 0
 	// It accepts clients.
 	Connector_UP Connector_State = 1
-	// It is being removed.
+	// It is being removed, or rdmad ends.
 	Connector_DRAINING Connector_State = 2
 	// It existed before the last restart, but rdmad could not start it again.
 	Connector_FAILED Connector_State = 3

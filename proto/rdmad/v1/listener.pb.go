@@ -33,7 +33,7 @@ const (
 	Listener_STATE_UNSPECIFIED Listener_State = 0
 	// It accepts connections.
 	Listener_UP Listener_State = 1
-	// It is being removed.
+	// It is being removed, or rdmad ends.
 	Listener_DRAINING Listener_State = 2
 	// It existed before the last restart, but rdmad could not start it again.
 	Listener_FAILED Listener_State = 3
@@ -902,7 +902,7 @@ type Service struct {
 	TcpAddress string `protobuf:"bytes,5,opt,name=tcp_address,json=tcpAddress,proto3" json:"tcp_address,omitempty"`
 	// Parameters of an nfs service.
 	Nfs *NfsService `protobuf:"bytes,6,opt,name=nfs,proto3" json:"nfs,omitempty"`
-	// The service is being removed.
+	// The service is being removed, or rdmad ends.
 	Draining bool `protobuf:"varint,7,opt,name=draining,proto3" json:"draining,omitempty"`
 	// Reason why rdmad could not start the service again after a restart; empty
 	// if the service works.
