@@ -184,7 +184,7 @@ func (s *services) openNFS(sv *service) error {
 	if missing != nil {
 		return missing
 	}
-	c := nfs.Config{AsyncMetadata: n.AsyncMetadata, StateDir: s.state(sv.spec.Name), Replies: sv.replies, Logger: sv.log}
+	c := nfs.Config{AsyncMetadata: n.AsyncMetadata, StateDir: s.state(sv.spec.Name), Replies: sv.replies, Mounts: sv.mounts, Logger: sv.log}
 	var err error
 	if c.Export, err = export(&n.Export); err != nil {
 		return err

@@ -46,7 +46,7 @@ func TestChangedServiceHasAnotherDirectory(t *testing.T) {
 
 // TestRepeatedCallsOfAChangedService: a client whose connection ended because its service was
 // changed repeats the call on the next one. It gets the first reply, and the call counts for the
-// same service.
+// same service. The client still counts as one that has mounted the export.
 func TestRepeatedCallsOfAChangedService(t *testing.T) {
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "export")
 	must(t, os.Mkdir(dir, 0o755))
@@ -89,6 +89,10 @@ func TestRepeatedCallsOfAChangedService(t *testing.T) {
 	again := call(second, 2, nfs.Program, 9, mkdir)
 	if status := again.Uint32(); status != 0 {
 		t.Errorf("MKDIR again: %d", status)
+	}
+	dump := call(second, 3, nfs.MountProgram, 2, nil)
+	if listed := dump.Bool(); !listed || string(dump.Opaque(256)) != "192.0.2.1" || string(dump.Opaque(256)) != "/export" {
+		t.Error("DUMP does not list the client")
 	}
 	if first.(*service).calls != second.(*service).calls {
 		t.Error("the counters began anew")

@@ -41,6 +41,7 @@ type service struct {
 
 	nfs     *nfs.Server  // nil for other services, and before Open
 	replies *nfs.Replies // of an NFS service
+	mounts  *nfs.Mounts  // of an NFS service
 	late    <-chan error // of what Open did not wait for; nil if it did
 	serving sync.WaitGroup
 	ending  atomic.Bool // Shutdown or Close was called
@@ -219,18 +220,18 @@ func (s *services) add(sv *service) {
 	s.shareMemoryLocked() // the limit may have changed since Open
 }
 
-// inherit gives a new service its counters, and its replies to calls that clients may repeat. A
-// service that takes another's place continues with those of that one.
+// inherit gives a new service its counters, its replies to calls that clients may repeat, and the list of
+// clients that have mounted it. A service that takes another's place continues with those of that one.
 func (s *services) inherit(sv *service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.all[sv.spec.Name]; old != nil {
-		sv.calls, sv.replies = old.calls, old.replies
+		sv.calls, sv.replies, sv.mounts = old.calls, old.replies, old.mounts
 	} else {
 		sv.calls = procedures.New()
 	}
 	if sv.spec.NFS != nil && sv.replies == nil {
-		sv.replies = nfs.NewReplies()
+		sv.replies, sv.mounts = nfs.NewReplies(), new(nfs.Mounts)
 	}
 }
 

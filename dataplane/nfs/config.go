@@ -117,8 +117,9 @@ type Config struct {
 	MaxOpenFiles int
 	// IdleClose is the shortest time for which an unused file stays open. 0 means 10 s.
 	IdleClose time.Duration
-	// Replies are those of the Server whose place this one takes. nil means that there was none.
+	// Replies and Mounts are those of the Server whose place this one takes. nil means that there was none.
 	Replies *Replies
+	Mounts  *Mounts
 	// Logger gets unexpected errors. nil means slog.Default.
 	Logger *slog.Logger
 }
@@ -156,6 +157,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Replies == nil {
 		c.Replies = NewReplies()
+	}
+	if c.Mounts == nil {
+		c.Mounts = new(Mounts)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -257,9 +257,9 @@ type mounted struct {
 	path string
 }
 
-// mountTable lists the clients that have mounted something, for DUMP. It may be wrong (RFC
-// 1813 §5.2.2): clients need not say when they unmount.
-type mountTable struct {
+// Mounts lists the clients that have mounted something, for DUMP. It may be wrong (RFC
+// 1813 §5.2.2): clients need not say when they unmount. The zero Mounts has none.
+type Mounts struct {
 	mu   sync.Mutex
 	list []mounted
 }
@@ -267,7 +267,7 @@ type mountTable struct {
 // maxMounts limits the table. The oldest entry is dropped.
 const maxMounts = 256
 
-func (t *mountTable) add(m mounted) {
+func (t *Mounts) add(m mounted) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if slices.Contains(t.list, m) {
@@ -279,14 +279,14 @@ func (t *mountTable) add(m mounted) {
 	t.list = append(t.list, m)
 }
 
-func (t *mountTable) remove(gone func(mounted) bool) {
+func (t *Mounts) remove(gone func(mounted) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list = slices.DeleteFunc(t.list, gone)
 }
 
 // appendList appends a mountlist.
-func (t *mountTable) appendList(dst []byte) []byte {
+func (t *Mounts) appendList(dst []byte) []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, m := range t.list {

@@ -33,7 +33,7 @@ type Server struct {
 
 	exports  []*exportPoint
 	replies  *Replies
-	mounts   mountTable
+	mounts   *Mounts
 	requests sync.Pool
 
 	mu    sync.Mutex
@@ -54,7 +54,7 @@ func newServer(cfg Config, opt options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, opt: opt, log: cfg.Logger, replies: cfg.Replies, files: cfg.MaxOpenFiles}
+	s := &Server{cfg: cfg, opt: opt, log: cfg.Logger, replies: cfg.Replies, mounts: cfg.Mounts, files: cfg.MaxOpenFiles}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.requests.New = func() any { return new(request) }
 	if s.process, err = newProcess(opt); err != nil {
