@@ -242,6 +242,37 @@ func TestExportMoves(t *testing.T) {
 	must(t, os.Rename(x.dir+"2", x.dir))
 }
 
+// TestPathWhileTheExportMoves: no file passes for one that was moved out because somebody renames a
+// directory above the export at this moment.
+func TestPathWhileTheExportMoves(t *testing.T) {
+	above := filepath.Join(tempDir(t), "0")
+	must(t, os.Mkdir(above, 0o755))
+	x := serveIn(t, above, options{})
+	defer x.Close()
+	o, err := x.object(x.me().mkfile(x.me().root(), "f"))
+	must(t, err)
+	defer o.release()
+	var moves sync.WaitGroup
+	defer moves.Wait()
+	var moved atomic.Bool
+	moves.Go(func() {
+		defer moved.Store(true)
+		from := above
+		for i := range 2000 {
+			to := filepath.Join(filepath.Dir(above), fmt.Sprint(i+1))
+			if err := os.Rename(from, to); err != nil {
+				t.Error(err)
+			}
+			from = to
+		}
+	})
+	for !moved.Load() {
+		if !x.pathInside(o.path) {
+			t.Fatal("the file is outside")
+		}
+	}
+}
+
 // Clients could read a key within the export.
 func TestStateMustNotBeExported(t *testing.T) {
 	dir := tempDir(t)

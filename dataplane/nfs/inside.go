@@ -92,20 +92,30 @@ func (s *subtree) insideDir(o *object) error {
 	return err
 }
 
-// pathInside returns false if the path of fd is known to be outside the export.
+// pathInside returns false if the path of fd is known to be outside the export. Somebody may rename the
+// export's own path meanwhile: then it looks again.
 func (s *subtree) pathInside(fd int) bool {
-	var a, b [unix.PathMax]byte
-	n, err := unix.Readlink(procPath(fd), a[:])
-	if err != nil || n == len(a) {
-		return true // too long to know
+	for top := pathOf(s.top.path); ; {
+		path := pathOf(fd)
+		switch {
+		case path == "", top == "", path == "/", top == "/", strings.HasSuffix(path, " (deleted)"):
+			return true // no path is known, all paths are inside, or it is a former path
+		case strings.HasPrefix(path, top+"/"):
+			return true
+		}
+		before := top
+		if top = pathOf(s.top.path); top == before {
+			return false
+		}
 	}
-	m, err := unix.Readlink(procPath(s.top.path), b[:])
-	if err != nil || m == len(b) {
-		return true
+}
+
+// pathOf returns the path under which the kernel knows an open object, or "" if that is too long.
+func pathOf(fd int) string {
+	var b [unix.PathMax]byte
+	n, err := unix.Readlink(procPath(fd), b[:])
+	if err != nil || n == len(b) {
+		return ""
 	}
-	path, top := string(a[:n]), string(b[:m])
-	if path == "/" || top == "/" || strings.HasSuffix(path, " (deleted)") {
-		return true // no path is known, all paths are inside, or it is a former path
-	}
-	return strings.HasPrefix(path, top+"/")
+	return string(b[:n])
 }
