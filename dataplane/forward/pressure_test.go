@@ -386,3 +386,29 @@ func TestLengthAloneTakesNoMemory(t *testing.T) {
 		reply.Release()
 	})
 }
+
+// TestStreamTakesNoMemoryForResults: a reply that grows takes memory for its stream, and not once more
+// for the result that came apart from it.
+func TestStreamTakesNoMemoryForResults(t *testing.T) {
+	const data, attributes = 1 << 20, 200 << 10
+	f := New(Config{})
+	nc := newScriptConn()
+	s := newSession(f, netip.AddrPort{}, nc)
+	defer s.Close()
+	nc.wrote = func([]byte) {
+		nc.next <- record(success(1, 0, "", 2, 25, 0, 1, string(random(data)), 9, 0, 0, string(random(attributes))), 0)
+	}
+	args := enc("", 1, 2, 25, make([]byte, 16+8), data, 9, 0) // READ, GETATTR
+	call := oncrpc.Call{XID: 1, Program: nfsProgram, Version: 4, Procedure: 1, Args: oncrpc.Payload{Stream: args}}
+	reply := oncrpc.Reply{Stream: make([]byte, 0, 4096), Mem: &memory{}}
+	if err := serve(t.Context(), s, &call, &reply); err != nil {
+		t.Fatal(err)
+	}
+	if len(reply.Items) != 1 || len(reply.Stream) < attributes {
+		t.Errorf("%d results apart, a stream of %d bytes", len(reply.Items), len(reply.Stream))
+	}
+	if out, _ := f.cfg.Unpooled.Used(); out > 2*attributes {
+		t.Errorf("%d bytes of memory for a stream of %d", out, len(reply.Stream))
+	}
+	reply.Release()
+}

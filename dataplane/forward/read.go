@@ -373,7 +373,7 @@ func (s *Session) rest(c *call) error {
 }
 
 // append reads n bytes of the record into the stream. When growStep bytes have come, a stream that
-// is too short gets memory for the whole record, and so grows no more. Only a record of unknown
+// is too short gets memory for all that is left of the record, and so grows no more. Only a record of unknown
 // length that is longer than MaxMessage, more than clients have room for, grows once more.
 func (s *Session) append(c *call, n int) error {
 	r := c.reply
@@ -382,7 +382,8 @@ func (s *Session) append(c *call, n int) error {
 		switch {
 		case at < growStep:
 		case s.records.Whole():
-			need = s.records.Size()
+			left, _ := s.records.Fragment() // without the results that came apart
+			need = max(need, at+left)
 		case need <= rpcrdma.MaxMessage: // its length is not known, but most are not longer
 			need = min(rpcrdma.MaxMessage, int(s.f.cfg.MaxRecord))
 		default:
