@@ -158,6 +158,11 @@ func TestBadStreams(t *testing.T) {
 			p.Conn.(*net.TCPConn).SetLinger(0)
 			p.Close()
 		}, "connection reset by peer"},
+		"reset before the results": {func(p *peer, xid uint32) {
+			p.write(record(success(xid, didRead("data")), 0)[:len(record(success(xid), 0))])
+			p.Conn.(*net.TCPConn).SetLinger(0)
+			p.Close()
+		}, "connection reset by peer"},
 		"closed":                {func(p *peer, _ uint32) { p.Close() }, "closed its connection"},
 		"a call without header": {func(p *peer, _ uint32) { p.send(enc(5, 0, 2, 1), 0) }, "a record that is not an RPC message"},
 	} {

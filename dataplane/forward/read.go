@@ -350,7 +350,7 @@ func (s *Session) atHand() ([]byte, error) {
 	}
 	if s.in.Buffered() == 0 {
 		if _, err := s.in.Peek(1); err != nil {
-			return nil, io.ErrUnexpectedEOF
+			return nil, oncrpc.Unexpected(err)
 		}
 	}
 	return s.in.Peek(min(left, s.in.Buffered()))
