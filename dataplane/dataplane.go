@@ -165,12 +165,20 @@ func (d *Dataplane) boundLocked() []*Listener {
 	return slices.AppendSeq(slices.Collect(maps.Values(d.listeners)), maps.Keys(d.leaving))
 }
 
+// Stopping ends the admission of connections, as Shutdown does first. Connections that connectors end
+// from then on have the reason that rdmad is stopping.
+func (d *Dataplane) Stopping() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopping = true
+}
+
 // Shutdown stops accepting, lets all connections finish their calls in flight and
 // disconnects them. When ctx ends first, it closes the remaining connections, and the error
 // has their number. When it returns, nothing of the data plane runs any more.
 func (d *Dataplane) Shutdown(ctx context.Context) error {
+	d.Stopping()
 	d.mu.Lock()
-	d.stopping = true
 	listeners := d.boundLocked()
 	d.mu.Unlock()
 	for _, l := range listeners {

@@ -109,7 +109,13 @@ func (e *endpoint) stopsLocked() bool { return e.draining || e.d.stopping }
 
 // drain drains the connections, and closes the remaining ones when ctx ends; see drainAll for more.
 func (e *endpoint) drain(ctx context.Context, more func() bool) Removed {
-	all, cut := e.d.drainAll(ctx, "the "+e.kind+" was removed", func(c *conn) bool { return c.e == e }, more)
+	reason := "the " + e.kind + " was removed"
+	e.d.mu.Lock()
+	if e.d.stopping {
+		reason = reasonShutdown
+	}
+	e.d.mu.Unlock()
+	all, cut := e.d.drainAll(ctx, reason, func(c *conn) bool { return c.e == e }, more)
 	return Removed{Drained: all - cut, Cut: cut}
 }
 

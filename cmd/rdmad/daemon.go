@@ -424,6 +424,7 @@ func (d *daemon) wait(ctx context.Context) error {
 // answers until the last connection is down.
 func (d *daemon) stop(drain time.Duration) {
 	d.stopping.Store(true)
+	d.data.Stopping()
 	d.notify.Stopping()
 	ctx, cancel := context.WithTimeout(context.Background(), drain)
 	defer cancel()

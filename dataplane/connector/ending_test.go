@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +87,26 @@ func TestTargetDies(t *testing.T) {
 			t.Errorf("afterwards: %v", err)
 		}
 	})
+}
+
+// TestReasonOfTheEnd: a client whose connection ends with rdmad does not lose it because the connector
+// was removed.
+func TestReasonOfTheEnd(t *testing.T) {
+	for reason, stop := range map[string]func(r *rig){"the connector was removed": func(*rig) {}, "rdmad is stopping": func(r *rig) { r.d.Stopping() }} {
+		r := newRig(t, newLoopback(t), echo.New(), Config{})
+		c := r.dial(rpctcp.ClientConfig{})
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+			t.Fatal(err)
+		}
+		stop(r)
+		r.c.Shutdown(t.Context())
+		ended := func(line string) bool {
+			return strings.Contains(line, "listener=out") && strings.Contains(line, reason)
+		}
+		if lines := r.log.Lines("connection down"); !slices.ContainsFunc(lines, ended) {
+			t.Errorf("%q, want %s", lines, reason)
+		}
+	}
 }
 
 // TestNoTarget: without a target, clients are accepted and then disconnected, with a line that
