@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -23,8 +24,11 @@ func (f *Forwarder) dial(ctx context.Context) (net.Conn, error) {
 	if f.cfg.ReservedPort {
 		dial = func() (net.Conn, error) {
 			nc, err := rpctcp.DialReserved(within, d, f.cfg.Address)
-			if errors.Is(err, syscall.EACCES) {
+			switch {
+			case errors.Is(err, syscall.EACCES):
 				err = errNoRight
+			case err != nil && !errors.As(err, new(*net.OpError)): // it has tried all ports
+				err = &noPortError{err}
 			}
 			return nc, err
 		}
@@ -53,3 +57,15 @@ func reason(err error, timeout time.Duration) error {
 
 // errNoRight means that reserved ports are forbidden.
 var errNoRight = fmt.Errorf("no reserved port without CAP_NET_BIND_SERVICE (%w): give it to rdmad, or turn reserved_port off", syscall.EACCES)
+
+// noPortError means that all reserved ports are in use.
+type noPortError struct{ error }
+
+// lacking are the errors of a dial that is not made because rdmad lacks descriptors, memory, ports or rights.
+var lacking = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, syscall.EACCES, syscall.EPERM}
+
+// isOurs reports whether a dial failed for a reason of which the upstream knows nothing.
+func isOurs(err error) bool {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	return ok && slices.Contains(lacking, errno) || errors.As(err, new(*noPortError))
+}

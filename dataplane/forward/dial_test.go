@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -14,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
+	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
@@ -180,6 +183,43 @@ func TestReservedPortsComeBack(t *testing.T) {
 			t.Fatalf("client %d: %v", i, err)
 		}
 		h.Close()
+	}
+}
+
+// TestNoReservedPort: a client for which there is no reserved port left does not keep out others, as soon as
+// there is one again. The upstream is not to blame.
+func TestNoReservedPort(t *testing.T) {
+	u := newUpstream(t)
+	var log logtest.Log
+	f := New(Config{Forward: spec.Forward{Address: u.address, ReservedPort: true}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var last perconn.Handler
+	var there *peer
+	for {
+		h, err := f.OpenConn(t.Context(), netip.AddrPort{})
+		if errors.Is(err, syscall.EACCES) {
+			return // as in TestReservedPort
+		}
+		if err != nil {
+			break
+		}
+		if last != nil {
+			defer last.Close()
+		}
+		last, there = h, u.accept()
+	}
+	if _, err := f.OpenConn(t.Context(), netip.AddrPort{}); last == nil || err == nil || !strings.HasSuffix(err.Error(), "are in use") {
+		t.Fatalf("without a port: %v", err)
+	}
+	there.Close() // the port is free at once
+	<-last.(*Session).done
+	last.Close()
+	h, err := f.OpenConn(t.Context(), netip.AddrPort{})
+	if err != nil {
+		t.Fatalf("with a port: %v", err)
+	}
+	h.Close()
+	if lines := log.Lines("reachable"); len(lines) > 0 {
+		t.Errorf("logged %q", lines)
 	}
 }
 

@@ -47,8 +47,8 @@ var errNoConn = errors.New("forward: a call outside a connection")
 // answers SYSTEM_ERR.
 func (f *Forwarder) ServeRPC(context.Context, *oncrpc.Call, *oncrpc.Reply) error { return errNoConn }
 
-// OpenConn implements perconn.Opener. It connects to the upstream. If that failed shortly
-// before, it fails at once.
+// OpenConn implements perconn.Opener. It connects to the upstream. If the upstream could not be reached
+// shortly before, it fails at once.
 func (f *Forwarder) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.Handler, error) {
 	if err := f.gate.enter(time.Now()); err != nil {
 		f.stats.heldOff.Add(1)
@@ -60,7 +60,9 @@ func (f *Forwarder) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.
 		f.gate.abandon()
 		return nil, ctx.Err()
 	}
-	if f.gate.leave(time.Now(), err) {
+	if isOurs(err) {
+		f.gate.abandon()
+	} else if f.gate.leave(time.Now(), err) {
 		f.tell(err)
 	}
 	if err != nil {

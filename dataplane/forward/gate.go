@@ -40,7 +40,7 @@ func (g *gate) enter(now time.Time) error {
 	return nil
 }
 
-// abandon undoes enter: the dial was stopped for other reasons.
+// abandon undoes enter: the dial failed for reasons that are not the upstream's.
 func (g *gate) abandon() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
