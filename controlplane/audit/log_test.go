@@ -116,6 +116,21 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
+// TestLargeChangesOfItsOwn: what rdmad changed by itself, such as all settings of a new configuration file, is cut
+// as well. A longer line would count as damage at the next start.
+func TestLargeChangesOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, config(dir))
+	long := strings.Repeat("x", maxLine)
+	l.Refused(Entry{Actor: "rdmad", Action: "reload", Before: long, After: long, Outcome: OK})
+	l.Close()
+	made(t, open(t, config(dir)), 1)
+	verify(t, dir, 1, 3)
+	if set, err := filepath.Glob(filepath.Join(dir, damagePrefix+"*")); set != nil || err != nil {
+		t.Errorf("set aside: %q, %v", set, err)
+	}
+}
+
 func TestManyAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(dir)

@@ -44,10 +44,11 @@ func (l *Log) appendOrLog(e *Entry) bool {
 	return err == nil
 }
 
-// Refused records a request that is not carried out. The request stays refused if the entry
-// cannot be written.
+// Refused records a request that is not carried out, or what rdmad did by itself. It stays refused, or done, if
+// the entry cannot be written.
 func (l *Log) Refused(e Entry) {
 	e.Request, e.Reason = bound(e.Request, maxRefused), Bounded(e.Reason)
+	e.Before, e.After = Bounded(e.Before), Bounded(e.After)
 	l.appendOrLog(&e)
 }
 
