@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -144,4 +145,52 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 	verify(t, dir, 1, 5)
+}
+
+// TestDamageOnAFullDisk: a damaged log is opened without room for a copy of the damage. The copy is made, and the
+// log goes on, as soon as there is room.
+func TestDamageOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, config(dir))
+	made(t, l, 2)
+	l.Close()
+	path := filepath.Join(dir, currentName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	lines[3] = strings.Replace(lines[3], "ada", "eve", 1)
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	aside := filepath.Join(dir, damagePrefix+"00000000000000000004")
+	if err := os.Mkdir(aside, 0o700); err != nil { // no copy can be made
+		t.Fatal(err)
+	}
+	again := open(t, config(dir))
+	problem := again.Problem()
+	if problem == nil {
+		t.Error("no problem")
+	}
+	if _, _, err := again.Begin(t.Context(), Entry{Actor: "bob"}); err == nil || problem != nil && err.Error() != problem.Error() {
+		t.Errorf("a change begins: %v", err)
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) != strings.Join(lines, "") {
+		t.Errorf("the log was changed: %v\n%s", err, now)
+	}
+	if err := os.Remove(aside); err != nil {
+		t.Fatal(err)
+	}
+	again.Retry()
+	if err := again.Problem(); err != nil {
+		t.Error(err)
+	}
+	if copied, err := os.ReadFile(aside); err != nil || string(copied) != lines[3] {
+		t.Errorf("set aside: %v\n%s", err, copied)
+	}
+	if got, want := told(t, again), "6 rdmad repair  OK > 0\n5 ada Set 1 UNKNOWN > 0\n4 rdmad damage  DATA_LOSS > 0\n2 ada Set 0 OK a=1>a=2 1\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	verify(t, dir, 1, 6)
 }

@@ -51,6 +51,7 @@ type Log struct {
 
 	file   file
 	size   int64
+	damage error  // of what is behind size in the file, until that is cut off; nil if nothing is there
 	first  uint64 // sequence of the file's first entry, 0 while it is empty
 	at     chain
 	begun  map[uint64]*Entry // recorded, but not done
@@ -70,8 +71,8 @@ var errClosed = errors.New("audit log is closed")
 // Open opens the log of a directory, or makes one. Open cuts off an entry that
 // a crash left unfinished, and moves entries that do not follow from those
 // before them to a file of their own. The log records both. Requests that began
-// and were not done get the outcome Unknown. What can't be written now is written
-// with the next entry. Errors are one line for the operator.
+// and were not done get the outcome Unknown. What can't be moved or written now,
+// as on a full disk, is with the next entry. Errors are one line for the operator.
 func Open(cfg Config) (*Log, error) {
 	return openWith(cfg, func(name string) (file, error) {
 		return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -89,11 +90,11 @@ func openWith(cfg Config, open func(string) (file, error)) (*Log, error) {
 		cfg.Now = time.Now
 	}
 	l := &Log{cfg: cfg, open: open, begun: make(map[uint64]*Entry)}
-	notes, err := l.recover()
+	err := l.recover()
 	if err == nil {
-		if err = l.Append(notes...); err != nil && l.failed == nil {
+		if err = l.append(); err != nil && l.failed == nil {
 			cfg.Logger.Error("audit log can't be written", "error", err)
-			l.owed, err = notes, nil // as on a full disk; until there is room, no request begins
+			err = nil // as on a full disk; until there is room, no request begins
 		}
 	}
 	if err != nil {
@@ -136,6 +137,11 @@ func (l *Log) Append(entries ...*Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	return l.append(entries...)
+}
+
+// append writes entries and what is owed.
+func (l *Log) append(entries ...*Entry) error {
 	l.mu.Lock()
 	b := l.next
 	leads := b == nil
@@ -167,7 +173,13 @@ func (l *Log) write(entries []*Entry) error {
 	if l.failed != nil {
 		return l.failed
 	}
+	if err := l.cutOff(); err != nil {
+		return err
+	}
 	all := append(l.owed[:len(l.owed):len(l.owed)], entries...)
+	if len(all) == 0 {
+		return nil
+	}
 	if err := l.makeRoom(); err != nil {
 		return err
 	}

@@ -27,14 +27,14 @@ func self(action, outcome, reason string) *Entry {
 	return &Entry{Actor: selfActor, Role: selfRole, Action: action, Outcome: outcome, Reason: reason}
 }
 
-// recover finds the position to write at, opens the file there, and returns the
-// entries that are missing in the log. It looks for requests that began in the
+// recover finds the position to write at, opens the file there, and has the
+// entries that are missing in the log owed. It looks for requests that began in the
 // last two files: each file begins with the requests that were not done when it
-// was made (see rotate).
-func (l *Log) recover() ([]*Entry, error) {
+// was made (see makeRoom).
+func (l *Log) recover() error {
 	older, err := olderFiles(l.cfg.Dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(older) > 0 {
 		last := older[len(older)-1]
@@ -43,15 +43,14 @@ func (l *Log) recover() ([]*Entry, error) {
 		}
 	}
 	l.first = 0
-	notes, err := l.resume()
-	if err != nil {
-		return notes, err
+	if err := l.resume(); err != nil {
+		return err
 	}
-	begun := l.unfinished()
-	for _, e := range begun {
+	l.owed = l.unfinished()
+	for _, e := range l.owed {
 		e.Outcome, e.Reason = Unknown, "rdmad ended before it was done"
 	}
-	return append(notes, begun...), nil
+	return nil
 }
 
 // unfinished returns copies of the entries of requests that are not done, as entries about those.
@@ -88,58 +87,62 @@ func (l *Log) see(e *Entry) error {
 	return nil
 }
 
-// resume opens the file that is written and cuts off what doesn't follow.
-func (l *Log) resume() (notes []*Entry, err error) {
+// resume opens the file that is written, and finds what doesn't follow.
+func (l *Log) resume() (err error) {
 	if l.file, err = l.open(l.path()); err != nil {
-		return nil, err
+		return err
 	}
 	f, err := os.Open(l.path())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
-	from := l.at
 	good, at, rest := scan(f, chain{}, l.see)
 	if good > 0 {
 		l.at = at
 	}
-	l.size = good
-	if rest == nil {
-		return nil, durable.SyncDir(l.cfg.Dir)
-	}
-	note, err := l.cutOff(f, good, rest)
-	if err != nil {
-		return nil, err
-	}
-	l.cfg.Logger.Error("audit log repaired", "file", l.path(), "after", max(from.sequence, l.at.sequence), "what", note.Reason)
-	return []*Entry{note}, durable.SyncDir(l.cfg.Dir)
+	l.size, l.damage = good, rest
+	return durable.SyncDir(l.cfg.Dir)
 }
 
-// cutOff shortens the file to size bytes. All but the beginning of one line,
-// which a crash leaves behind, is kept in a file of its own.
-func (l *Log) cutOff(f *os.File, size int64, why error) (*Entry, error) {
-	if _, err := f.Seek(size, io.SeekStart); err != nil {
-		return nil, err
+// cutOff removes what doesn't follow, if there is something, and has an entry about it owed. All but the
+// beginning of one line, which a crash leaves behind, is kept in a file of its own.
+func (l *Log) cutOff() error {
+	if l.damage == nil {
+		return nil
+	}
+	f, err := os.Open(l.path())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(l.size, io.SeekStart); err != nil {
+		return err
 	}
 	var note *Entry
-	if errors.Is(why, errTorn) {
+	if errors.Is(l.damage, errTorn) {
 		n, err := io.Copy(io.Discard, f)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		note = self(actionRepair, OK, fmt.Sprintf("cut off %d bytes of an entry that was not finished", n))
 	} else {
 		name := fmt.Sprintf("%s%0*d", damagePrefix, olderDigits, l.at.sequence+1)
 		n, sum, err := copyOut(filepath.Join(l.cfg.Dir, name), f)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = durable.SyncDir(l.cfg.Dir)
 		}
-		note = self(actionDamage, "DATA_LOSS", fmt.Sprintf("%v; %d bytes from there on, SHA-256 %s, are in %s now", why, n, sum, name))
+		if err != nil {
+			return err
+		}
+		note = self(actionDamage, "DATA_LOSS", fmt.Sprintf("%v; %d bytes from there on, SHA-256 %s, are in %s now", l.damage, n, sum, name))
 	}
-	if err := l.file.Truncate(size); err != nil {
-		return nil, err
+	if err := l.file.Truncate(l.size); err != nil {
+		return err
 	}
-	return note, l.file.Sync()
+	l.cfg.Logger.Error("audit log repaired", "file", l.path(), "after", l.at.sequence, "what", note.Reason)
+	l.damage, l.owed = nil, append([]*Entry{note}, l.owed...) // which syncs the file
+	return nil
 }
 
 func copyOut(name string, r io.Reader) (n int64, sum string, err error) {
