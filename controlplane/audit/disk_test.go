@@ -115,6 +115,67 @@ func TestRetry(t *testing.T) {
 	verify(t, dir, 1, 1)
 }
 
+// TestRetryWhileARequestEnds: an end that can't be written is in the log once anything else is, also if that
+// comes at the same moment.
+func TestRetryWhileARequestEnds(t *testing.T) {
+	full := errors.New("no space left on device")
+	disk := &faulty{}
+	l, err := openOn(t.TempDir(), disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range 40 {
+		_, running, err := l.Begin(t.Context(), Entry{Actor: "ada", Action: "Set"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.sync = full // once
+		done, retried := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(retried)
+			for {
+				l.Retry()
+				select {
+				case <-done:
+					l.Retry()
+					return
+				default:
+				}
+			}
+		}()
+		running.Done(OK, "")
+		close(done)
+		<-retried
+		if got := told(t, l); strings.Contains(got, Started) {
+			t.Fatalf("got\n%s", got)
+		}
+	}
+}
+
+// TestCloseWritesWhatIsOwed: the end of a request that could not be written is in the log if there is room at last.
+func TestCloseWritesWhatIsOwed(t *testing.T) {
+	dir := t.TempDir()
+	disk := &faulty{}
+	l, err := openOn(dir, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, running, err := l.Begin(t.Context(), Entry{Actor: "ada", Action: "Set"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.write = errors.New("no space left on device")
+	running.Done("ABORTED", "")
+	disk.write = nil
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, want := told(t, open(t, config(dir))), "2 ada Set  ABORTED > 0\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // TestOpenOnAFullDisk: a log with a request that is not done, and half an entry, is opened without room for
 // what became of them.
 func TestOpenOnAFullDisk(t *testing.T) {

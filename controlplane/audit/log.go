@@ -246,13 +246,14 @@ func (l *Log) remember(e *Entry) {
 	}
 }
 
-// Close closes the file.
+// Close writes what is owed, if there is room now, and closes the file.
 func (l *Log) Close() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if errors.Is(l.failed, errClosed) {
 		return nil
 	}
+	_ = l.write(nil) // if it fails, it did before, which was logged
 	l.failed = errClosed
 	return l.file.Close()
 }

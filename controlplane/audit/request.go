@@ -22,26 +22,22 @@ func (l *Log) Begin(ctx context.Context, e Entry) (context.Context, *Request, er
 }
 
 // Done records how the request ended: OK or a gRPC code, and the reason. If this entry cannot
-// be written now, it is written with the next one. Until then the request counts as started.
+// be written now, it is written with the next one, or by Close. Until then the request counts as started.
 func (r *Request) Done(outcome, reason string) {
 	e := *r.begun
 	e.Of, e.Time = e.Sequence, r.log.cfg.Now().UTC()
 	e.Outcome, e.Reason = outcome, Bounded(reason)
 	r.noted.fill(&e)
-	if !r.log.appendOrLog(&e) {
-		r.log.owe(&e)
-	}
+	r.log.owe(&e) // before it fails: then Retry may succeed at once
+	r.log.report(r.log.append(), &e)
 }
 
-// appendOrLog is Append for an entry whose request does not depend on it. It reports whether the entry is
-// in the log.
-func (l *Log) appendOrLog(e *Entry) bool {
-	err := l.Append(e)
+// report logs why an entry could not be written on which its request does not depend.
+func (l *Log) report(err error, e *Entry) {
 	if err != nil {
 		l.cfg.Logger.Error("audit log can't be written", "error", err,
 			"actor", e.Actor, "origin", e.Origin, "action", e.Action, "outcome", e.Outcome)
 	}
-	return err == nil
 }
 
 // Refused records a request that is not carried out, or what rdmad did by itself. It stays refused, or done, if
@@ -49,10 +45,10 @@ func (l *Log) appendOrLog(e *Entry) bool {
 func (l *Log) Refused(e Entry) {
 	e.Request, e.Reason = bound(e.Request, maxRefused), Bounded(e.Reason)
 	e.Before, e.After = Bounded(e.Before), Bounded(e.After)
-	l.appendOrLog(&e)
+	l.report(l.Append(&e), &e)
 }
 
-// owe keeps an entry to be written with the next one. There are never more
+// owe keeps an entry until it is written. There are never more
 // than requests in progress: none begins while the log can't be written.
 func (l *Log) owe(e *Entry) {
 	l.writing.Lock()
