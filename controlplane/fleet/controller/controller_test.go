@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -201,17 +204,46 @@ func TestWritesAreFenced(t *testing.T) {
 	won := e.Do(t, clientv3.OpGet("/rdmad/election/controller/1")).Get().Kvs[0].CreateRevision
 	fence := store.Fence{Key: "/rdmad/election/controller/1", Revision: won}
 	all := map[string]fleet.Assignment{"a": {Policies: []fleet.Ref{{Policy: "p", Revision: 1}}}, "b": {}}
-	if _, err := s.Assign(t.Context(), fence, all); err != nil {
-		t.Fatal(err)
+	if n, _, err := s.Assign(t.Context(), fence, []string{"a", "b"}, all); n != 2 || err != nil {
+		t.Fatal(n, err)
 	}
 	e.Do(t, clientv3.OpDelete("/rdmad/election/controller/1"))
 	e.Put(t, "/rdmad/election/controller/1", "a") // elected again, later
 	all["a"] = fleet.Assignment{}
-	if _, err := s.Assign(t.Context(), fence, all); !errors.Is(err, store.ErrDeposed) {
+	if _, _, err := s.Assign(t.Context(), fence, []string{"a"}, all); !errors.Is(err, store.ErrDeposed) {
 		t.Error(err)
 	}
 	if got := e.Get(t, "/rdmad/assign/a"); !strings.Contains(got, "p@1") {
 		t.Errorf("%s", got)
+	}
+}
+
+// Nodes with hundreds of policies of long names each need more than one transaction: etcd takes requests of 1.5 MiB.
+func TestManyPoliciesOnManyNodes(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := newStore(t, e)
+	e.Put(t, "/rdmad/election/controller/1", "a")
+	won := e.Do(t, clientv3.OpGet("/rdmad/election/controller/1")).Get().Kvs[0].CreateRevision
+	fence := store.Fence{Key: "/rdmad/election/controller/1", Revision: won}
+	var a fleet.Assignment
+	for i := range fleet.MaxPolicies {
+		a.Policies = append(a.Policies, fleet.Ref{Policy: fmt.Sprintf("policy-%056d", i), Revision: math.MaxUint32})
+	}
+	all := make(map[string]fleet.Assignment)
+	for i := range 64 {
+		all[fmt.Sprintf("node-%02d", i)] = a
+	}
+	for nodes := slices.Sorted(maps.Keys(all)); len(nodes) > 0; {
+		n, _, err := s.Assign(t.Context(), fence, nodes, all)
+		if n == 0 || err != nil {
+			t.Fatal(n, err)
+		}
+		nodes = nodes[n:]
+	}
+	for node := range all {
+		if got, err := s.Assignment(t.Context(), node); err != nil || got.Err != nil || !slices.Equal(got.Policies, a.Policies) {
+			t.Fatalf("%s: %d policies, %v, %v", node, len(got.Policies), err, got.Err)
+		}
 	}
 }
 

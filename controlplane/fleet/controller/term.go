@@ -146,19 +146,17 @@ func (t *term) assign(ctx context.Context) error {
 		return nil
 	}
 	changes := t.view.Changes()
-	for names := range slices.Chunk(slices.Sorted(maps.Keys(changes)), store.MaxBatch) {
-		batch := make(map[string]fleet.Assignment, len(names))
-		for _, node := range names {
-			batch[node] = changes[node]
-		}
-		revision, err := t.Store.Assign(ctx, t.fence, batch)
+	for nodes := slices.Sorted(maps.Keys(changes)); len(nodes) > 0; {
+		n, revision, err := t.Store.Assign(ctx, t.fence, nodes, changes)
 		if err := t.written(err); err != nil {
 			return err
 		}
-		for node, a := range batch {
+		for _, node := range nodes[:n] {
+			a := changes[node]
 			t.view.Members[node].Assigned = fleet.Assigned{Assignment: a, At: revision}
 			t.Logger.Info("fleet: assigned", "node", node, "policies", a.Policies, "confirm_within", a.ConfirmWithin)
 		}
+		nodes = nodes[n:]
 	}
 	t.stale = false
 	return nil

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -90,7 +88,7 @@ func (s *Store) excess(v *fleet.View, refs []fleet.Ref) (ops []clientv3.Op) {
 			ops = append(ops, clientv3.OpDelete(s.policyKey(ref)))
 		}
 	}
-	return ops[:min(len(ops), MaxBatch)] // the next revision removes more
+	return ops[:min(len(ops), maxBatch)] // the next revision removes more
 }
 
 // begin stores a version of a policy and its rollout, if no policy was stored since a revision of
@@ -137,27 +135,33 @@ func (f Fence) holds() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(f.Key), "=", f.Revision)
 }
 
-// MaxBatch is how many assignments one transaction writes.
-const MaxBatch = 64
+// Bounds of one transaction: etcd takes 128 operations, and requests of 1.5 MiB. The assignment of a node with as
+// many policies as there may be has some 100 KiB.
+const (
+	maxBatch = 64
+	maxBytes = 1 << 20
+)
 
-// Assign writes assignments, at most MaxBatch, all or none, if the fence holds. It returns the
-// revision of etcd at which it did.
-func (s *Store) Assign(ctx context.Context, f Fence, all map[string]fleet.Assignment) (revision int64, err error) {
-	if len(all) > MaxBatch {
-		return 0, fmt.Errorf("no more than %d assignments at once", MaxBatch)
-	}
+// Assign writes the assignments of the first nodes of a list, as many as fit in one transaction, all or none, if the
+// fence holds. It returns their number, and the revision of etcd at which it did.
+func (s *Store) Assign(ctx context.Context, f Fence, nodes []string, all map[string]fleet.Assignment) (n int, revision int64, err error) {
 	var puts []clientv3.Op
-	for _, node := range slices.Sorted(maps.Keys(all)) {
+	bytes := 0
+	for _, node := range nodes[:min(len(nodes), maxBatch)] {
 		a := all[node]
 		value, err := encode(fleetproto.AssignmentMessage(&a))
 		if err != nil {
-			return 0, err
+			return 0, 0, err
+		}
+		if bytes += len(value); bytes > maxBytes && n > 0 {
+			break
 		}
 		puts = append(puts, clientv3.OpPut(s.AssignmentKey(node), value))
+		n++
 	}
 	revision, err = s.commit(ctx, []clientv3.Cmp{f.holds()}, puts)
 	if err == nil && revision == 0 {
 		err = ErrDeposed
 	}
-	return revision, err
+	return n, revision, err
 }
