@@ -76,19 +76,20 @@ type Config struct {
 
 // Reloader applies changes of the file. Run does all the work.
 type Reloader struct {
-	cfg     Config
-	text    []byte // of the file at the last check; nil if it could not be read
-	waiting bool
-	again   *time.Timer   // fires when the file is to be tried again
-	pause   time.Duration // before the next try
-	reason  string        // of the last refusal; "" after a success
+	cfg    Config
+	text   []byte         // of the file at the last check; nil if it could not be read
+	waits  *config.Config // refused because of stored settings; nil without one
+	why    string         // it waits
+	again  *time.Timer    // fires when the file is to be tried again
+	pause  time.Duration  // before the next try
+	reason string         // of the last refusal; "" after a success
 }
 
 // New returns a reloader for the current configuration. If the file has changed since Running
 // was read from it, it counts as changed.
 func New(cfg Config) *Reloader {
 	cfg.FirstRetry, cfg.LastRetry = cmp.Or(cfg.FirstRetry, firstRetry), cmp.Or(cfg.LastRetry, lastRetry)
-	r := &Reloader{cfg: cfg, text: cfg.Running.Text, waiting: cfg.Waiting, again: time.NewTimer(time.Hour), pause: cfg.FirstRetry}
+	r := &Reloader{cfg: cfg, text: cfg.Running.Text, again: time.NewTimer(time.Hour), pause: cfg.FirstRetry}
 	r.again.Stop()
 	return r
 }
@@ -107,7 +108,7 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 	revisions := r.revisions()
 	defer func() { revisions.close() }()
 	defer r.again.Stop()
-	if r.waiting { // the revision may have been decided before it was watched
+	if r.cfg.Waiting { // the revision may have been decided before it was watched
 		r.take()
 	}
 	for {
@@ -131,12 +132,11 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 				folder.event(time.Now()) // the file may be in another folder now
 			}
 		case <-revisions.entries:
-			if r.waiting {
-				r.take()
-			}
+			r.revised()
 		case <-revisions.done:
 			revisions.close()
 			revisions = r.revisions()
+			r.revised() // those that were not watched may have decided it
 		}
 	}
 }
@@ -192,6 +192,24 @@ func (r *Reloader) retry() {
 	r.load()
 }
 
+// revised reloads a file that waits for other stored settings, unless the present ones refuse it as before. Many
+// revisions may come, and a reload opens everything that the file names.
+func (r *Reloader) revised() {
+	if r.waits == nil {
+		return
+	}
+	if err := r.cfg.Settings.CheckReload(r.waits.Layer()); err == nil || err.Error() != r.why {
+		r.take()
+	}
+}
+
+// wait has a file that was refused reloaded if that depends on the stored settings.
+func (r *Reloader) wait(next *config.Config, err error) {
+	if desired.Waits(err) {
+		r.waits, r.why = next, err.Error()
+	}
+}
+
 // take calls fresh between Began and Ended.
 func (r *Reloader) take() {
 	r.cfg.Began()
@@ -207,7 +225,7 @@ func (r *Reloader) fresh() {
 
 // load loads the file and makes it the running configuration, or reports why not.
 func (r *Reloader) load() {
-	r.waiting = false
+	r.waits = nil
 	r.again.Stop()
 	next, err := r.cfg.Load()
 	if errors.As(err, new(*fs.PathError)) { // no event may come when the file can be read again
@@ -225,11 +243,11 @@ func (r *Reloader) load() {
 	_, _, err = r.cfg.Settings.Reload(next.Layer())
 	if err != nil {
 		ready.Discard()
+		r.wait(next, err)
 	}
 	var pending *desired.PendingError
 	switch {
 	case errors.As(err, &pending):
-		r.waiting = true
 		r.cfg.Refused(pending)
 		r.cfg.Logger.Warn("configuration not reloaded yet", "file", next.File, "reason", pending.Error())
 		return
@@ -237,7 +255,6 @@ func (r *Reloader) load() {
 		r.refuse(&OutsideError{err})
 		return
 	case err != nil:
-		r.waiting = desired.Waits(err)
 		r.refuse(next.Blame(err))
 		return
 	}
@@ -263,7 +280,7 @@ func (r *Reloader) withSettings(next *config.Config, err error) error {
 	if wrong == nil || errors.As(wrong, new(*desired.PendingError)) {
 		return err
 	}
-	r.waiting = desired.Waits(wrong)
+	r.wait(next, wrong)
 	if outside, ok := errors.AsType[*OutsideError](err); ok {
 		err = outside.Err
 	}
