@@ -33,6 +33,9 @@ func Ref(text string) (fleet.Ref, error) {
 	return r, nil
 }
 
+// isNumber reports whether a node can report a number. A float64 has all whole numbers up to 1<<53.
+func isNumber(n float64) bool { return n >= 0 && n <= 1<<53 }
+
 // StatusMessage encodes a report without its conditions.
 func StatusMessage(n *fleet.Identity, s *fleet.Report) *rdmadv1.FleetStatus {
 	m := &rdmadv1.FleetStatus{
@@ -50,8 +53,14 @@ func StatusMessage(n *fleet.Identity, s *fleet.Report) *rdmadv1.FleetStatus {
 	return m
 }
 
-// Status decodes a report.
+// Status decodes a report. Its numbers are those that a node can report: no comparison holds for others, such as NaN,
+// so they would pass every gate.
 func Status(m *rdmadv1.FleetStatus) (*fleet.Identity, *fleet.Report, error) {
+	for _, n := range []float64{m.GetAssignedRevision(), m.GetAppliedRevision(), m.GetCallsPerSecond(), m.GetErrorsPerSecond()} {
+		if !isNumber(n) {
+			return nil, nil, fmt.Errorf("%v is not a number that a node reports", n)
+		}
+	}
 	n := &fleet.Identity{Labels: m.GetLabels(), Version: m.GetVersion(), Control: m.GetControlAddress()}
 	s := &fleet.Report{
 		Assigned: int64(m.GetAssignedRevision()), Applied: int64(m.GetAppliedRevision()), Refused: m.GetRefused(), Pins: m.GetPins(), Time: m.GetTime().AsTime(),

@@ -2,7 +2,6 @@ package fleetproto
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -183,7 +182,7 @@ func Assignment(m *rdmadv1.FleetAssignment) (a fleet.Assignment, err error) {
 func before(m *rdmadv1.FleetBefore) (*fleet.Before, error) {
 	b := &fleet.Before{Errors: m.GetErrorsPerSecond(), P99: m.GetP99().AsDuration(), Conditions: m.GetConditions()}
 	long := func(s string) bool { return len(s) > maxCondition }
-	if len(b.Conditions) > maxConditions || slices.ContainsFunc(b.Conditions, long) || math.IsNaN(b.Errors) || b.P99 < 0 {
+	if len(b.Conditions) > maxConditions || slices.ContainsFunc(b.Conditions, long) || !isNumber(b.Errors) || b.P99 < 0 {
 		return nil, fmt.Errorf("before is not what a node reports")
 	}
 	return b, nil
