@@ -48,7 +48,7 @@ RDMAD_LIMITS_MEMORY, that of --log-level is RDMAD_LOG_LEVEL. "rdmad check" shows
 where each value comes from.
 
 At SIGTERM or SIGINT rdmad finishes the calls in flight, then ends. At a second
-signal it ends at once.`,
+signal, 250 ms later or more, it ends at once.`,
 		Example: `  rdmad --export /srv/data
   rdmad --config /etc/rdmad/rdmad.yaml
   rdmad --config /etc/rdmad/rdmad.yaml --set limits.memory=2GiB --set metrics.listen=127.0.0.1:9000`,

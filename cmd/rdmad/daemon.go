@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/rdmad/rdmad/cmd/internal/interrupt"
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/notify"
@@ -79,9 +80,8 @@ type daemon struct {
 // had begun, an error is a *servingError. Any other error means that nothing was started.
 func serve(c *config.Config, load func() (*config.Config, error), drain time.Duration, log *slog.Logger, level *loglevel.Level) error {
 	signal.Ignore(syscall.SIGPIPE) // Go ends a program whose standard error has no reader any more
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := interrupt.Context()
 	defer cancel()
-	context.AfterFunc(ctx, cancel) // the next signal ends the process at once, also if a disk hangs
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)

@@ -33,7 +33,9 @@ rdmad uses that socket and does not make a new one.
 rdmad reads the configuration again. It also does so when the file changes.
 .TP
 .BR SIGTERM ", " SIGINT
-rdmad finishes the calls in flight, then ends. A second signal ends it at once.
+rdmad finishes the calls in flight, then ends. A second signal ends it at once, if it comes 250 ms later or more:
+.BR timeout (1)
+sends each signal twice.
 .SH EXIT STATUS
 0 after an orderly end. 1 when something failed while rdmad was serving, or when
 .B audit verify

@@ -9,10 +9,8 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/rdmad/rdmad/cmd/internal/interrupt"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 )
 
@@ -62,20 +61,10 @@ type app struct {
 
 // Main runs the process's command line and returns its exit code.
 func Main(version string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	stopSoon(ctx, stop)
+	ctx, end := interrupt.Context()
+	defer end()
 	return Run(ctx, version, os.Args[1:], os.Stdout, os.Stderr)
 }
-
-// stopSoon stops catching signals once one has ended ctx: the next signal ends the process, also while it waits for a
-// file or a server. timeout(1) sends each signal twice, which is one.
-func stopSoon(ctx context.Context, stop func()) {
-	context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })
-}
-
-// doubled is how long after a signal the same may come again.
-const doubled = 250 * time.Millisecond
 
 // Run runs one command line and returns its exit code. Streams end when ctx
 // does.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,23 +37,4 @@ func TestInterruptedWhileReading(t *testing.T) {
 	if text, err := a.readInput(cmd, dash, "configuration", maxConfiguration); err == nil || err.Error() != "interrupted" {
 		t.Errorf("a file: %q, %v", text, err)
 	}
-}
-
-// TestDoubledSignal: timeout(1) sends a signal twice. The second one does not end a command that is printing its results.
-func TestDoubledSignal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, interrupt := context.WithCancel(t.Context())
-		var stopped atomic.Bool
-		stopSoon(ctx, func() { stopped.Store(true) })
-		interrupt()
-		synctest.Wait()
-		if stopped.Load() {
-			t.Error("the same signal ends the command")
-		}
-		time.Sleep(doubled)
-		synctest.Wait()
-		if !stopped.Load() {
-			t.Error("the next signal does not end the command")
-		}
-	})
 }
