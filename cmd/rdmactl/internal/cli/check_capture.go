@@ -62,7 +62,10 @@ func newCheckCapture(a *app) *cobra.Command {
 
 // checkCapture reads a file, or what comes until it is interrupted.
 func (a *app) checkCapture(ctx context.Context, name string, opts capture.Options) error {
-	in, size, err := openCapture(name)
+	in, size, err := openCapture(ctx, name)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	if err != nil {
 		return usagef("%v", err)
 	}
@@ -92,11 +95,11 @@ func (a *app) checkCapture(ctx context.Context, name string, opts capture.Option
 }
 
 // openCapture opens a file; size is 0 if it is not known.
-func openCapture(name string) (in io.ReadCloser, size int64, err error) {
+func openCapture(ctx context.Context, name string) (in io.ReadCloser, size int64, err error) {
 	if name == dash {
 		return io.NopCloser(os.Stdin), 0, nil
 	}
-	f, err := os.Open(name)
+	f, err := openInput(ctx, name)
 	if err != nil {
 		return nil, 0, err
 	}

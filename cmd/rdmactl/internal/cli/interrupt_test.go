@@ -3,11 +3,15 @@ package cli
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdmad/rdmad/dataplane/capture"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -36,5 +40,45 @@ func TestInterruptedWhileReading(t *testing.T) {
 	cmd.SetIn(io.MultiReader(strings.NewReader("limits: {connections: 1"), in))
 	if text, err := a.readInput(cmd, dash, "configuration", maxConfiguration); err == nil || err.Error() != "interrupted" {
 		t.Errorf("a file: %q, %v", text, err)
+	}
+}
+
+// TestInterruptedPipe: an interruption also ends a command that waits for a named pipe: for its writer, or for what
+// that writes.
+func TestInterruptedPipe(t *testing.T) {
+	var w *os.File
+	t.Cleanup(func() { w.Close() }) // after the pipe is gone: then none of what was interrupted still waits for its writer
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	cmd, a := &cobra.Command{}, &app{stderr: io.Discard}
+	cmd.SetContext(ctx)
+	ended := make(chan error, 2)
+	go func() {
+		_, err := a.readInput(cmd, pipe, "configuration", maxConfiguration)
+		ended <- err
+	}()
+	go func() { ended <- a.checkCapture(ctx, pipe, capture.Options{}) }()
+	interrupt()
+	for range 2 {
+		if err := <-ended; err == nil || err.Error() != "interrupted" {
+			t.Errorf("without a writer: %v", err)
+		}
+	}
+	ctx, interrupt = context.WithCancel(t.Context())
+	cmd.SetContext(ctx)
+	go func() {
+		_, err := a.readInput(cmd, pipe, "configuration", maxConfiguration)
+		ended <- err
+	}()
+	var err error
+	if w, err = os.OpenFile(pipe, os.O_WRONLY, 0); err != nil { // waits for a reader
+		t.Fatal(err)
+	}
+	interrupt()
+	if err := <-ended; err == nil || err.Error() != "interrupted" {
+		t.Errorf("without anything written: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -218,16 +219,15 @@ func (a *app) readInput(cmd *cobra.Command, name, kind string, most int) ([]byte
 		if err := a.alone(cmd.Name() + " from standard input"); err != nil {
 			return nil, err
 		}
-		in = untilDone(cmd.Context(), in)
 	} else {
-		f, err := os.Open(name)
+		f, err := openInput(cmd.Context(), name)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
 		in = f
 	}
-	text, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
+	text, err := io.ReadAll(io.LimitReader(untilDone(cmd.Context(), in), int64(most)+1))
 	switch {
 	case cmd.Context().Err() != nil:
 		return nil, interrupted(cmd.Context(), cmd.Context().Err())
@@ -237,4 +237,23 @@ func (a *app) readInput(cmd *cobra.Command, name, kind string, most int) ([]byte
 		return nil, fmt.Errorf("%s: larger than %d bytes, which no %s is", name, most, kind)
 	}
 	return text, nil
+}
+
+// openInput opens a file to be read. A named pipe opens once it has a writer; until then an interruption ends that.
+func openInput(ctx context.Context, name string) (*os.File, error) {
+	type result struct {
+		f   *os.File
+		err error
+	}
+	opened := make(chan result, 1)
+	go func() {
+		f, err := os.Open(name)
+		opened <- result{f, err}
+	}()
+	select {
+	case r := <-opened:
+		return r.f, r.err
+	case <-ctx.Done():
+		return nil, interrupted(ctx, ctx.Err())
+	}
 }
