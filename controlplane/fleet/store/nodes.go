@@ -18,6 +18,9 @@ import (
 // maxProblems bounds the keys that AllNodes reports.
 const maxProblems = 16
 
+// errTooMany means that a node is left out. Those that left count until an operator removes them: they have a report.
+var errTooMany = fmt.Errorf("no more than %d nodes, with those that are DOWN: rdmactl fleet remove makes room", fleet.MaxNodes)
+
 // nodeFolders are those of nodes. Of a node that is down, its status has labels and version.
 var nodeFolders = []string{nodes, assignments, statuses}
 
@@ -57,7 +60,7 @@ func (s *Store) take(all map[string]*fleet.Node, folder string, kv *mvccpb.KeyVa
 	}
 	old := all[node]
 	if old == nil && len(all) >= fleet.MaxNodes {
-		return &ValueError{string(kv.Key), fmt.Errorf("no more than %d nodes", fleet.MaxNodes)}
+		return &ValueError{string(kv.Key), errTooMany}
 	}
 	n := &fleet.Node{Name: node}
 	if old != nil {

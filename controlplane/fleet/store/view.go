@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -58,7 +57,7 @@ func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Tim
 		m := v.Members[rest]
 		if m == nil {
 			if len(v.Members) >= fleet.MaxNodes {
-				return &ValueError{key, fmt.Errorf("no more than %d nodes", fleet.MaxNodes)}
+				return &ValueError{key, errTooMany}
 			}
 			m = &fleet.Member{Since: now}
 			v.Members[rest] = m
