@@ -25,26 +25,39 @@ var errTooMany = fmt.Errorf("no more than %d nodes, with those that are DOWN: rd
 var nodeFolders = []string{nodes, assignments, statuses}
 
 // AllNodes reads all nodes that etcd has a key of, in the order of names. problems names keys
-// whose values can't be read.
+// whose values can't be read. Callers who come at the same time share them.
 func (s *Store) AllNodes(ctx context.Context) (list []*fleet.Node, problems []error, err error) {
-	all, problems, err := s.nodesAt(ctx, 0)
-	return sorted(all), problems, err
+	all, err := s.nodes.get(ctx, s.readNodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	return sorted(all.nodes), all.problems, nil
 }
 
-// nodesAt reads all nodes at one revision of etcd, or at the newest one for 0.
-func (s *Store) nodesAt(ctx context.Context, revision int64) (all map[string]*fleet.Node, problems []error, err error) {
-	all = make(map[string]*fleet.Node)
+// nodeList is all nodes at a position.
+type nodeList struct {
+	at       Position
+	nodes    map[string]*fleet.Node
+	problems []error
+}
+
+func (s *Store) readNodes(ctx context.Context) (*nodeList, error) {
+	now, err := s.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := &nodeList{at: now, nodes: make(map[string]*fleet.Node)}
 	for _, folder := range nodeFolders {
-		revision, err = s.listAt(ctx, s.prefix+folder, revision, func(kv *mvccpb.KeyValue) {
-			if err := s.take(all, folder, kv, false); err != nil && len(problems) < maxProblems {
-				problems = append(problems, err)
+		_, err := s.listAt(ctx, s.prefix+folder, now.Revision, func(kv *mvccpb.KeyValue) {
+			if err := s.take(all.nodes, folder, kv, false); err != nil && len(all.problems) < maxProblems {
+				all.problems = append(all.problems, err)
 			}
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return all, problems, nil
+	return all, nil
 }
 
 func sorted(all map[string]*fleet.Node) []*fleet.Node {

@@ -42,6 +42,7 @@ type Store struct {
 	client *clientv3.Client
 	prefix string // ends with '/'
 	cfg    Config
+	nodes  shared[*nodeList]
 }
 
 // New makes a store. It does not wait for etcd.
@@ -54,7 +55,7 @@ func New(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	return &Store{client, c.Prefix + "/", c}, nil
+	return &Store{client: client, prefix: c.Prefix + "/", cfg: c}, nil
 }
 
 // Close ends all requests.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 
@@ -36,15 +37,12 @@ type NodeChanges struct {
 // these, it begins with the nodes again. While changed is busy, the changes of a node are
 // combined.
 func (s *Store) WatchNodes(ctx context.Context, from Position, changed func(*NodeChanges) error) error {
-	now, err := s.now(ctx)
+	all, err := s.nodes.get(ctx, s.readNodes)
 	if err != nil {
 		return err
 	}
-	all, problems, err := s.nodesAt(ctx, now.Revision)
-	if err != nil {
-		return err
-	}
-	w := &nodeWatch{store: s, nodes: all, listed: now, at: now, changed: make(map[string]struct{}), wake: make(chan struct{}, 1)}
+	now := all.at
+	w := &nodeWatch{store: s, nodes: maps.Clone(all.nodes), listed: now, at: now, changed: make(map[string]struct{}), wake: make(chan struct{}, 1)}
 	if from.Cluster == now.Cluster && 0 < from.Revision && from.Revision <= now.Revision {
 		w.at = from
 		if err := w.follow(ctx, from.Revision+1, changed); !errors.Is(err, rpctypes.ErrCompacted) || w.at != from {
@@ -52,7 +50,7 @@ func (s *Store) WatchNodes(ctx context.Context, from Position, changed func(*Nod
 		}
 		w.err, w.at = nil, now
 	}
-	if err := changed(&NodeChanges{Listed: true, Nodes: sorted(all), Problems: problems, At: now}); err != nil {
+	if err := changed(&NodeChanges{Listed: true, Nodes: sorted(all.nodes), Problems: all.problems, At: now}); err != nil {
 		return err
 	}
 	return w.follow(ctx, now.Revision+1, changed)
