@@ -70,7 +70,11 @@ func (l *lingers) enter(list *peers.List[*net.TCPConn], conn *net.TCPConn) (leav
 	defer l.mu.Unlock()
 	at, lost := list.Add(tcpaddr.Of(conn.RemoteAddr()).Addr(), conn)
 	if lost != nil {
-		_ = lost.Value.SetDeadline(longAgo) // its goroutine closes it
+		end := (*net.TCPConn).SetDeadline // its goroutine closes it
+		if list == l.unread {
+			end = (*net.TCPConn).SetWriteDeadline // unless it has just written all
+		}
+		_ = end(lost.Value, longAgo)
 	}
 	return func() {
 		l.mu.Lock()

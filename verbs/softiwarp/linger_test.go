@@ -11,15 +11,22 @@ import (
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
-// full returns both ends of a TCP connection of which one takes no more: its peer does not read.
-// n is the number of bytes on their way to the peer.
-func full(t *testing.T) (conn, peer *net.TCPConn, n int) {
+// connected returns both ends of a TCP connection.
+func connected(t *testing.T) (conn, peer *net.TCPConn) {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	peer = must(net.Dial("tcp", l.Addr().String()))(t).(*net.TCPConn)
 	t.Cleanup(func() { peer.Close() })
 	verbstest.Must(t, peer.SetDeadline(time.Now().Add(testTimeout)))
 	conn = must(l.Accept())(t).(*net.TCPConn)
+	t.Cleanup(func() { conn.Close() })
+	return conn, peer
+}
+
+// full returns both ends of a TCP connection of which one takes no more: its peer does not read.
+// n is the number of bytes on their way to the peer.
+func full(t *testing.T) (conn, peer *net.TCPConn, n int) {
+	conn, peer = connected(t)
 	verbstest.Must(t, conn.SetWriteBuffer(4<<10))
 	for taken := 1; taken > 0; n += taken {
 		verbstest.Must(t, conn.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
@@ -64,4 +71,20 @@ func TestUnreadIsBounded(t *testing.T) {
 	if now := offheap.Read(); now.Used != before.Used || l.conns.Len()+l.unread.Len() > 0 {
 		t.Errorf("%+v in the end, %+v before; %d and %d linger", now, before, l.conns.Len(), l.unread.Len())
 	}
+}
+
+// TestWrittenInTime: a connection that has written its rest, and then loses the place for that, still
+// waits for its peer, which may not have read it yet.
+func TestWrittenInTime(t *testing.T) {
+	var l lingers
+	l.init(&Config{maxLingers: 2, maxUnread: 1})
+	conn, peer := connected(t)
+	other, _ := connected(t)
+	leave := l.enter(l.unread, conn)
+	l.enter(l.unread, other)
+	must(peer.Write([]byte{1}))(t)
+	if n, err := conn.Read(make([]byte, 1)); n != 1 {
+		t.Errorf("it does not wait any more: %v", err)
+	}
+	leave()
 }
