@@ -2,7 +2,9 @@ package softiwarp
 
 import (
 	"bytes"
+	"io"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/bulk/bulktest"
@@ -36,5 +38,31 @@ func TestMuchDataTakesPlaces(t *testing.T) {
 	if !bytes.Equal(src.Bytes(), dst.Bytes()) || !bytes.Equal(note.Bytes(), got.Bytes()) {
 		t.Error("wrong data")
 	}
+	bulktest.AwaitNone()
+}
+
+// TestLingeringTakesPlace: the rest of what an ended connection sent takes a place, too.
+func TestLingeringTakesPlace(t *testing.T) {
+	var s buffers
+	s.init()
+	defer s.close()
+	var l lingers
+	l.init(&Config{maxLingers: 1, maxUnread: 1, lingerTimeout: time.Hour})
+	conn, peer := connected(t)
+	rest := leftover{left: s.get(batchSize), to: batchSize}
+	places := bulktest.Occupy()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := io.ReadFull(peer, make([]byte, batchSize)); err != nil {
+			t.Error(err)
+		}
+	}()
+	l.add(conn, rest, nil, false)
+	places.AwaitOne(t, done)
+	places.Release()
+	<-done
+	peer.Close()
+	l.close()
 	bulktest.AwaitNone()
 }

@@ -54,9 +54,11 @@ func (l *lingers) add(conn *net.TCPConn, rest leftover, last []byte, peerClosed 
 	}
 	l.wg.Go(func() {
 		defer closed()
-		_, err := (&net.Buffers{rest.pending(), last}).WriteTo(conn)
-		rest.discard()
+		err := rest.writeTo(conn)
 		written()
+		if err == nil {
+			_, err = conn.Write(last)
+		}
 		if err == nil && conn.CloseWrite() == nil {
 			_, _ = io.Copy(io.Discard, struct{ io.Reader }{conn})
 		}

@@ -2,6 +2,7 @@ package softiwarp
 
 import (
 	"errors"
+	"net"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,19 @@ func (l *leftover) discard() {
 		l.left.put()
 		l.left = nil
 	}
+}
+
+// writeTo writes the bytes left over until conn's deadline, and drops those that it does not take.
+func (l leftover) writeTo(conn *net.TCPConn) error {
+	s := socketWriter{leftover: l}
+	defer s.discard()
+	s.init(nil) // nothing more is left over
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	s.wait(raw)
+	return s.err
 }
 
 // send writes b, as far as the socket takes it, and resets b.
