@@ -14,14 +14,18 @@ import (
 const idleTime = 5 * time.Second
 
 // idleBuffers keeps the unused buffers of a pool. Their memory is outside the Go heap.
-// Buffers that stay unused are returned to the operating system.
+// Buffers that stay unused are returned to the operating system, and all of them while others wait
+// for memory of the process.
 type idleBuffers struct {
 	mu      sync.Mutex
 	classes [classes]idleClass
 	kept    int // bytes
 	closed  bool
 	trimmer *time.Timer // nil while there are no buffers
+	stop    func()      // ends the draining for others
 }
+
+func (i *idleBuffers) init() { i.stop = offheap.OnShortage(i.drain) }
 
 // idleClass is a stack: the buffer used last is used next.
 type idleClass struct {
@@ -50,7 +54,7 @@ func (i *idleBuffers) pop(class int) *buffer {
 	return b
 }
 
-// keep takes back a buffer. While others wait for memory of the process, it goes to them.
+// keep takes back a buffer, unless others wait for memory of the process.
 func (i *idleBuffers) keep(b *buffer) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -107,6 +111,7 @@ func (i *idleBuffers) drain() {
 
 // close frees idle buffers, now and later.
 func (i *idleBuffers) close() {
+	i.stop()
 	i.mu.Lock()
 	i.closed = true
 	if i.trimmer != nil {
@@ -121,8 +126,7 @@ func (i *idleBuffers) alloc(ctx context.Context, n int) (*offheap.Region, error)
 	r, err := offheap.Alloc(n)
 	for errors.Is(err, offheap.ErrLimit) {
 		freed := make(chan struct{})
-		offheap.Notify(func() { close(freed) })
-		i.drain() // drain may free the memory that it waits for
+		offheap.Notify(func() { close(freed) }) // unused buffers are freed now, here and elsewhere
 		if r, err = offheap.Alloc(n); !errors.Is(err, offheap.ErrLimit) {
 			break
 		}

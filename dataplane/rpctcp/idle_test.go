@@ -93,6 +93,23 @@ func TestGivesToWaiting(t *testing.T) {
 	})
 }
 
+// TestUnusedGoToWaiting: nobody waits for memory of the process that a pool keeps and does not use.
+func TestUnusedGoToWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + 1<<20)
+		pool, others := newPool(8<<20, 1<<20), newPool(8<<20, 1<<20)
+		defer pool.close()
+		defer others.close()
+		got(t, others.join(netip.Addr{}), 1<<20).Release()
+		began := time.Now()
+		got(t, pool.join(netip.Addr{}), 1<<20).Release()
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}
+
 // TestProcessLimit: a pool at the process's limit first gives back its idle
 // buffers, and then waits as it does at its own limit.
 func TestProcessLimit(t *testing.T) {

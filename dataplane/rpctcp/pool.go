@@ -39,6 +39,7 @@ type pool struct {
 // share. limit is raised to the size of the largest buffer.
 func newPool(limit, maximum int) *pool {
 	p := &pool{maximum: maximum}
+	p.idle.init()
 	largest := p.largest()
 	p.fair = fair.NewPool(max(int64(limit), largest), largest)
 	return p

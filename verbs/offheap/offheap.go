@@ -22,7 +22,7 @@ type Region struct {
 func (r *Region) Bytes() []byte { return r.mem }
 
 // account is the ledger of the process.
-var account = ledger{limit: math.MaxInt64, changed: func(int64) {}}
+var account = ledger{limit: math.MaxInt64, changed: func(int64) {}, owners: make(map[*func()]struct{})}
 
 // ledger counts the regions that exist.
 type ledger struct {
@@ -31,9 +31,10 @@ type ledger struct {
 	used    int64
 	regions int
 	peak    int64
-	changed func(used int64) // see Observe
-	waiting []func()         // see Notify
-	wanting atomic.Int32     // len(waiting)
+	changed func(used int64)     // see Observe
+	waiting []func()             // see Notify
+	wanting atomic.Int32         // len(waiting)
+	owners  map[*func()]struct{} // see OnShortage
 }
 
 // Stats are the process's statistics of this memory.
@@ -74,7 +75,25 @@ func Notify(f func()) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
 	account.waiting = append(account.waiting, f)
-	account.wanting.Add(1)
+	if account.wanting.Add(1) > 1 {
+		return // owners know
+	}
+	for free := range account.owners {
+		go (*free)()
+	}
+}
+
+// OnShortage calls free, in a goroutine of its own, whenever somebody begins to wait for memory, until
+// stop is called. It is for owners of unused regions, which free them then.
+func OnShortage(free func()) (stop func()) {
+	account.mu.Lock()
+	defer account.mu.Unlock()
+	account.owners[&free] = struct{}{}
+	return func() {
+		account.mu.Lock()
+		defer account.mu.Unlock()
+		delete(account.owners, &free)
+	}
 }
 
 // Waiting returns how many functions of Notify have not been called yet. Owners of unused regions

@@ -94,6 +94,28 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// TestOnShortage: owners of unused memory are called when somebody begins to wait, and not for each
+// that waits.
+func TestOnShortage(t *testing.T) {
+	called := make(chan struct{}, 8)
+	stop := OnShortage(func() { called <- struct{}{} })
+	for range 2 {
+		r := alloced(t, 1)
+		Notify(func() {})
+		Notify(func() {})
+		<-called
+		r.Free()
+	}
+	stop()
+	Notify(func() {})
+	alloced(t, 1).Free()
+	select {
+	case <-called:
+		t.Error("called for another waiter, or after stop")
+	default:
+	}
+}
+
 // TestObserve: the observer sees every change, in order, whichever goroutine makes
 // it.
 func TestObserve(t *testing.T) {
