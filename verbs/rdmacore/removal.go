@@ -19,6 +19,11 @@ func (p *Provider) deviceGone(o *openContext) {
 		delete(p.devices, o.c)
 		p.leaving = append(p.leaving, d)
 		close(d.removed)
+		for _, other := range p.devices {
+			if p.first == d {
+				p.first = other
+			}
+		}
 	}
 	p.mu.Unlock()
 	for _, q := range everything(func(q *queuePair) bool { return q.dev.ctx == o }) {

@@ -1,0 +1,33 @@
+//go:build rdmacore && cgo
+
+package rdmacore
+
+import (
+	"log/slog"
+	"testing"
+)
+
+// use has a provider use a device. field is the context of the device's o.
+func use[C any](devices *map[*C]*device, o *openContext, field **C) *device {
+	if *devices == nil {
+		*devices = make(map[*C]*device)
+	}
+	*field = new(C)
+	d := &device{ctx: o, removed: make(chan struct{})}
+	(*devices)[*field] = d
+	return d
+}
+
+// TestNextDevice: when a device is removed, the provider's device is one that is in use.
+func TestNextDevice(t *testing.T) {
+	p := &Provider{config: Config{Logger: slog.New(slog.DiscardHandler)}}
+	a, b := new(openContext), new(openContext)
+	first, other := use(&p.devices, a, &a.c), use(&p.devices, b, &b.c)
+	p.first = first
+	if p.deviceGone(a); p.Device() != other {
+		t.Error("still the one that was removed")
+	}
+	if p.deviceGone(b); p.Device() != other {
+		t.Error("none at all")
+	}
+}
