@@ -5,9 +5,12 @@ package rdmacore
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs/rdmacm"
+	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
 // around returns a dial that calls first before each call.
@@ -45,6 +48,31 @@ func TestCauseWhileConnecting(t *testing.T) {
 			}
 			<-q.calling
 			cancel()
+		}
+	}
+}
+
+// TestDialBesideSilentHosts: a host that does not answer keeps no calls to others waiting.
+func TestDialBesideSilentHosts(t *testing.T) {
+	const hosts = 4
+	called, answer := make(chan struct{}, hosts), make(chan struct{})
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer close(answer)
+	for range hosts {
+		calls.Go(func() {
+			dialing.run(func() {
+				called <- struct{}{}
+				<-answer
+			})
+		})
+	}
+	guard := time.After(verbstest.Patience)
+	for i := range hosts {
+		select {
+		case <-called:
+		case <-guard:
+			t.Fatalf("only %d of %d hosts are called", i, hosts)
 		}
 	}
 }
