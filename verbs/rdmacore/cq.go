@@ -332,10 +332,14 @@ func (c *completionQueue) flush(f func()) {
 // in the error state.
 const flushedSlack = 1024
 
-// pushFlushed queues completions that the device does not make, of n requests to a queue pair.
+// pushFlushed queues completions that the device does not make, of n requests to a queue pair,
+// unless that is closed.
 func (c *completionQueue) pushFlushed(qp uint32, n int, id func(i int) uint64) (int, error) {
 	c.Lock()
 	defer c.Unlock()
+	if c.UserLocked(qp) == nil {
+		return 0, verbs.ErrClosed
+	}
 	for i := range n {
 		if c.Queue.Len() >= c.Depth+flushedSlack {
 			return i, fmt.Errorf("rdmacore: post in the error state: %w", verbs.ErrQueueFull)
