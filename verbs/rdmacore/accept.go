@@ -20,9 +20,6 @@ func newRequest(p *Provider, c *C.struct_rdma_cm_id, e *event) (*connID, error) 
 	if err != nil {
 		return nil, err
 	}
-	if rc := command(func() C.int { return C.rdmad_migrate_id(c, p.channel.c) }); rc != 0 {
-		return nil, failed("migrate identifier", rc)
-	}
 	if err := p.users.Use(); err != nil {
 		return nil, err
 	}
@@ -30,7 +27,12 @@ func newRequest(p *Provider, c *C.struct_rdma_cm_id, e *event) (*connID, error) 
 	id.c, id.dev = c, dev
 	id.SetAddrs(localAddress(c), peerAddress(c))
 	id.Requested(rdmacm.ConnParam{PrivateData: e.data, ResponderResources: e.initiator, InitiatorDepth: e.responder})
-	C.rdmad_set_handle(c, C.uint64_t(id.handle))
+	C.rdmad_set_handle(c, C.uint64_t(id.handle)) // the provider's channel may have events as soon as it has the identifier
+	if rc := command(func() C.int { return C.rdmad_migrate_id(c, p.channel.c) }); rc != 0 {
+		handles.remove(id.handle)
+		p.users.Unuse()
+		return nil, failed("migrate identifier", rc)
+	}
 	return id, nil
 }
 

@@ -7,12 +7,14 @@ import (
 	"testing"
 )
 
-// use has a provider use a device. field is the context of the device's o.
+// use has a provider use a device, whose context is in field of o, or is made.
 func use[C any](devices *map[*C]*device, o *openContext, field **C) *device {
 	if *devices == nil {
 		*devices = make(map[*C]*device)
 	}
-	*field = new(C)
+	if *field == nil {
+		*field = new(C)
+	}
 	d := &device{ctx: o, removed: make(chan struct{})}
 	(*devices)[*field] = d
 	return d
