@@ -89,11 +89,7 @@ func exportFormat(asked, name string) string {
 // writes to a path that is no file, such as /dev/stdout. Links stay, and the mode and the owner of the old file.
 func replaceFile(name string, data []byte) (err error) {
 	asked := name
-	defer func() {
-		if of, ok := errors.AsType[*os.PathError](err); ok {
-			of.Path = asked // not that of the new file, or of what a link names
-		}
-	}()
+	defer func() { err = named(err, asked) }()
 	if file, linkErr := filepath.EvalSymlinks(name); linkErr == nil {
 		name = file
 	}
@@ -127,6 +123,18 @@ func replaceFile(name string, data []byte) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), name)
+}
+
+// named returns an error of a file with the name that the user gave: not that of the new file, or of what a link
+// names.
+func named(err error, asked string) error {
+	if of, ok := errors.AsType[*os.LinkError](err); ok { // of os.Rename
+		return &os.PathError{Op: of.Op, Path: asked, Err: of.Err}
+	}
+	if of, ok := errors.AsType[*os.PathError](err); ok {
+		of.Path = asked
+	}
+	return err
 }
 
 func newSettingsImport(a *app) *cobra.Command {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,5 +66,14 @@ func TestReplaceFileNowhere(t *testing.T) {
 		if err := replaceFile(name, nil); err == nil || !strings.HasPrefix(err.Error(), "open "+name+": ") {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRenameNamesOneFile: the error of a file that can't be replaced, such as a mount of its own in a container,
+// names that file, too.
+func TestRenameNamesOneFile(t *testing.T) {
+	err := named(errors.Join(&os.LinkError{Op: "rename", Old: "/srv/.tuned.yaml.1", New: "/srv/tuned.yaml", Err: syscall.EBUSY}), "tuned.yaml")
+	if err == nil || err.Error() != "rename tuned.yaml: device or resource busy" {
+		t.Error(err)
 	}
 }
