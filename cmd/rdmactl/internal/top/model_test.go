@@ -106,6 +106,9 @@ func TestRestartEndsQuestions(t *testing.T) {
 		if formed { // what the user types on
 			v.keys("d", "y", "tab", "enter")
 			v.sees("rdmad has restarted")
+			if screen := v.screen().String(); strings.Contains(screen, "tab scope") {
+				t.Errorf("%v: keys that have no effect in:\n%s", open, screen)
+			}
 		}
 		if v.control.asked != nil || v.pane != nil || v.form != nil && v.form.at() != "global" {
 			t.Errorf("%v: asked for %v, pane %v, form %v", open, v.control.asked, v.pane, v.form)

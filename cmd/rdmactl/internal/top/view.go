@@ -54,6 +54,7 @@ var (
 	chooseHints = []keyHint{{"enter", "choose"}, {"↑↓", "move"}, {"tab", "scope"}, {"type", "search"}, {"esc", "cancel"}}
 	enterHints  = []keyHint{{"enter", "dry run"}, {"tab", "next value"}, {"esc", "back"}}
 	lookHints   = []keyHint{{"enter", "make the change"}, {"↑↓", "scroll"}, {"esc", "back"}}
+	overHints   = []keyHint{{"esc", "back"}}
 	doneHints   = []keyHint{{"enter", "done"}, {"↑↓", "scroll"}}
 )
 
@@ -69,6 +70,8 @@ func (m *model) footer() string {
 		l.add(bad, m.notice.text)
 	case m.notice.text != "":
 		l.add(good, m.notice.text)
+	case m.form != nil && m.form.over:
+		l.hints(overHints)
 	case m.form != nil:
 		l.hints([...][]keyHint{chooseHints, enterHints, lookHints, doneHints}[m.form.step])
 	case m.typing:
