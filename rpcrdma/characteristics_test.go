@@ -1,11 +1,14 @@
 package rpcrdma_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -342,4 +345,44 @@ func TestCharacteristicsTurnedOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReceivesStayForReplies: the receives of a server become no smaller while its client may
+// still answer a call by the sizes of the connect, because it has got characteristics since.
+func TestReceivesStayForReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := func(s *rpcrdma.Settings) {
+			sized(16384, 16384)(s)
+			backward(4)(s)
+		}
+		client := func(s *rpcrdma.Settings) {
+			server(s)
+			s.Extensions &^= rpcrdma.ExtCharacteristics
+		}
+		let := make(chan struct{})
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{settings: server})
+		c, conn := b.dialServing(rpcrdma.DialConfig{Handler: handlerFunc(func(ctx context.Context, c *call, r *reply) error {
+			<-let
+			return service{}.ServeRPC(ctx, c, r)
+		})}, client)
+		must(t, plain(b.ctx, c, procNull))
+		conn.OpenBackchannel()
+		answered := begin(func() error { return echo(b.ctx, conn, 8000, 1) })
+		time.Sleep(time.Second) // until another goroutine polls than the one that serves the call
+		c.SetSettings(settingsOf(server))
+		synctest.Wait()
+		smaller := settingsOf(server)
+		smaller.InlineReceiveSize = 4096
+		conn.SetSettings(smaller)
+		synctest.Wait()
+		if n := conn.Info().InlineReceive; n != 16384 {
+			t.Errorf("receives of %d bytes before the reply", n)
+		}
+		close(let)
+		should(t, <-answered)
+		synctest.Wait()
+		if n := conn.Info().InlineReceive; n != 4096 {
+			t.Errorf("receives of %d bytes after the reply", n)
+		}
+	})
 }

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"math"
+
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -88,13 +90,19 @@ func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 }
 
 // settled reports that no reply in flight can be longer than most bytes.
-func (r *Requester) settled(most uint32) bool {
+func (r *Requester) settled(most uint32) bool { return r.longest() <= most }
+
+// longest returns the largest Send that may answer a call in flight, in bytes.
+func (r *Requester) longest() (n uint32) {
 	for xid, o := range r.sent {
-		if (o == nil && !r.chars.Asks(xid)) || (o != nil && o.inline > most) {
-			return false
+		switch {
+		case o != nil:
+			n = max(n, o.inline)
+		case !r.chars.Asks(xid): // given up
+			return math.MaxUint32
 		}
 	}
-	return true
+	return n
 }
 
 // characterizes reports whether an operation of a responder concerns characteristics.

@@ -77,6 +77,7 @@ type Responder struct {
 
 	exposures exposures
 	xmit      transmissions
+	beside    *Requester // see Beside
 
 	Counters ResponderCounters
 }

@@ -25,6 +25,7 @@ func (r *Responder) tell(acts []Action) []Action {
 	if r.cfg.Reverse || r.dead {
 		return acts
 	}
+	r.keep()
 	if c.Resize() {
 		acts = append(acts, Resize{N: int(c.Target)})
 	}
@@ -42,6 +43,22 @@ func (r *Responder) tell(acts []Action) []Action {
 	return acts
 }
 
+// keep lets receives become no smaller than the answers to calls to the client may be. Calls
+// from before the client's first operation were planned for the sizes of the connect.
+func (r *Responder) keep() {
+	if r.beside != nil {
+		r.chars.Keep(r.beside.longest())
+	}
+}
+
+// Replied is the event that the requester beside has taken an answer.
+func (r *Responder) Replied(acts []Action) []Action {
+	if !r.chars.Keeps() {
+		return acts
+	}
+	return r.tell(acts)
+}
+
 // characterizes reports whether an operation of a requester concerns characteristics.
 func (r *Responder) characterizes(h *Header) bool {
 	return characteristics.Of(h.Option) && !r.cfg.Reverse && r.chars.Takes()
@@ -50,6 +67,7 @@ func (r *Responder) characterizes(h *Header) bool {
 // characterize processes INIT and REQUEST. They get an answer and take a credit.
 func (r *Responder) characterize(c *Call, payload []byte, acts []Action) []Action {
 	h, own := &c.header, &r.chars
+	r.keep()
 	var answer rpcrdma2.Body
 	if h.Option == rpcrdma2.OptInit {
 		var body rpcrdma2.Init

@@ -1,7 +1,12 @@
 package conn
 
-// Beside gives a responder of the reverse direction the requester whose receives it shares.
-func (r *Responder) Beside(q *Requester) { r.chars.Targets.Own = q.chars.Targets.Own }
+// Beside gives a responder the requester of the other direction, with which it shares receives.
+// Give Replied for each answer that the requester of a server gets.
+func (r *Responder) Beside(q *Requester) {
+	if r.beside = q; r.cfg.Reverse {
+		r.chars.Targets.Own = q.chars.Targets.Own
+	}
+}
 
 // Hold keeps a draining connection up while on is true, for calls in the other direction.
 func (r *Responder) Hold(on bool, acts []Action) []Action {

@@ -3,6 +3,7 @@ package conn
 import (
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ func TestReverseTranscripts(t *testing.T) {
 // duplexPlayer plays transcripts on one end of a connection with roles of both
 // directions.
 //
-//	end server|client [back=CREDITS] [v2=1] [ord=N] ...    else as start of the forward role
+//	end server|client [back=CREDITS] [v2=1] [ord=N] [receive=BYTES] [makes=BYTES] ...    else as start of the forward role
 //	message ..., raw ...                    as at the forward role
 //	reverse VERB ...                        an input to the reverse role
 //	hold 0|1                                calls of a server to its client
@@ -25,6 +26,7 @@ func TestReverseTranscripts(t *testing.T) {
 // What the reverse role does is marked.
 type duplexPlayer struct {
 	server bool
+	makes  uint32 // the largest Send that the client makes
 	in     Inbound
 	q      requesterPlayer
 	s      responderPlayer
@@ -67,16 +69,23 @@ func (p *duplexPlayer) start(t *testing.T, server bool, o map[string][]string) (
 		v2, version = []string{"v2=on"}, 2
 	}
 	v2 = append(v2, fmt.Sprintf("ord=%d", option(t, o, "ord", 1)))
+	for _, key := range []string{"receive", "receive_size", "chars"} {
+		for _, value := range o[key] {
+			v2 = append(v2, key+"="+value)
+		}
+	}
 	p.q.play(t, "start", v2)
 	p.s.play(t, "start", v2)
 	back := settings.Default()
 	back.CreditsBackchannel = uint32(option(t, o, "back", 2))
 	back = back.Reverse()
 	if server {
-		p.q.settings = back
-		p.q.r = NewRequester(RequesterConfig{Receive: 4096, ToldSend: 4096, MaxReceives: 100, Reverse: true, Version: version, Settings: &p.q.settings})
-		p.q.r.Connected(4096, 4096)
+		p.q.settings, p.makes = back, uint32(option(t, o, "makes", 4096))
+		receive := uint32(option(t, o, "receive", 4096))
+		p.q.r = NewRequester(RequesterConfig{Receive: receive, ToldSend: 4096, MaxReceives: 100, Reverse: true, Version: version, Settings: &p.q.settings})
+		p.q.r.Connected(4096, p.makes)
 		lines = append(p.s.play(t, "start", v2), marked(p.q.show(p.q.r.Start(nil)))...)
+		p.s.r.Beside(p.q.r)
 		p.join()
 		return lines
 	}
@@ -105,7 +114,11 @@ func (p *duplexPlayer) receive(msg []byte, inv Invalidation) (lines []string) {
 	if a.Call {
 		return append(lines, p.showOf(true, p.s.r.Arrived(a, nil))...)
 	}
-	return append(lines, p.showOf(false, p.q.r.Arrived(a, nil))...)
+	lines = append(lines, p.showOf(false, p.q.r.Arrived(a, nil))...)
+	if p.server {
+		lines = append(lines, p.s.show(p.s.r.Replied(nil))...)
+	}
+	return lines
 }
 
 func (p *duplexPlayer) interrupted(a *Arrival) []Action {
@@ -119,7 +132,7 @@ func (p *duplexPlayer) interrupted(a *Arrival) []Action {
 func (p *duplexPlayer) showOf(responder bool, acts []Action) []string {
 	var lines []string
 	if responder {
-		lines = p.s.show(acts)
+		lines = append(p.s.show(acts), marked(p.changed(acts))...)
 	} else {
 		lines = p.q.show(acts)
 	}
@@ -127,6 +140,17 @@ func (p *duplexPlayer) showOf(responder bool, acts []Action) []string {
 		return lines
 	}
 	return marked(lines)
+}
+
+// changed tells the role that calls the client what the client announced.
+func (p *duplexPlayer) changed(acts []Action) []string {
+	if !p.server || !slices.ContainsFunc(acts, func(a Action) bool { return a == Action(Changed{}) }) {
+		return nil
+	}
+	p.q.r.Connected(p.s.r.AgreedReceive(), p.makes)
+	p.q.r.PlanReceives(4096)
+	c := p.s.r.Characteristics()
+	return p.q.show(p.q.r.Heard(&c.Peer, nil))
 }
 
 // marked marks what the reverse role does.

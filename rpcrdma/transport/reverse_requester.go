@@ -97,6 +97,7 @@ func (r *Responder) newCaller() *Requester {
 	q := &Requester{side: side{link: r.link}, memory: r.memory, reverse: true}
 	q.own = q
 	q.core = conn.NewRequester(v.config)
+	r.core.Beside(q.core)
 	r.tellCaller(q)
 	q.core.Connected(r.core.AgreedReceive(), v.peerSend)
 	return q
@@ -235,6 +236,7 @@ func (r *Responder) answered(a *conn.Arrival) {
 	q := r.caller.req
 	before := q.core.Counters.Stray
 	q.answered(a)
+	r.do(r.core.Replied(r.acts))
 	if q.core.Counters.Stray != before {
 		r.refused(conn.Report{Err: conn.ErrUncalled})
 	}

@@ -42,7 +42,8 @@ type State struct {
 	silent  bool  // the peer has turned the extension off
 	sized   bool  // the peer announced its receive size
 	wish    wish
-	unacked bool // one of our UPDATEs may not have arrived
+	keep    uint32 // see Keep
+	unacked bool   // one of our UPDATEs may not have arrived
 
 	// below counts the posted receives that are still smaller than Target. pings is how
 	// many more REQUESTs may be sent to make the peer consume them.
@@ -67,9 +68,22 @@ func (c *State) Start(cfg Config, receive uint32) {
 // Apply applies new settings. Posted receives may then be larger than the settings ask for.
 func (c *State) Apply(cfg Config) {
 	c.cfg = cfg
-	c.wish.own = max(cfg.Receives, rpcrdma2.DefaultReceiveSize)
+	c.Keep(c.keep)
 	c.derive()
 }
+
+// Keep tells that the peer may make Sends of up to n bytes whatever it is told. Receives become
+// no smaller than that, even if the settings ask for it.
+func (c *State) Keep(n uint32) {
+	c.keep = min(n, c.Receive)
+	c.wish.own = max(c.wanted(), c.keep)
+}
+
+// Keeps reports whether receives are larger than the settings ask for because of Keep.
+func (c *State) Keeps() bool { return c.keep > c.wanted() }
+
+// wanted returns the receive size that the settings ask for, in bytes.
+func (c *State) wanted() uint32 { return max(c.cfg.Receives, rpcrdma2.DefaultReceiveSize) }
 
 // PlanFor limits what is planned for the peer's messages to n bytes.
 func (c *State) PlanFor(n uint32) {

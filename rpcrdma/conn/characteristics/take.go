@@ -78,6 +78,9 @@ func (c *State) answer(want rpcrdma2.Set) (r *rpcrdma2.Respond, lowered bool, er
 			r.Rejected = r.Rejected.Add(i)
 		}
 	}
+	if c.Peer == Unknown && c.keep > c.Known.ReceiveSize { // an UPDATE would come too late for a Send of that size
+		r.Other = append(r.Other, sizeOf(c.keep))
+	}
 	return r, lowered, nil
 }
 
