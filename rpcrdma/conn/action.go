@@ -44,8 +44,8 @@ type (
 	// Resize asks to use N bytes for receives posted from now on, as posted receives are
 	// consumed. Then give Resized.
 	Resize struct{ N int }
-	// Changed reports that the peer changed its characteristics. Pass this to the role of
-	// the reverse direction.
+	// Changed reports that the peer changed its characteristics, or was asked to. Pass this
+	// to the role of the reverse direction.
 	Changed struct{}
 	// Fail asks to end the connection because of Err.
 	Fail struct{ Err error }

@@ -40,6 +40,9 @@ func sendOperation(c *characteristics.State, xid, credits uint32, d rpcrdma2.Dir
 		Header:    rpcrdma1.Header{XID: xid, Version: rpcrdma2.Version, Credits: credits, Proc: rpcrdma2.Optional},
 		Direction: d, Option: body.Type(), Info: body.Append(nil),
 	}
+	if q, is := body.(*rpcrdma2.Request); is && len(q.Want) > 0 { // we keep to that size from now on
+		acts = append(acts, Changed{})
+	}
 	return tell(c, &h, acts)
 }
 
