@@ -118,6 +118,11 @@ func (c *Client) enter() error {
 	case c.draining:
 		return ErrDraining
 	}
+	select {
+	case <-c.cur.req.Done(): // its end says nothing about a connection that is made now
+		c.loseLocked(c.cur)
+	default:
+	}
 	c.calls++
 	return nil
 }

@@ -336,3 +336,21 @@ func TestNoCommonVersionIsFinal(t *testing.T) {
 	c.SetSettings(&s)
 	should(t, plain(b.ctx, c, procNull))
 }
+
+// TestNoCommonVersionOfLongAgo: a connection that found no common version before the first call
+// does not decide about that call.
+func TestNoCommonVersionOfLongAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+		s := rpcrdma.DefaultSettings()
+		speaking("required")(&s)
+		s.Extensions |= rpcrdma.ExtCharacteristics
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, Reconnect: &soon})
+		must(t, err)
+		defer c.Close()
+		synctest.Wait() // the server has refused the client's greeting
+		s = rpcrdma.DefaultSettings()
+		c.SetSettings(&s)
+		should(t, plain(b.ctx, c, procNull))
+	})
+}
