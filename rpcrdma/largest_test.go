@@ -4,9 +4,12 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
 // TestLargestReply: a call may expect as much as one message has, and no larger number passes
@@ -24,5 +27,35 @@ func TestLargestReply(t *testing.T) {
 		if err := c.Call(b.ctx, &call); errors.Is(err, rpcrdma.ErrCallTooLong) != tc.tooLong || !tc.tooLong && err != nil {
 			t.Errorf("MaxReply %d: %v", tc.maxReply, err)
 		}
+	}
+}
+
+// TestLargerThanTheLimit: a call that needs more memory than its client may ever have fails, also
+// if part of that is a buffer of Alloc. Other calls go on.
+func TestLargerThanTheLimit(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+			c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: rpcrdma.MinMemoryLimit})
+			must(t, err)
+			defer c.Close()
+			const size = 1<<20 + 1
+			var item oncrpc.Buffer = make(heapBuffer, size)
+			if own {
+				item, err = c.Alloc(b.ctx, size)
+				must(t, err)
+				defer item.Release()
+			}
+			call := newCall(procNull)
+			call.Args, call.MaxReply = xdr.AppendUint32(nil, size), 1<<20
+			call.Items = []oncrpc.ReplyItem{{Pos: 4, Len: size, Buf: item}}
+			for _, n := range []int{1<<19 + 1, 1<<19 + 1, 1<<15 + 1} {
+				call.Results = append(call.Results, rpcrdma.Result{Buf: make(heapBuffer, n+3), Max: n})
+			}
+			if err := c.Call(b.ctx, &call); !errors.Is(err, rpcrdma.ErrTooLarge) {
+				t.Errorf("a buffer of Alloc: %v: %v", own, err)
+			}
+			should(t, plain(b.ctx, c, procNull))
+		})
 	}
 }

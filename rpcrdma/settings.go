@@ -91,7 +91,8 @@ var (
 var ErrTooManyLosses = errors.New("rpcrdma: too many connections were lost during the call")
 
 // ErrTooLarge is returned by Alloc for a buffer that is larger than the largest one, which has
-// MaxMessage bytes or a little more.
+// MaxMessage bytes or a little more. A call that needs more memory than the client's limit
+// allows fails with it, too.
 var ErrTooLarge = regmem.ErrTooLarge
 
 // Why a reply was refused, or a connection ended.

@@ -239,11 +239,11 @@ func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 // obtain gets the memory of a call piece by piece. After an error it keeps what it has got.
 func (r *Requester) obtain(ctx context.Context, p *pending, c *RPC) error {
 	var err error
-	if p.message, err = r.alloc(ctx, headRoom+p.out.BodyLength()); err != nil {
+	if p.message, err = r.alloc(ctx, p, c, headRoom+p.out.BodyLength()); err != nil {
 		return err
 	}
 	if n := p.out.Sends(); n > 1 {
-		if p.header, err = r.alloc(ctx, (n-1)*transmission.ContinueSize); err != nil {
+		if p.header, err = r.alloc(ctx, p, c, (n-1)*transmission.ContinueSize); err != nil {
 			return err
 		}
 	}
@@ -259,16 +259,16 @@ func (r *Requester) obtain(ctx context.Context, p *pending, c *RPC) error {
 		switch w.Use {
 		case conn.ReadCall:
 			m = exposed{buf: p.message, off: headRoom}
-			p.header, err = r.alloc(ctx, headRoom)
+			p.header, err = r.alloc(ctx, p, c, headRoom)
 		case conn.ReadItem:
 			it := &c.Items[w.Index]
-			if m, err = r.stage(ctx, it.Buf, n); err == nil && m.owned {
+			if m, err = r.stage(ctx, p, c, it.Buf, n); err == nil && m.owned {
 				p.pullup += copy(m.buf.Bytes(), it.Buf.Bytes()[:it.Len])
 			}
 		case conn.WriteResult:
-			m, err = r.stage(ctx, c.Results[w.Index].Buf, n)
+			m, err = r.stage(ctx, p, c, c.Results[w.Index].Buf, n)
 		case conn.WriteReply:
-			m, err = r.stage(ctx, nil, n)
+			m, err = r.stage(ctx, p, c, nil, n)
 		}
 		if err != nil {
 			return err
@@ -280,17 +280,17 @@ func (r *Requester) obtain(ctx context.Context, p *pending, c *RPC) error {
 
 // stage returns registered memory of n bytes: b itself if it belongs to our pool and is
 // large enough.
-func (r *Requester) stage(ctx context.Context, b oncrpc.Buffer, n int) (exposed, error) {
+func (r *Requester) stage(ctx context.Context, p *pending, c *RPC, b oncrpc.Buffer, n int) (exposed, error) {
 	if own, ok := b.(*regmem.Buffer); ok && own.Of(r.host.pool) && len(own.Bytes()) >= n {
 		return exposed{buf: own}, nil
 	}
-	own, err := r.alloc(ctx, n)
+	own, err := r.alloc(ctx, p, c, n)
 	return exposed{buf: own, owned: err == nil}, err
 }
 
-// alloc returns memory of n bytes. It waits until there is some, or ctx or the connection
-// ends.
-func (r *Requester) alloc(ctx context.Context, n int) (*regmem.Buffer, error) {
+// alloc returns memory of n bytes for a call. It waits until there is some, or ctx or the
+// connection ends.
+func (r *Requester) alloc(ctx context.Context, p *pending, c *RPC, n int) (*regmem.Buffer, error) {
 	b, err := r.host.pool.Alloc(oncrpc.NoWait, n, regmem.Service)
 	if !errors.Is(err, context.Canceled) {
 		return b, err
@@ -301,11 +301,35 @@ func (r *Requester) alloc(ctx context.Context, n int) (*regmem.Buffer, error) {
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
-	b, err = r.host.pool.Alloc(both, n, regmem.Service)
+	b, err = r.host.pool.AllocBeside(both, n, regmem.Service, p.holds(c))
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = r.whyEnded()
 	}
 	return b, err
+}
+
+// holds returns how much of the pool's memory a call has, in bytes.
+func (p *pending) holds(c *RPC) (n int64) {
+	pool := p.r.host.pool
+	count := func(b oncrpc.Buffer) {
+		if own, ok := b.(*regmem.Buffer); ok && own != nil && own.Of(pool) {
+			n += int64(len(own.Bytes()))
+		}
+	}
+	count(p.message)
+	count(p.header)
+	for _, m := range p.memory {
+		if m.owned {
+			count(m.buf)
+		}
+	}
+	for i := range c.Items {
+		count(c.Items[i].Buf)
+	}
+	for i := range c.Results {
+		count(c.Results[i].Buf)
+	}
+	return n
 }
 
 // begin sends the call, now or once there is a credit.

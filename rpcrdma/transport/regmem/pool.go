@@ -102,6 +102,12 @@ func (p *Pool) Failure() error {
 // Alloc returns a buffer of at least n bytes, in the order of the requests. It waits until
 // there is one, ctx ends or the pool is closed.
 func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
+	return p.AllocBeside(ctx, n, use, -1)
+}
+
+// AllocBeside is Alloc for a caller that keeps buffers of held bytes meanwhile. It fails with
+// ErrTooLarge once there is nobody else who could give memory back.
+func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
 	}
@@ -120,7 +126,7 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 		w.turn <- struct{}{} // take may have released the lock, so look again for buffers given back or a closed pool
 	}
 	p.mu.Unlock()
-	return p.wait(ctx, w, class, use)
+	return p.wait(ctx, w, class, use, held)
 }
 
 // lack reports a request that found no memory. When receives have their whole share, nobody
@@ -133,7 +139,7 @@ func (p *Pool) lack(class int, use Use) {
 }
 
 // wait waits until w is the first of its queue and there is memory.
-func (p *Pool) wait(ctx context.Context, w *waiter, class int, use Use) (*Buffer, error) {
+func (p *Pool) wait(ctx context.Context, w *waiter, class int, use Use, held int64) (*Buffer, error) {
 	for {
 		var err error
 		select {
@@ -146,6 +152,9 @@ func (p *Pool) wait(ctx context.Context, w *waiter, class int, use Use) (*Buffer
 		if err == nil {
 			b, err = p.take(class, use)
 		}
+		if b == nil && err == nil && p.solely(held) {
+			err = fmt.Errorf("%w: %d bytes beside %d, the limit is %d", ErrTooLarge, classSize(class), held, p.limit)
+		}
 		if b != nil || err != nil {
 			p.leave(w, use)
 			p.wake()
@@ -154,6 +163,11 @@ func (p *Pool) wait(ctx context.Context, w *waiter, class int, use Use) (*Buffer
 		}
 		p.mu.Unlock()
 	}
+}
+
+// solely reports whether held bytes are all that can be given back. p.mu is held.
+func (p *Pool) solely(held int64) bool {
+	return p.used[Service]+p.used[Fetch] == held && p.busy == 0 && !p.starved
 }
 
 // wake lets the first waiter of each queue try again.
