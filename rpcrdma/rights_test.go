@@ -1,10 +1,12 @@
 package rpcrdma_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -23,9 +25,10 @@ func watching(p rdmacm.Provider) *watchedProvider {
 type watchedDevice struct {
 	verbs.Device
 	open atomic.Int64
-	// opening decides over each of them, reading is told of an RDMA Read before it
-	// begins; nil is nobody.
+	// opening decides over each of them, closing over its end, reading is told of an RDMA Read
+	// before it begins; nil is nobody.
 	opening func() error
+	closing func() error
 	reading func(sink verbs.SGE)
 }
 
@@ -69,7 +72,8 @@ func (d *watchedDevice) AllocPD() (verbs.PD, error) {
 }
 
 func (pd watchedPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
-	if access&(verbs.AccessRemoteRead|verbs.AccessRemoteWrite) != 0 {
+	remote := access&(verbs.AccessRemoteRead|verbs.AccessRemoteWrite) != 0
+	if remote {
 		if pd.dev.opening != nil {
 			if err := pd.dev.opening(); err != nil {
 				return nil, err
@@ -77,7 +81,23 @@ func (pd watchedPD) RegMR(buf []byte, access verbs.Access) (verbs.MR, error) {
 		}
 		pd.dev.open.Add(1)
 	}
-	return pd.PD.RegMR(buf, access)
+	mr, err := pd.PD.RegMR(buf, access)
+	if remote && err == nil && pd.dev.closing != nil {
+		mr = watchedMR{mr, pd.dev}
+	}
+	return mr, err
+}
+
+type watchedMR struct {
+	verbs.MR
+	dev *watchedDevice
+}
+
+func (mr watchedMR) Close() error {
+	if err := mr.dev.closing(); err != nil {
+		return err
+	}
+	return mr.MR.Close()
 }
 
 // The memory that all connections share is open to no peer, however well it
@@ -105,4 +125,24 @@ func TestPeersRights(t *testing.T) {
 			t.Errorf("%d regions are open to peers, want %d", got, exposed)
 		}
 	})
+}
+
+// TestMemoryThatStaysOpen: a call whose memory can't be closed to the peer ends only with the
+// connection, which is the other way to close it.
+func TestMemoryThatStaysOpen(t *testing.T) {
+	w := watching(loopback.New(loopback.Config{NoWindows: true}))
+	stuck := errors.New("stuck")
+	var refused atomic.Bool
+	w.dev.closing = func() error {
+		if refused.CompareAndSwap(false, true) {
+			return stuck
+		}
+		return nil
+	}
+	b := newBed(t, w, bedConfig{})
+	c, _ := b.dial(nil)
+	err := readBack(b.ctx, c, procRead, 100000, 100000, 1)
+	if !refused.Load() || !errors.Is(c.Err(), stuck) {
+		t.Errorf("the call: %v, the connection: %v", err, c.Err())
+	}
 }

@@ -52,7 +52,11 @@ func (r *Requester) fence(p *pending) {
 		fenced = true
 		r.stats.LocalInvalidations++
 		if !r.host.attr.MemWindowType2B {
-			w.Close()
+			if err := w.Close(); err != nil { // the peer may still use it
+				r.sq.recycle(o)
+				r.dieLocked(err)
+				return
+			}
 			continue
 		}
 		o.wrs = append(o.wrs, verbs.SendWR{Op: verbs.OpLocalInvalidate, InvalidateRKey: w.RKey()})
