@@ -99,13 +99,12 @@ func (c *State) lower(asked uint32) bool {
 }
 
 // Responded processes the answer to our REQUEST. A bit in both subsets or in none means
-// that the request was rejected. An invalid answer rejects everything. Characteristics that
-// have another value now than the one asked for are in Other, whichever they are. If one of
-// them is malformed, none counts.
+// that the request was rejected. Characteristics that have another value now than the one
+// asked for are in Other, whichever they are. If one of them is malformed, none counts.
 func (c *State) Responded(r *rpcrdma2.Respond) {
 	asked := c.request.size
 	c.Answered()
-	if asked != 0 && r.Done.Has(0) && !r.Rejected.Has(0) && r.Done.Within(1) && r.Rejected.Within(1) {
+	if asked != 0 && r.Done.Has(0) && !r.Rejected.Has(0) {
 		c.Told.ReceiveSize, c.Told.Buffer = asked, rpcrdma2.Buffer{}
 	}
 	_ = c.Learn(r.Other)
