@@ -1,8 +1,6 @@
 package conn
 
 import (
-	"math"
-
 	"github.com/rdmad/rdmad/rpcrdma/conn/characteristics"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
@@ -92,14 +90,14 @@ func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 // settled reports that no reply in flight can be longer than most bytes.
 func (r *Requester) settled(most uint32) bool { return r.longest() <= most }
 
-// longest returns the largest Send that may answer a call in flight, in bytes.
+// longest returns the largest Send that may answer a call in flight, in bytes, or any size up to
+// the default of receives if none is larger than that.
 func (r *Requester) longest() (n uint32) {
 	for xid, o := range r.sent {
-		switch {
-		case o != nil:
+		if o == nil { // given up, or an operation
+			n = max(n, r.debts[xid].inline)
+		} else {
 			n = max(n, o.inline)
-		case !r.chars.Asks(xid): // given up
-			return math.MaxUint32
 		}
 	}
 	return n

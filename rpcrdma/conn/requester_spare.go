@@ -5,13 +5,14 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/credit"
+	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// debt is what the answer to a call that was given up gives back, and whether it may have read
-// chunks.
+// debt is what the answer to a call that was given up gives back, the largest Send that it may
+// be, in bytes, and whether it may have read chunks.
 type debt struct {
-	uses, spare uint32
-	readable    bool
+	uses, spare, inline uint32
+	readable            bool
 }
 
 // Prepare is the event that the planned call o is about to begin. It returns the receives
@@ -114,13 +115,13 @@ func (r *Requester) withdraw(o *Outgoing) {
 // holds come back with its answer.
 func (r *Requester) abandon(o *Outgoing) {
 	r.sent[o.XID] = nil
-	if o.uses == 1 && o.spare == 0 && !o.readable {
+	if o.uses == 1 && o.spare == 0 && !o.readable && o.inline <= rpcrdma2.DefaultReceiveSize {
 		return
 	}
 	if r.debts == nil {
 		r.debts = make(map[uint32]debt)
 	}
-	r.debts[o.XID] = debt{o.uses, o.spare, o.readable}
+	r.debts[o.XID] = debt{o.uses, o.spare, o.inline, o.readable}
 	o.spare = 0
 }
 
