@@ -39,11 +39,6 @@ func (a *AuthSys) Decode(body []byte) error {
 func (a *AuthSys) Append(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, a.Stamp)
 	dst = xdr.AppendOpaque(dst, a.MachineName)
-	dst = xdr.AppendUint32(dst, a.UID)
-	dst = xdr.AppendUint32(dst, a.GID)
-	dst = xdr.AppendUint32(dst, uint32(len(a.GIDs)))
-	for _, gid := range a.GIDs {
-		dst = xdr.AppendUint32(dst, gid)
-	}
-	return dst
+	dst = xdr.AppendUint32s(dst, a.UID, a.GID, uint32(len(a.GIDs)))
+	return xdr.AppendUint32s(dst, a.GIDs...)
 }

@@ -10,6 +10,14 @@ func AppendUint32(dst []byte, v uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, v)
 }
 
+// AppendUint32s appends unsigned integers or enums, one after the other.
+func AppendUint32s(dst []byte, vs ...uint32) []byte {
+	for _, v := range vs {
+		dst = binary.BigEndian.AppendUint32(dst, v)
+	}
+	return dst
+}
+
 // AppendUint64 appends an unsigned hyper integer (RFC 4506 §4.5).
 func AppendUint64(dst []byte, v uint64) []byte {
 	return binary.BigEndian.AppendUint64(dst, v)

@@ -41,7 +41,9 @@ type Args struct {
 }
 
 // Append appends the encoded arguments.
-func (a *Args) Append(dst []byte) []byte { return appendWords(dst, a.MaxCall, a.MaxReply, a.MaxReads) }
+func (a *Args) Append(dst []byte) []byte {
+	return xdr.AppendUint32s(dst, a.MaxCall, a.MaxReply, a.MaxReads)
+}
 
 // Decode decodes arguments. They must be all of b.
 func (a *Args) Decode(b []byte) error { return decodeWords(b, &a.MaxCall, &a.MaxReply, &a.MaxReads) }
@@ -54,17 +56,12 @@ type Reply struct {
 }
 
 // Append appends the encoded reply.
-func (r *Reply) Append(dst []byte) []byte { return appendWords(dst, r.MaxCall, r.Align, r.MaxReads) }
+func (r *Reply) Append(dst []byte) []byte {
+	return xdr.AppendUint32s(dst, r.MaxCall, r.Align, r.MaxReads)
+}
 
 // Decode decodes a reply. It must be all of b.
 func (r *Reply) Decode(b []byte) error { return decodeWords(b, &r.MaxCall, &r.Align, &r.MaxReads) }
-
-func appendWords(dst []byte, words ...uint32) []byte {
-	for _, w := range words {
-		dst = xdr.AppendUint32(dst, w)
-	}
-	return dst
-}
 
 func decodeWords(b []byte, words ...*uint32) error {
 	if len(b) != Size {

@@ -24,14 +24,9 @@ func (b *Buffer) Size() int { return 2*wordSize + groupSize*len(b.Groups) }
 
 // Append appends the encoded structure.
 func (b *Buffer) Append(dst []byte) []byte {
-	dst = xdr.AppendUint32(dst, b.Length)
-	dst = xdr.AppendUint32(dst, uint32(len(b.Groups)))
-	for i := range b.Groups {
-		g := &b.Groups[i]
-		dst = xdr.AppendUint32(dst, g.Count)
-		dst = xdr.AppendUint32(dst, g.Length)
-		dst = xdr.AppendUint32(dst, g.Align)
-		dst = xdr.AppendUint32(dst, g.Flags)
+	dst = xdr.AppendUint32s(dst, b.Length, uint32(len(b.Groups)))
+	for _, g := range b.Groups {
+		dst = xdr.AppendUint32s(dst, g.Count, g.Length, g.Align, g.Flags)
 	}
 	return dst
 }

@@ -49,9 +49,5 @@ func decodeWords(d *xdr.Decoder, words []uint32, limit int) []uint32 {
 }
 
 func appendWords(dst []byte, words []uint32) []byte {
-	dst = xdr.AppendUint32(dst, uint32(len(words)))
-	for _, w := range words {
-		dst = xdr.AppendUint32(dst, w)
-	}
-	return dst
+	return xdr.AppendUint32s(xdr.AppendUint32(dst, uint32(len(words))), words...)
 }

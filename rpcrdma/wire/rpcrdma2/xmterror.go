@@ -80,12 +80,9 @@ func (o *XmtError) Append(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, uint32(o.Code))
 	switch o.Code {
 	case BadHeaderType, BadOptType, BadSequence, BadXID:
-		dst = xdr.AppendUint32(dst, o.Expected)
-		dst = xdr.AppendUint32(dst, o.Actual)
+		dst = xdr.AppendUint32s(dst, o.Expected, o.Actual)
 	case BadOffset, BadTarget, BadPayload:
-		dst = xdr.AppendUint32(dst, o.Actual)
-		dst = xdr.AppendUint32(dst, o.Min)
-		dst = xdr.AppendUint32(dst, o.Max)
+		dst = xdr.AppendUint32s(dst, o.Actual, o.Min, o.Max)
 	}
 	return dst
 }
@@ -111,9 +108,7 @@ func (o *XmtError) Decode(b []byte) error {
 }
 
 func (t *Transmission) append(dst []byte) []byte {
-	dst = xdr.AppendUint32(dst, t.XID)
-	dst = xdr.AppendUint32(dst, uint32(t.Direction))
-	return xdr.AppendUint32(dst, t.Number)
+	return xdr.AppendUint32s(dst, t.XID, uint32(t.Direction), t.Number)
 }
 
 func decodeTransmission(d *xdr.Decoder) Transmission {
