@@ -145,15 +145,9 @@ func (r *Responder) CallAgain(ctx context.Context, c *RPC) error {
 		return err
 	}
 	defer r.leave()
-	both, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(r.ctx, cancel)()
-	err := r.caller.req.CallAgain(both, c)
+	err := r.caller.req.CallAgain(ctx, c)
 	if errors.Is(err, conn.ErrNoBackward) {
 		return ErrNoBackchannel
-	}
-	if errors.Is(err, context.Canceled) && ctx.Err() == nil { // canceled while waiting for memory
-		return r.whyEnded()
 	}
 	return err
 }
