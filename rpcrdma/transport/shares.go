@@ -73,44 +73,29 @@ func (s *hostShares) join(peer netip.Addr) linkShares {
 	return linkShares{replies: s.replies.Join(key, 1), fetches: s.fetches.Join(key, 1)}
 }
 
-func (s *linkShares) leave() {
-	s.replies.Leave()
-	s.fetches.Leave()
-}
-
-func (s *linkShares) setWeight(w uint32) {
-	s.replies.SetWeight(int(w))
-	s.fetches.SetWeight(int(w))
-}
-
 // setSharing applies the settings that decide the connection's part of memory and of work.
 func (l *link) setSharing(s *settings.Settings) {
-	l.shares.setWeight(s.CreditsWeight)
+	l.shares.replies.SetWeight(int(s.CreditsWeight))
+	l.shares.fetches.SetWeight(int(s.CreditsWeight))
 	l.host.workers.setWeight(&l.flow, s.CreditsWeight)
 	l.rq.divided = s.CreditsPolicy == settings.CreditsAdaptive
 }
 
-// exhausted is the kinds of memory for which connections within their share wait.
-type exhausted struct{ replies, fetches bool }
-
 // stopSharing gives up the connection's part.
 func (l *link) stopSharing() {
-	l.shares.leave()
+	l.shares.replies.Leave()
+	l.shares.fetches.Leave()
 	l.host.workers.setWeight(&l.flow, 0)
-}
-
-func (s *hostShares) exhausted() exhausted {
-	return exhausted{s.replies.Usage().Exhausted, s.fetches.Usage().Exhausted}
 }
 
 // owed returns how much of the memory that others wait for the connection holds, in bytes,
 // and the rate at which it must give that back. It owes what it has borrowed or, while
 // others wait for their share, everything that it holds.
-func (s *linkShares) owed(e exhausted) (n, floor int64) {
+func (s *linkShares) owed(replies, fetches fair.Usage) (n, floor int64) {
 	for _, x := range []struct {
 		*fair.Share
 		exhausted bool
-	}{{s.replies, e.replies}, {s.fetches, e.fetches}} {
+	}{{s.replies, replies.Exhausted}, {s.fetches, fetches.Exhausted}} {
 		if !x.OthersWait() {
 			continue
 		}
@@ -183,10 +168,11 @@ func (h *Host) reclaim(links []*link, since bool) []*link {
 		owed, floor int64
 	}
 	var behind []debtor
-	now, e := time.Now(), h.shares.exhausted()
+	now := time.Now()
+	replies, fetches := h.Shares()
 	links = h.each(links, func(l *link) {
 		d := debtor{link: l}
-		if d.owed, d.floor = l.shares.owed(e); l.step(now, d.floor, since) {
+		if d.owed, d.floor = l.shares.owed(replies, fetches); l.step(now, d.floor, since) {
 			behind = append(behind, d)
 		}
 	})
