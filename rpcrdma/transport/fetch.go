@@ -211,7 +211,7 @@ func (l *link) fetchEnded(o *op) {
 }
 
 // releaseFetch releases the memory of read chunks, unless it was passed on. Waiting
-// messages may then continue.
+// messages of this connection may then continue.
 func (l *link) releaseFetch(f *fetch) {
 	if f.buf != nil {
 		f.buf.Release()
@@ -221,11 +221,6 @@ func (l *link) releaseFetch(f *fetch) {
 	f.parts = f.parts[:0]
 	l.fetching -= f.size
 	f.size = 0
-	l.nextFetch()
-}
-
-// nextFetch starts the fetches that waited for other messages of this connection.
-func (l *link) nextFetch() {
 	for !l.dead && l.waiting.len() > 0 && l.fetching+l.waiting.peek().layOut() <= maxFetching {
 		l.fetchNow(l.waiting.pop())
 	}

@@ -21,8 +21,9 @@ const ccpTimeout = 10 * time.Second
 func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, ccpTimeout)
 	defer cancel()
-	args := ccp.Args{MaxReads: reads}
-	args.MaxCall, args.MaxReply = r.sendSizes()
+	r.mu.Lock()
+	args := ccp.Args{MaxCall: r.core.SendMax(), MaxReply: r.core.ReceiveSize(), MaxReads: reads}
+	r.mu.Unlock()
 	call := RPC{Program: ccp.Program, Version: ccp.Version, Procedure: ccp.ProcConfig, Args: args.Append(nil), MaxReply: ccp.Size}
 	switch err := r.Call(ctx, &call); {
 	case err == nil:
@@ -41,14 +42,6 @@ func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
 	r.tellCallee()
 	r.sq.limitReads(told.MaxReads)
 	return nil
-}
-
-// sendSizes returns the largest Send that our settings allow, and the largest that we take,
-// in bytes.
-func (r *Requester) sendSizes() (made, taken uint32) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.core.SendMax(), r.core.ReceiveSize()
 }
 
 // declined reports whether the peer answered as one that does not know the protocol.

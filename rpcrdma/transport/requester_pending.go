@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"encoding/binary"
+
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -140,7 +142,7 @@ func (r *Requester) launch(p *pending) {
 	if r.acts, ok = r.core.Launch(&p.out, r.acts); !ok {
 		return
 	}
-	setXID(p.message.Bytes()[headRoom:], p.out.XID)
+	binary.BigEndian.PutUint32(p.message.Bytes()[headRoom:], p.out.XID)
 	o := r.sq.newOp(opExpose, p.out.Tag)
 	for i := range p.out.Windows {
 		m := &p.memory[i]

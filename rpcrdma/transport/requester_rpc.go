@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -432,5 +431,3 @@ func (p *pending) whole(c *RPC, msg []byte, n, long int) error {
 	c.Reply, c.Long, c.LongLen = append(c.Reply[:0], msg...), nil, 0
 	return c.unpad(p.out.Padding, 0, n)
 }
-
-func setXID(msg []byte, xid uint32) { binary.BigEndian.PutUint32(msg, xid) }

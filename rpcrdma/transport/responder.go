@@ -523,19 +523,17 @@ func (c *call) Answer(err error) {
 
 // finish sends the reply of a call that was served.
 func (c *call) finish() {
-	defer c.r.busy.Done()
-	if f := c.r.answer(c); f != nil {
-		f()
+	r := c.r
+	defer r.busy.Done()
+	r.mu.Lock()
+	then := r.answerLocked(c)
+	r.mu.releaseAndPost()
+	if then != nil {
+		then()
 	}
 }
 
-// answer sends a call's reply. It returns what to do once the reply is on its way.
-func (r *Responder) answer(c *call) (then func()) {
-	r.mu.Lock()
-	defer r.mu.releaseAndPost()
-	return r.answerLocked(c)
-}
-
+// answerLocked sends a call's reply. It returns what to do once the reply is on its way.
 func (r *Responder) answerLocked(c *call) (then func()) {
 	then, c.reply.Sent = c.reply.Sent, nil
 	if r.dead {
