@@ -255,7 +255,7 @@ func (r *Requester) Begin(o *Outgoing) (now bool, err error) {
 
 // may reports whether a call may go out now.
 func (r *Requester) may(o *Outgoing) bool {
-	return (r.spend.CanGroup(o.uses) || r.lone(o)) && (len(r.sent) == 0 || !r.negotiation.alone())
+	return (r.spend.CanGroup(o.uses) || r.lone(o)) && (len(r.sent) == 0 || r.negotiation.state == Agreed)
 }
 
 // lone reports whether only XMTERRs, whose arrival no answer has shown, hold back o. In the
@@ -336,7 +336,7 @@ func (r *Requester) Cancel(o *Outgoing, acts []Action) []Action {
 	case outSent:
 		r.abandon(o)
 	case outReading:
-		r.leave(o)
+		o.Read.out, o.Read = nil, nil // the reading continues without it
 	default:
 		return acts // it completes anyway
 	}

@@ -153,9 +153,3 @@ func (r *Requester) ReplyFetched(rd *Reading, acts []Action) []Action {
 	}
 	return r.wake(acts)
 }
-
-// leave detaches o, which is given up while its reply is being read. The reading continues
-// without it.
-func (r *Requester) leave(o *Outgoing) {
-	o.Read.out, o.Read = nil, nil
-}

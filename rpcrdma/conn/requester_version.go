@@ -81,9 +81,6 @@ func (n *negotiation) hears(version uint32) {
 	}
 }
 
-// alone reports that nothing may go out while a message is in flight.
-func (n *negotiation) alone() bool { return n.state != Agreed }
-
 // Version returns the version of our messages, 1 or 2. It is final once agreed is true.
 func (r *Requester) Version() (version uint32, agreed bool) {
 	return r.negotiation.way.number(), r.negotiation.state == Agreed
