@@ -12,7 +12,7 @@ const maxAnswered = 1024 // XIDs remembered after they were answered
 type direction struct {
 	caller   Side
 	calls    map[uint32]*call
-	exposed  map[uint32]*exposure // replies with a read list, by XID
+	exposed  map[uint32][]*window // memory that a reply's read list offers until DONE, by XID
 	credits  credits
 	answered ring[uint32] // XIDs answered last
 	repeated []uint32     // XIDs reused while in flight; each may have two answers
@@ -20,7 +20,7 @@ type direction struct {
 }
 
 func newDirection(s Side) *direction {
-	return &direction{caller: s, calls: map[uint32]*call{}, exposed: map[uint32]*exposure{}, credits: newCredits()}
+	return &direction{caller: s, calls: map[uint32]*call{}, exposed: map[uint32][]*window{}, credits: newCredits()}
 }
 
 // gap records that answers may have been missed: every call in flight becomes
@@ -62,11 +62,6 @@ type call struct {
 	rpc       rpcCall
 	args      bool // rpc was decoded
 	v2        call2
-}
-
-// exposure is the memory that a reply offers until DONE.
-type exposure struct {
-	windows []*window
 }
 
 // replace forgets a call whose XID c has, too. The next answer may be that of
@@ -390,14 +385,12 @@ func (r *Referee) expose(d *direction, m *message) {
 		r.giveUp("more than %d segments are offered", maxWindows)
 		return
 	}
-	if old := d.exposed[m.xid]; old != nil {
-		r.memory.withdraw(old.windows, r.frame)
-	}
+	r.memory.withdraw(d.exposed[m.xid], r.frame)
 	if len(d.exposed) >= maxCalls {
 		r.giveUp("more than %d replies with read lists wait for DONE", maxCalls)
 		return
 	}
-	d.exposed[m.xid] = &exposure{windows: m.windows}
+	d.exposed[m.xid] = m.windows
 }
 
 // done judges DONE, which the requester sends.
@@ -417,10 +410,10 @@ func (r *Referee) done(m *message) {
 		}
 		return
 	}
-	if r.sees(m.from) && r.reading(m.from, x.windows) {
+	if r.sees(m.from) && r.reading(m.from, x) {
 		r.report("done.early", m.from, "DONE with XID %#x before the RDMA Read of the reply is done", m.xid)
 	}
-	r.memory.withdraw(x.windows, r.frame)
+	r.memory.withdraw(x, r.frame)
 	delete(d.exposed, m.xid)
 }
 

@@ -227,8 +227,10 @@ func (r *Referee) access(e *Event, need right) []*window {
 	case len(found) > 0 || length == 0:
 	case near == nil:
 		r.noWindow(e, owner)
-	case r.memory.covered(owner, e.STag, e.Offset, length, need):
-		r.loseTrack(owner, e.STag)
+	case r.memory.covered(owner, e.STag, e.Offset, length, need): // it is not known what each of them got
+		for _, w := range r.memory.windows[owner][e.STag] {
+			w.lose()
+		}
 	case r.memory.missed, r.memory.replaced(owner, e.STag):
 	case near.holds(e.Offset, length):
 		r.report("memory.rights", e.From, "%v of %d bytes at STag %#x, which XID %#x offered for the opposite", e.Kind, length, e.STag, near.xid)
@@ -237,14 +239,6 @@ func (r *Referee) access(e *Event, need right) []*window {
 			e.Kind, length, e.STag, e.Offset, near.xid, near.length, near.offset)
 	}
 	return found
-}
-
-// loseTrack marks the windows of a STag as unknown after an access that spans
-// several segments.
-func (r *Referee) loseTrack(owner Side, stag uint32) {
-	for _, w := range r.memory.windows[owner][stag] {
-		w.lose()
-	}
 }
 
 // noWindow judges an access to memory that no call in flight offers.

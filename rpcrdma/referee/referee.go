@@ -33,11 +33,15 @@ type Referee struct {
 
 // New makes a Referee for a connection that has not begun.
 func New(cfg Config) *Referee {
-	r := &Referee{cfg: cfg, memory: newMemory(), v2: newVersion2()}
-	for _, s := range []Side{Client, Server} {
-		r.dirs[s] = newDirection(s)
-	}
+	r := &Referee{cfg: cfg}
+	r.reset()
 	return r
+}
+
+// reset forgets what is kept of the connection.
+func (r *Referee) reset() {
+	r.memory, r.v2 = newMemory(), newVersion2()
+	r.dirs = [2]*direction{newDirection(Client), newDirection(Server)}
 }
 
 // Connect passes the CM private data that the two sides exchanged (RFC 8797).
@@ -91,10 +95,7 @@ func (r *Referee) GivenUp() string { return r.givenUp }
 // giveUp ends the judging and frees the kept state.
 func (r *Referee) giveUp(format string, args ...any) {
 	r.givenUp = fmt.Sprintf(format, args...)
-	r.memory, r.v2 = newMemory(), newVersion2()
-	for _, s := range []Side{Client, Server} {
-		r.dirs[s] = newDirection(s)
-	}
+	r.reset()
 }
 
 // report passes a violation of the named rule to Config.Report.
