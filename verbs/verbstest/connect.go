@@ -49,7 +49,7 @@ func testConnectCancel(e *env) {
 	a, b := e.request(Options{})
 	s := e.side(b, Options{})
 	a.cancel()
-	if err := a.wait(e); !errors.Is(err, context.Canceled) {
+	if err := <-a.err; !errors.Is(err, context.Canceled) {
 		e.Fatalf("cancelled connect: %v", err)
 	}
 	a.Close()
@@ -64,7 +64,7 @@ func testConnectCancel(e *env) {
 func testRequestClosed(e *env) {
 	a, b := e.request(Options{})
 	Must(e, b.Close())
-	if err := a.wait(e); err == nil {
+	if err := <-a.err; err == nil {
 		e.Fatal("connected to a request that was closed")
 	}
 	e.pair(Options{}).Exchange(1)
@@ -76,7 +76,7 @@ func testUnreachable(e *env) {
 	Must(e, err)
 	address := ln.Addr().String()
 	Must(e, ln.Close())
-	if err := e.start(address, Options{}).wait(e); !errors.Is(err, rdmacm.ErrUnreachable) {
+	if err := <-e.start(address, Options{}).err; !errors.Is(err, rdmacm.ErrUnreachable) {
 		e.Fatalf("connect: %v", err)
 	}
 }
@@ -107,7 +107,7 @@ func testListenerClose(e *env) {
 	Must(e, err)
 	a := e.start(again.Addr().String(), Options{})
 	Must(e, again.Close())
-	if err := a.wait(e); err == nil {
+	if err := <-a.err; err == nil {
 		e.Fatal("connected to a listener that never accepted")
 	}
 }
@@ -128,7 +128,7 @@ func testGetRequestContext(e *env) {
 	Must(e, err)
 	Must(e, id.Reject(ctx, nil))
 	Must(e, id.Close())
-	if err := a.wait(e); err == nil {
+	if err := <-a.err; err == nil {
 		e.Fatal("connected to a listener that rejected")
 	}
 }

@@ -68,7 +68,7 @@ func testReject(e *env) {
 		a, b := e.request(Options{ActiveData: asked})
 		e.samePrivate("private data of the request", b.Peer().PrivateData, asked)
 		Must(e, b.Reject(e.Context(), want))
-		err := a.wait(e)
+		err := <-a.err
 		var rejected *rdmacm.RejectedError
 		if !errors.As(err, &rejected) {
 			e.Fatalf("connect: %v", err)
@@ -81,7 +81,7 @@ func testReject(e *env) {
 // attempt is a Connect under way.
 type attempt struct {
 	*Side
-	err    chan error
+	err    chan error // its outcome
 	cancel context.CancelFunc
 }
 
@@ -105,10 +105,4 @@ func (e *env) request(o Options) (*attempt, rdmacm.ID) {
 	b, err := e.ln.GetRequest(ctx)
 	Must(e, err)
 	return a, b
-}
-
-// wait returns the attempt's outcome.
-func (a *attempt) wait(t TB) error {
-	t.Helper()
-	return <-a.err
 }
