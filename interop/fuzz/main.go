@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -82,9 +81,4 @@ func picked(names []string, parts string) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		return !slices.ContainsFunc(strings.Split(parts, ","), func(part string) bool { return strings.Contains(name, part) })
 	})
-}
-
-// split returns the folder and the function of a target.
-func split(name string) (folder, function string) {
-	return filepath.Split(name)
 }

@@ -62,7 +62,7 @@ func (b *binaries) of(ctx context.Context, folder string) (file string, err erro
 // fuzz runs a target for one slice. The test leaves a failing input in the
 // target's testdata.
 func (b *binaries) fuzz(ctx context.Context, name string, slice time.Duration) (result, error) {
-	folder, function := split(name)
+	folder, function := filepath.Split(name)
 	file, err := b.of(ctx, folder)
 	if err != nil {
 		return result{}, fmt.Errorf("%s: %w", name, err)

@@ -2,6 +2,7 @@ package siege
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -72,10 +73,4 @@ func (o *Outcome) judgeLatencies(fail func(string, ...any)) {
 }
 
 // clientsOf returns the sorted names of a phase's clients.
-func clientsOf(ph *Phase) (names []string) {
-	for name := range ph.Clients {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func clientsOf(ph *Phase) []string { return slices.Sorted(maps.Keys(ph.Clients)) }

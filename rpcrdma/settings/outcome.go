@@ -62,9 +62,6 @@ func (r *reasons) add(key, why string) {
 }
 
 func (r reasons) String() string {
-	if len(r) == 0 {
-		return ""
-	}
 	parts := make([]string, len(r))
 	for i, said := range r {
 		parts[i] = said.keys + ": " + said.why
