@@ -111,15 +111,9 @@ func (b *Backchannel[K]) await(ctx context.Context, key K) (*Conn, error) {
 			return nil, ErrTooManyCalls
 		}
 		c.waiting++
-		came := c.came
-		b.mu.Unlock()
-		select {
-		case <-came:
-		case <-ctx.Done():
-		}
-		b.mu.Lock()
+		err := waitUnlocked(ctx, &b.mu, c.came)
 		c.waiting--
-		if err := ctx.Err(); err != nil && len(c.conns) == 0 {
+		if err != nil && len(c.conns) == 0 {
 			return nil, errors.Join(ErrNoBackchannel, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/transport"
@@ -168,15 +169,9 @@ func (c *Client) await(ctx context.Context) (*session, error) {
 	for c.lost && !c.closed {
 		c.dial()
 		c.waiting++
-		changed := c.changed
-		c.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		c.mu.Lock()
+		err := waitUnlocked(ctx, &c.mu, c.changed)
 		c.waiting--
-		switch err := ctx.Err(); {
+		switch {
 		case err != nil && c.failure != nil:
 			return nil, fmt.Errorf("%w, not connected: %w", err, c.failure)
 		case err != nil:
@@ -187,6 +182,17 @@ func (c *Client) await(ctx context.Context) (*session, error) {
 		return nil, ErrClosed
 	}
 	return c.cur, ctx.Err()
+}
+
+// waitUnlocked releases mu until something changes or ctx ends. It returns ctx.Err().
+func waitUnlocked(ctx context.Context, mu *sync.Mutex, changed <-chan struct{}) error {
+	mu.Unlock()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	}
+	mu.Lock()
+	return ctx.Err()
 }
 
 // dial starts to make the next session, unless another goroutine does. c.mu is held.
@@ -260,14 +266,7 @@ func (c *Client) drainCalls(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.draining = true
 	for c.calls > 0 {
-		changed := c.changed
-		c.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		c.mu.Lock()
-		if err := ctx.Err(); err != nil {
+		if err := waitUnlocked(ctx, &c.mu, c.changed); err != nil {
 			return err
 		}
 	}
