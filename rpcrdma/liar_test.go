@@ -1,6 +1,7 @@
 package rpcrdma_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -347,21 +348,9 @@ func FuzzReplies(f *testing.F) {
 		s.Extensions = settings.Extensions(extensions) & (settings.ExtMSGP | settings.ExtReadReplies | settings.ExtBackchannel)
 		l := fabrics.take(t).liar(t, &s)
 		readable := l.memory(1<<16, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
-		call := newCall(procRead)
-		call.MaxReply = 8000
-		memory := make(heapBuffer, 9104)
-		call.Results = []rpcrdma.Result{{Buf: memory[:9004], Max: 9001}}
-		returned := begin(func() error { return l.c.Call(l.ctx, &call) })
+		over := l.beginRead(t)
 		offered := l.next()
-		parts := [][]byte{nil}
-		for i, b := range script { // 0xff 0xff splits messages
-			if last := len(parts) - 1; i > 0 && b == 0xff && script[i-1] == 0xff {
-				parts = append(parts, nil)
-			} else {
-				parts[last] = append(parts[last], b)
-			}
-		}
-		for _, part := range parts {
+		for part := range bytes.SplitSeq(bytes.Clone(script), []byte{0xff, 0xff}) {
 			// Let XID 0 mean the call's, handles 1 and 2 its memory, 3 ours.
 			for i := 0; i+4 <= len(part); i += 4 {
 				switch word := part[i : i+4]; {
@@ -384,6 +373,19 @@ func FuzzReplies(f *testing.F) {
 			}
 			l.post(part)
 		}
+		over()
+	})
+}
+
+// beginRead begins a call that offers memory for a result. over ends the connection and judges
+// what came of the call.
+func (l *liar) beginRead(t *testing.T) (over func()) {
+	call := newCall(procRead)
+	call.MaxReply = 8000
+	memory := make(heapBuffer, 9104)
+	call.Results = []rpcrdma.Result{{Buf: memory[:9004], Max: 9001}}
+	returned := begin(func() error { return l.c.Call(l.ctx, &call) })
+	return func() {
 		l.id.Disconnect()
 		if err := <-returned; err == nil && call.Results[0].Apart > 9001 {
 			t.Fatalf("%d bytes apart", call.Results[0].Apart)
@@ -391,5 +393,5 @@ func FuzzReplies(f *testing.F) {
 		if slices.ContainsFunc(memory[9004:], func(b byte) bool { return b != 0 }) {
 			t.Fatal("written past the end")
 		}
-	})
+	}
 }
