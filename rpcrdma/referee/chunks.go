@@ -9,11 +9,7 @@ import (
 // chunks judges the chunk lists of a call.
 func (r *Referee) chunks(m *message) {
 	r.readList(m)
-	var targets []segment
-	for _, chunk := range m.writes {
-		targets = append(targets, chunk...)
-	}
-	targets = append(targets, m.reply...)
+	targets := append(slices.Concat(m.writes...), m.reply...)
 	for _, s := range targets {
 		r.wraps(m, s)
 	}
