@@ -111,28 +111,23 @@ func (p *Provider) dispatch(c *C.struct_rdmad_event) {
 
 // event processes an event of the identifier.
 func (id *connID) event(e *event) {
-	switch e.kind {
-	case C.RDMA_CM_EVENT_ESTABLISHED:
-		if qp := id.QP(); qp != nil {
+	if qp := id.QP(); qp != nil {
+		switch e.kind {
+		case C.RDMA_CM_EVENT_ESTABLISHED:
 			qp.establish()
-		}
-	case C.RDMA_CM_EVENT_DISCONNECTED:
-		if qp := id.QP(); qp != nil {
+		case C.RDMA_CM_EVENT_DISCONNECTED:
 			qp.peerEnded()
-		}
-	case C.RDMA_CM_EVENT_DEVICE_REMOVAL:
-		if qp := id.QP(); qp != nil {
+		case C.RDMA_CM_EVENT_DEVICE_REMOVAL:
 			qp.fail(errRemoved)
-		}
-		e.removed()
-	case C.RDMA_CM_EVENT_ADDR_CHANGE:
-		if qp := id.QP(); qp != nil {
+		case C.RDMA_CM_EVENT_ADDR_CHANGE:
 			qp.fail(errMoved)
-		}
-	case C.RDMA_CM_EVENT_UNREACHABLE: // on an established connection: the peer's hardware has changed or is gone
-		if qp := id.QP(); qp != nil {
+		case C.RDMA_CM_EVENT_UNREACHABLE: // on an established connection: the peer's hardware has changed or is gone
 			qp.probe()
 		}
+	}
+	switch e.kind {
+	case C.RDMA_CM_EVENT_DEVICE_REMOVAL:
+		e.removed()
 	case C.RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return
 	}
