@@ -27,9 +27,13 @@ var (
 	pale   = color.RGBA{0xf2, 0xf2, 0xf2, 0xff}
 )
 
-// pictures are three above each other: grants, memory, waiting time.
-func pictures(t *table) ([][]*plot.Plot, error) {
-	var rows [][]*plot.Plot
+// plotSimulation draws a simulation: grants, memory, waiting time.
+func plotSimulation(data string, w io.Writer) error {
+	t, err := read(data)
+	if err != nil {
+		return err
+	}
+	var all []*plot.Plot
 	for _, p := range []struct {
 		title  string
 		curves []curve
@@ -42,12 +46,12 @@ func pictures(t *table) ([][]*plot.Plot, error) {
 	} {
 		one, err := panel(t, p.title, p.curves, p.names)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows = append(rows, []*plot.Plot{one})
+		all = append(all, one)
 	}
-	rows[len(rows)-1][0].X.Label.Text = "seconds"
-	return rows, nil
+	all[len(all)-1].X.Label.Text = "seconds"
+	return stack(all, 9*vg.Inch, 9*vg.Inch, vg.Points(8), w)
 }
 
 // panel draws curves over the phases; names writes the phases' names.
@@ -108,18 +112,17 @@ func phases(p *plot.Plot, t *table, names bool) error {
 	return nil
 }
 
-// write draws the table's pictures to w.
-func write(t *table, w io.Writer) error {
-	rows, err := pictures(t)
-	if err != nil {
-		return err
+// stack draws pictures above each other, with some room between them.
+func stack(all []*plot.Plot, width, height, between vg.Length, w io.Writer) error {
+	rows := make([][]*plot.Plot, len(all))
+	for i := range all {
+		rows[i] = all[i : i+1]
 	}
-	c := vgsvg.New(9*vg.Inch, 9*vg.Inch)
-	canvas := draw.New(c)
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadY: vg.Points(8), PadTop: vg.Points(4), PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(12)}
-	for i, at := range plot.Align(rows, tiles, canvas) {
-		rows[i][0].Draw(at[0])
+	c := vgsvg.New(width, height)
+	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadY: between, PadTop: vg.Points(4), PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(12)}
+	for i, at := range plot.Align(rows, tiles, draw.New(c)) {
+		all[i].Draw(at[0])
 	}
-	_, err = c.WriteTo(w)
+	_, err := c.WriteTo(w)
 	return err
 }

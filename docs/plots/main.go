@@ -28,15 +28,9 @@ func main() {
 
 // kinds are what can be drawn, from a file.
 var kinds = map[string]func(data string, w io.Writer) error{
-	"simulation": func(data string, w io.Writer) error {
-		t, err := read(data)
-		if err != nil {
-			return err
-		}
-		return write(t, w)
-	},
-	"reckoning": plotReckoning,
-	"ratios":    plotRatios,
+	"simulation": plotSimulation,
+	"reckoning":  plotReckoning,
+	"ratios":     plotRatios,
 }
 
 func run(kind, data, out string) error {
@@ -63,7 +57,8 @@ type phase struct {
 	from, to float64
 }
 
-func read(name string) (*table, error) {
+// readRows returns the rows of a file, whose first has the titles.
+func readRows(name string) ([][]string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -73,7 +68,18 @@ func read(name string) (*table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(rows) < 2 || len(rows[0]) < 2 || rows[0][0] != "seconds" || rows[0][1] != "phase" {
+	if len(rows) < 2 {
+		return nil, fmt.Errorf("%s: no data", name)
+	}
+	return rows, nil
+}
+
+func read(name string) (*table, error) {
+	rows, err := readRows(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows[0]) < 2 || rows[0][0] != "seconds" || rows[0][1] != "phase" {
 		return nil, fmt.Errorf("%s: no data", name)
 	}
 	t := &table{columns: make(map[string][]float64)}

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 
@@ -18,17 +16,9 @@ import (
 // plotRatios draws a bar for each row of work and ratio, the first on top, and a line
 // where both sides are equally fast.
 func plotRatios(data string, w io.Writer) error {
-	f, err := os.Open(data)
+	rows, err := readRows(data)
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		return fmt.Errorf("%s: %w", data, err)
-	}
-	if len(rows) < 2 {
-		return fmt.Errorf("%s: no data", data)
 	}
 	var (
 		names  []string

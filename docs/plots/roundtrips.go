@@ -11,8 +11,6 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // reckoning is what the plot needs of a report of package reckoning.
@@ -77,7 +75,7 @@ func plotReckoning(data string, w io.Writer) error {
 	if len(r.Ways) == 0 || len(r.Ways) > len(barColours) {
 		return fmt.Errorf("%s: %d ways", data, len(r.Ways))
 	}
-	var rows [][]*plot.Plot
+	var all []*plot.Plot
 	for _, p := range []struct {
 		title string
 		value func(*cell) float64
@@ -89,15 +87,9 @@ func plotReckoning(data string, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		rows = append(rows, []*plot.Plot{one})
+		all = append(all, one)
 	}
-	c := vgsvg.New(11*vg.Inch, 7*vg.Inch)
-	tiles := draw.Tiles{Rows: len(rows), Cols: 1, PadY: vg.Points(10), PadTop: vg.Points(4), PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(12)}
-	for i, at := range plot.Align(rows, tiles, draw.New(c)) {
-		rows[i][0].Draw(at[0])
-	}
-	_, err = c.WriteTo(w)
-	return err
+	return stack(all, 11*vg.Inch, 7*vg.Inch, vg.Points(10), w)
 }
 
 // bars draws one value: a group for each call, a bar for each way.
