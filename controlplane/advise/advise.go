@@ -104,6 +104,9 @@ func For(conns []dataplane.ConnInfo) []Advice {
 	return out
 }
 
+// smallest is the least size in a bucket.
+func smallest(bucket int) uint64 { return 1 << bucket >> 1 }
+
 // step is a limit that would let a bucket of sizes go inline.
 func step(bucket int) uint32 {
 	largest := uint32(1)<<bucket - 1
@@ -123,11 +126,7 @@ func steps(yield func(uint32) bool) {
 // for it after.
 func newlyInline(sizes *rpcrdma.SizeCounts, before, after uint32) (n uint64) {
 	for bucket, count := range sizes {
-		smallest := uint64(0)
-		if bucket > 0 {
-			smallest = 1 << (bucket - 1)
-		}
-		if smallest+minRoom > uint64(before) && step(bucket) <= after {
+		if smallest(bucket)+minRoom > uint64(before) && step(bucket) <= after {
 			n += count
 		}
 	}
@@ -223,11 +222,7 @@ func smallChunks(conns []dataplane.ConnInfo) Advice {
 		}
 		var n uint64
 		for bucket, count := range c.Sizes.Replies {
-			smallest := uint32(0)
-			if bucket > 0 {
-				smallest = 1 << (bucket - 1)
-			}
-			if smallest >= c.Settings.DDPMinChunk+minRoom && step(bucket) <= c.InlineSend {
+			if smallest(bucket) >= uint64(c.Settings.DDPMinChunk)+minRoom && step(bucket) <= c.InlineSend {
 				n += count
 			}
 		}
