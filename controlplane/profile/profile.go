@@ -27,33 +27,27 @@ type kind struct {
 
 var kinds = []kind{
 	{"allocs", nil, lookup("allocs")},
-	{"block", rate(runtime.SetBlockProfileRate, 1), func(w io.Writer) error {
+	{"block", only(func() { runtime.SetBlockProfileRate(1) }), func(w io.Writer) error {
 		runtime.SetBlockProfileRate(0)
 		return lookup("block")(w)
 	}},
-	{"cpu", pprof.StartCPUProfile, stop(pprof.StopCPUProfile)},
+	{"cpu", pprof.StartCPUProfile, only(pprof.StopCPUProfile)},
 	{"goroutine", nil, lookup("goroutine")},
 	{"heap", nil, lookup("heap")},
-	{"mutex", rate(func(n int) { runtime.SetMutexProfileFraction(n) }, 1), func(w io.Writer) error {
+	{"mutex", only(func() { runtime.SetMutexProfileFraction(1) }), func(w io.Writer) error {
 		runtime.SetMutexProfileFraction(0)
 		return lookup("mutex")(w)
 	}},
 	{"threadcreate", nil, lookup("threadcreate")},
-	{"trace", trace.Start, stop(trace.Stop)},
+	{"trace", trace.Start, only(trace.Stop)},
 }
 
 func lookup(name string) func(io.Writer) error {
 	return func(w io.Writer) error { return pprof.Lookup(name).WriteTo(w, 0) }
 }
 
-func rate(set func(int), n int) func(io.Writer) error {
-	return func(io.Writer) error {
-		set(n)
-		return nil
-	}
-}
-
-func stop(f func()) func(io.Writer) error {
+// only is a step that writes nothing.
+func only(f func()) func(io.Writer) error {
 	return func(io.Writer) error {
 		f()
 		return nil
