@@ -50,7 +50,7 @@ var _ slog.Leveler = (*Level)(nil)
 // New returns a level.
 func New(s Setting) *Level {
 	l := new(Level)
-	l.Set(s)
+	l.now.Store(&s)
 	return l
 }
 
@@ -61,9 +61,4 @@ func (l *Level) Level() slog.Level { return l.now.Load().Level }
 func (l *Level) Get() Setting { return *l.now.Load() }
 
 // Set replaces the level, and returns the one before.
-func (l *Level) Set(s Setting) (before Setting) {
-	if old := l.now.Swap(&s); old != nil {
-		before = *old
-	}
-	return before
-}
+func (l *Level) Set(s Setting) (before Setting) { return *l.now.Swap(&s) }
