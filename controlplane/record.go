@@ -12,12 +12,12 @@ import (
 	"github.com/rdmad/rdmad/controlplane/watch"
 )
 
-// The audit log's names of changes that rdmad makes by itself.
-const (
-	actionReload = "reload" // of the configuration file
-	actionExpire = "expire" // of a confirm window
-	actionFleet  = "fleet"  // an assignment by the fleet
-)
+// ownActions are the audit log's names of changes that rdmad makes by itself.
+var ownActions = map[history.Kind]string{
+	history.Reload:       "reload", // of the configuration file
+	history.AutoRollback: "expire", // of a confirm window
+	history.Fleet:        "fleet",  // an assignment by the fleet
+}
 
 // OpenAudit makes the control plane record every change in the audit log of a directory, see
 // package audit. From then on it refuses a change that it cannot record. Call it before
@@ -87,15 +87,8 @@ func all(w *desired.Watcher, see func(*history.Entry)) {
 }
 
 func (c *Controlplane) recordRevision(e *history.Entry) {
-	var action string
-	switch e.Kind {
-	case history.Reload:
-		action = actionReload
-	case history.Fleet:
-		action = actionFleet
-	case history.AutoRollback:
-		action = actionExpire
-	default:
+	action := ownActions[e.Kind]
+	if action == "" {
 		return // a client's, recorded with its request
 	}
 	before, after := e.Step.Texts()
@@ -108,7 +101,7 @@ func (c *Controlplane) recordRevision(e *history.Entry) {
 // RecordReload records that a configuration file was read again. err is the reason why it, or a
 // part of it, was refused, or nil.
 func (c *Controlplane) RecordReload(file string, err error) {
-	e := audit.Entry{Action: actionReload, Request: strconv.Quote(file), Outcome: audit.OK}
+	e := audit.Entry{Action: ownActions[history.Reload], Request: strconv.Quote(file), Outcome: audit.OK}
 	if err != nil {
 		e.Outcome, e.Reason = "INVALID_ARGUMENT", err.Error()
 	}

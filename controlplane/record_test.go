@@ -76,7 +76,7 @@ func TestAuditLogCatchesUp(t *testing.T) {
 		t.Fatalf("%d entries", len(all))
 	}
 	for i, e := range all {
-		if e.Revision != uint32(i+1) || e.Action != actionFleet {
+		if e.Revision != uint32(i+1) || e.Action != "fleet" {
 			t.Fatalf("entry %d is %+v", i, e)
 		}
 	}
