@@ -28,7 +28,11 @@ const dialStale = time.Second
 // host must be the loopback unless open says that others may reach it.
 func listen(ctx context.Context, address string, open bool, p *auth.Policy) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, unixScheme); ok {
-		return listenUnix(ctx, path, p)
+		l, err := bindUnix(ctx, path, p)
+		if err != nil {
+			return nil, fmt.Errorf("control.listen %s: %w", address, manager.BindReason(err))
+		}
+		return l, nil
 	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("control.listen %q is neither host:port nor unix:///path", address)
@@ -74,17 +78,9 @@ func loopback(ctx context.Context, key, address, rule string) (literal string, e
 	return net.JoinHostPort(addrs[0].Unmap().String(), port), nil
 }
 
-// listenUnix binds a socket file that clients with a role may open. It replaces
+// bindUnix binds a socket file that clients with a role may open. It replaces
 // a file that a dead process left. It does not touch a socket on which a
 // process answers, or a file that is no socket.
-func listenUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, error) {
-	l, err := bindUnix(ctx, path, p)
-	if err != nil {
-		return nil, fmt.Errorf("control.listen %s%s: %w", unixScheme, path, manager.BindReason(err))
-	}
-	return l, nil
-}
-
 func bindUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, errors.New("the path must be absolute")
