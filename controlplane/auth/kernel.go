@@ -39,6 +39,3 @@ func (machine) Peer(c *net.UnixConn) (*unix.Ucred, error) {
 	}
 	return cred, nil
 }
-
-// Owner implements Kernel by sock_diag(7).
-func (machine) Owner(local, remote net.Addr) (uid uint32, ok bool) { return socketOwner(local, remote) }

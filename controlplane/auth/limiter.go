@@ -90,7 +90,7 @@ func (l *Limiter) client(id Identity) *client {
 		return e.Value.(*client)
 	}
 	if l.recent.Len() >= maxClients {
-		l.forget(l.recent.Back())
+		delete(l.clients, l.recent.Remove(l.recent.Back()).(*client).key)
 	}
 	r := l.full
 	if id.Role == None {
@@ -99,8 +99,4 @@ func (l *Limiter) client(id Identity) *client {
 	c := &client{key: key, bucket: rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst)}
 	l.clients[key] = l.recent.PushFront(c)
 	return c
-}
-
-func (l *Limiter) forget(e *list.Element) {
-	delete(l.clients, l.recent.Remove(e).(*client).key)
 }

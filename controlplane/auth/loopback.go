@@ -52,9 +52,8 @@ const (
 	diagTimeout     = 1_000_000 // microseconds
 )
 
-// socketOwner asks the kernel for the user that owns the TCP socket with these
-// addresses on this machine.
-func socketOwner(local, remote net.Addr) (uid uint32, ok bool) {
+// Owner implements Kernel by sock_diag(7).
+func (machine) Owner(local, remote net.Addr) (uid uint32, ok bool) {
 	from, err1 := netip.ParseAddrPort(local.String())
 	to, err2 := netip.ParseAddrPort(remote.String())
 	if err1 != nil || err2 != nil {

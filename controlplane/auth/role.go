@@ -8,7 +8,10 @@
 // anonymous client that reaches it.
 package auth
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Role is a set of rights of a client. A role includes the roles before it.
 type Role uint8
@@ -36,10 +39,6 @@ func (r Role) String() string {
 
 // ParseRole is the inverse of String.
 func ParseRole(s string) (Role, bool) {
-	for r, name := range roles {
-		if name == s {
-			return Role(r), true
-		}
-	}
-	return None, false
+	i := slices.Index(roles[:], s)
+	return Role(max(i, 0)), i >= 0
 }
