@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -133,10 +134,7 @@ func (s *State) Pins() (all []Pin) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Pin) int {
-		if c := compareScopes(a.Scope, b.Scope); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Key.String(), b.Key.String())
+		return cmp.Or(compareScopes(a.Scope, b.Scope), strings.Compare(a.Key.String(), b.Key.String()))
 	})
 	return all
 }
