@@ -49,9 +49,12 @@ func valueWrong(s string) string {
 }
 
 // cut shortens a text for a message.
-func cut(s string) string {
-	if len(s) > maxName {
-		return strings.ToValidUTF8(s[:maxName], "") + "…"
+func cut(s string) string { return atMost(s, maxName) }
+
+// atMost shortens a text to a number of bytes, with a mark.
+func atMost(s string, most int) string {
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }

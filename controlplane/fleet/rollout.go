@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -190,12 +189,7 @@ func (r *Rollout) Progress() string {
 }
 
 // cutText bounds a reason.
-func cutText(s string) string {
-	if len(s) <= maxReason {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxReason], "") + "…"
-}
+func cutText(s string) string { return atMost(s, maxReason) }
 
 // StateError refuses an action that a rollout's state does not allow.
 type StateError struct {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -160,7 +161,7 @@ func (v *View) returning(r *Rollout, now time.Time) *Rollout {
 		}
 		w.State, w.Since, changed = WaveTakenBack, now, true
 		if len(down) > 0 {
-			w.Reason = joined(w.Reason, "DOWN, takes it back when it returns: "+Names(down))
+			w.Reason = cutText(strings.TrimPrefix(w.Reason+"; DOWN, takes it back when it returns: "+Names(down), "; "))
 		}
 	}
 	if r.State == Halted && all {
@@ -186,11 +187,4 @@ func (v *View) back(r *Rollout, w *Wave) (back bool, down []string) {
 		}
 	}
 	return true, down
-}
-
-func joined(a, b string) string {
-	if a == "" {
-		return cutText(b)
-	}
-	return cutText(a + "; " + b)
 }
