@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -80,12 +81,7 @@ func Open(cfg Config) (*Log, error) {
 }
 
 func openWith(cfg Config, open func(string) (file, error)) (*Log, error) {
-	if cfg.MaxSize == 0 {
-		cfg.MaxSize = DefaultMaxSize
-	}
-	if cfg.Keep == 0 {
-		cfg.Keep = DefaultKeep
-	}
+	cfg.MaxSize, cfg.Keep = cmp.Or(cfg.MaxSize, DefaultMaxSize), cmp.Or(cfg.Keep, DefaultKeep)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

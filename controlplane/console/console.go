@@ -9,6 +9,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -63,11 +64,8 @@ type Server struct {
 
 // New makes a server. It owns the listener.
 func New(cfg Config) *Server {
-	if cfg.SendTime == 0 {
-		cfg.SendTime = sendTime
-	}
 	s := &Server{certs: cfg.Certificates, policy: cfg.Policy, sessions: cfg.Sessions, log: cfg.Logger}
-	s.listener = &timed{port.Listen(cfg.Listener, cfg.Places, nil, cfg.Logger), cfg.SendTime}
+	s.listener = &timed{port.Listen(cfg.Listener, cfg.Places, nil, cfg.Logger), cmp.Or(cfg.SendTime, sendTime)}
 	if s.certs != nil {
 		s.listener = tls.NewListener(s.listener, s.certs.Config())
 	}

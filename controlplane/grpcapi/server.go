@@ -4,6 +4,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,15 +141,10 @@ func (a Access) withDefaults() (Access, error) {
 		}
 		a.Policy = p
 	}
-	if a.Rate == (auth.Rate{}) {
-		a.Rate = auth.DefaultRate()
-	}
 	if a.Places == nil {
 		a.Places = NewPlaces(DefaultClients())
 	}
-	if a.SendTime == 0 {
-		a.SendTime = sendTime
-	}
+	a.Rate, a.SendTime = cmp.Or(a.Rate, auth.DefaultRate()), cmp.Or(a.SendTime, sendTime)
 	return a, nil
 }
 

@@ -6,6 +6,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +68,7 @@ type Agent struct {
 
 // New makes an agent.
 func New(c Config) *Agent {
-	if c.TTL == 0 {
-		c.TTL = DefaultTTL
-	}
-	if c.Every == 0 {
-		c.Every = DefaultEvery
-	}
+	c.TTL, c.Every = cmp.Or(c.TTL, DefaultTTL), cmp.Or(c.Every, DefaultEvery)
 	a := &Agent{Config: c, loadAt: time.Now()}
 	a.stats.now.Errors = make(map[string]uint64)
 	for _, r := range conditions.Reasons {

@@ -7,6 +7,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -42,9 +43,7 @@ type Config struct {
 // Run takes part in the election, and works while it is won, until ctx ends. If etcd does not
 // answer then, Run returns when the Store is closed.
 func Run(ctx context.Context, c Config) {
-	if c.TTL == 0 {
-		c.TTL = DefaultTTL
-	}
+	c.TTL = cmp.Or(c.TTL, DefaultTTL)
 	defer c.Conditions.Remove(conditions.Fleet, name)
 	store.Retry(ctx, c.term, func(err error) {
 		c.Logger.Debug("fleet: not the controller", "error", err)
