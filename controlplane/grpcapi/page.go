@@ -51,14 +51,19 @@ const defaultPage = 100
 // is half of what a gRPC client takes by default. A single item may be larger.
 const maxPage = 2 << 20
 
-// filling is a page while it is made.
-type filling struct{ items, bytes int }
-
-// takes reports whether a page has room for another item. Each page has at least one.
-func (f *filling) takes(m proto.Message) bool {
-	f.items++
-	f.bytes += proto.Size(m)
-	return f.items == 1 || f.bytes <= maxPage
+// fill makes messages of the first items, as many as a page of a size has room for, and reports whether
+// there are more. Each page has at least one.
+func fill[T any, M proto.Message](all []T, size int, message func(T) M) (page []M, more bool) {
+	bytes := 0
+	for _, one := range all {
+		m := message(one)
+		bytes += proto.Size(m)
+		if len(page) == size || len(page) > 0 && bytes > maxPage {
+			return page, true
+		}
+		page = append(page, m)
+	}
+	return page, false
 }
 
 // pageBefore makes messages of the items of a list that has the newest first, and the token of the
@@ -73,16 +78,8 @@ func pageBefore[T any, M proto.Message](req pageRequest, bits int, filters []str
 	if err != nil {
 		return nil, "", err
 	}
-	var page filling
-	for _, one := range all {
-		m := message(one)
-		if !page.takes(m) {
-			more = true
-			break
-		}
-		out = append(out, m)
-	}
-	if more {
+	out, cut := fill(all, len(all), message)
+	if more || cut {
 		next = pageToken(strconv.FormatUint(number(all[len(out)-1]), 10), filters...)
 	}
 	return out, next, nil
@@ -110,14 +107,9 @@ func pageOf[T any, M proto.Message](all []T, req pageRequest, most int, list str
 		first++
 	}
 	all = all[first:]
-	size := min(cmp.Or(int(req.GetPageSize()), most), most)
-	var page filling
-	for i, one := range all {
-		m := message(one)
-		if i == size || !page.takes(m) {
-			return out, pageToken(name(all[i-1]), list), nil
-		}
-		out = append(out, m)
+	out, more := fill(all, min(cmp.Or(int(req.GetPageSize()), most), most), message)
+	if more {
+		next = pageToken(name(all[len(out)-1]), list)
 	}
-	return out, "", nil
+	return out, next, nil
 }

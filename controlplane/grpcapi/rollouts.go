@@ -31,19 +31,12 @@ func (s *fleetService) ListRollouts(ctx context.Context, req *rdmadv1.ListRollou
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(r *fleet.Rollout) bool { return after != "" && byPolicy(r.Ref, last) <= 0 })
 	slices.SortFunc(all, func(a, b *fleet.Rollout) int { return byPolicy(a.Ref, b.Ref) })
-	res, size := &rdmadv1.ListRolloutsResponse{}, cmp.Or(int(req.GetPageSize()), defaultPage)
-	var page filling
-	for _, r := range all {
-		if after != "" && byPolicy(r.Ref, last) <= 0 {
-			continue
-		}
-		m := fleetproto.RolloutMessage(r)
-		if n := len(res.Rollouts); n == size || !page.takes(m) {
-			res.NextPageToken = pageToken(res.Rollouts[n-1].GetId(), "rollouts", req.GetPolicy())
-			break
-		}
-		res.Rollouts = append(res.Rollouts, m)
+	page, more := fill(all, cmp.Or(int(req.GetPageSize()), defaultPage), fleetproto.RolloutMessage)
+	res := &rdmadv1.ListRolloutsResponse{Rollouts: page}
+	if more {
+		res.NextPageToken = pageToken(page[len(page)-1].GetId(), "rollouts", req.GetPolicy())
 	}
 	return res, nil
 }
