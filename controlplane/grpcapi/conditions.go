@@ -28,15 +28,6 @@ func (s *statusService) ListConditions(context.Context, *rdmadv1.ListConditionsR
 	return &rdmadv1.ListConditionsResponse{Healthy: len(all.NotOK()) == 0, Conditions: messages(all, condition)}, nil
 }
 
-// addHealth adds the summary of the conditions.
-func (s *statusService) addHealth(res *rdmadv1.GetStatusResponse) {
-	bad := s.cfg.Conditions.List().NotOK()
-	res.Healthy, res.ConditionsNotOk = len(bad) == 0, uint32(len(bad))
-	if len(bad) > 0 {
-		res.WorstCondition = condition(&bad[0])
-	}
-}
-
 type conditionStream = grpc.ServerStreamingServer[rdmadv1.WatchConditionsResponse]
 
 // WatchConditions implements rdmadv1.StatusServiceServer.

@@ -57,14 +57,10 @@ func limitsText(l *spec.Limits) string { return strings.TrimSpace("limits " + sp
 // limitFields are the fields of limits, and their paths in Limits.
 func limitFields() (out selection) {
 	for f := range spec.Of[spec.Limits]() {
-		out = append(out, selected{f, limitPath(&f)})
+		path := strings.TrimPrefix(f.API(), admissionPrefix)
+		out = append(out, selected{f, strings.Replace(path, ".connections", ".max_connections", 1)})
 	}
 	return out
-}
-
-// limitPath is the path of a field of limits in Limits.
-func limitPath(f *spec.Field) string {
-	return strings.Replace(strings.TrimPrefix(f.API(), admissionPrefix), ".connections", ".max_connections", 1)
 }
 
 // changesLimit says whether a request without a mask changes a limit. Some fields are never

@@ -45,16 +45,14 @@ func (l *listings) get(plane Plane, hub *watch.Hub, w *watch.Watcher, v *view) (
 		return nil, err
 	}
 	l.last = out
-	time.AfterFunc(maxCell, func() { l.forget(out) })
+	time.AfterFunc(maxCell, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.last == out {
+			l.last = nil
+		}
+	})
 	return out, nil
-}
-
-func (l *listings) forget(old *listing) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.last == old {
-		l.last = nil
-	}
 }
 
 // list lists the connections that a view wants.

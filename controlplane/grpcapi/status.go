@@ -50,7 +50,11 @@ func (s *statusService) GetStatus(ctx context.Context, _ *rdmadv1.GetStatusReque
 			Files: uint32(d.Files), Tcp: uint32(d.TCP), Rdma: uint32(d.RDMA), Problems: d.Unreachable,
 		}
 	}
-	s.addHealth(res)
+	bad := s.cfg.Conditions.List().NotOK()
+	res.Healthy, res.ConditionsNotOk = len(bad) == 0, uint32(len(bad))
+	if len(bad) > 0 {
+		res.WorstCondition = condition(&bad[0])
+	}
 	return res, nil
 }
 
