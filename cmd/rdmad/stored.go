@@ -136,10 +136,7 @@ func (r checkedState) table(w io.Writer) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "FILE\tPROBLEM")
 	for _, f := range r.Files {
-		if f.Problem == "" {
-			f.Problem = "none"
-		}
-		fmt.Fprintf(out, "%s\t%s\n", f.Path, f.Problem)
+		fmt.Fprintf(out, "%s\t%s\n", f.Path, cmp.Or(f.Problem, "none"))
 	}
 	return out.Flush()
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"os"
 	"reflect"
@@ -79,9 +80,7 @@ func (c *Config) validateFleet(d document) {
 	if f == nil {
 		return
 	}
-	if f.Prefix == "" {
-		f.Prefix = "/rdmad"
-	}
+	f.Prefix = cmp.Or(f.Prefix, "/rdmad")
 	if !strings.HasPrefix(f.Prefix, "/") || strings.HasSuffix(f.Prefix, "/") || len(f.Prefix) > 256 {
 		d.Fail("fleet.prefix", "%q must begin with '/', not end with it, and have at most 256 bytes", f.Prefix)
 	}
