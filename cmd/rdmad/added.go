@@ -46,12 +46,6 @@ type addedStore struct {
 	log     *slog.Logger
 }
 
-// openAdded opens the store of what operators add and change.
-func (d *daemon) openAdded() (manager.Store, error) {
-	s := &addedStore{manager.NewFile(d.state.listeners()), d.control, d.log}
-	return s, s.TakeOver(d.state.connectors())
-}
-
 // Load implements manager.Store. It finishes an import during which rdmad ended.
 func (s *addedStore) Load() (spec.All, error) {
 	all, err := s.File.Load()

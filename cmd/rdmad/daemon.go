@@ -39,6 +39,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/rdmacore/tuning"
+	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
 // closeTimeout bounds the time for closing everything that remains after the drain.
@@ -313,8 +314,8 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 	if err := d.manager.Open(); err != nil {
 		return err
 	}
-	added, err := d.openAdded()
-	if err != nil {
+	added := &addedStore{manager.NewFile(d.state.listeners()), d.control, d.log}
+	if err := added.TakeOver(d.state.connectors()); err != nil {
 		return err
 	}
 	return d.manager.Restore(ctx, added)
@@ -338,10 +339,13 @@ func (d *daemon) bindMetrics(ctx context.Context, c *config.Metrics) (err error)
 		return fmt.Errorf("metrics.web_config: %w", err)
 	}
 	d.metrics = metrics.NewServer(d.registry, metrics.Health{Conditions: d.health.known, Phase: d.phase}, d.places.scrapers, c.WebConfig, d.log)
-	if c.Listen != "" {
-		d.metricsOn, err = listenTCP(ctx, "metrics.listen", c.Listen)
+	if c.Listen == "" {
+		return nil
 	}
-	return err
+	if d.metricsOn, err = tcpaddr.Listen(ctx, c.Listen); err != nil {
+		return bindError("metrics.listen", c.Listen, err)
+	}
+	return nil
 }
 
 // start begins to serve on all bound addresses, reports that, and returns.

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
@@ -62,9 +61,4 @@ func versionString() string {
 		}
 	}
 	return v
-}
-
-// platform returns the Go version and the platform of the binary.
-func platform() string {
-	return fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

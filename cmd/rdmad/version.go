@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
@@ -24,8 +25,10 @@ func versionText() string {
 	return b.String()
 }
 
-// versionLine returns what --version prints.
-func versionLine() string { return versionString() + " (" + platform() + ")" }
+// versionLine returns what --version prints: the version, that of Go, and the platform.
+func versionLine() string {
+	return fmt.Sprintf("%s (%s %s/%s)", versionString(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
 
 func writeDevice(b *strings.Builder, d *inventory.Device) {
 	fmt.Fprintf(b, "device %s: %s", d.Name, d.Transport)
