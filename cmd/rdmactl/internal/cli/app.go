@@ -75,7 +75,11 @@ func Run(ctx context.Context, version string, args []string, stdout, stderr io.W
 
 // run runs a command line once, or once for each of several contexts.
 func (a *app) run(ctx context.Context, args []string) int {
-	err := a.execute(ctx, args)
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
 	if several, ok := errors.AsType[*severalError](err); ok {
 		return a.each(ctx, several, args)
 	}
@@ -85,14 +89,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
-func (a *app) execute(ctx context.Context, args []string) error {
-	root := newRoot(a)
-	root.SetArgs(args)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	return root.ExecuteContext(ctx)
-}
-
 // printer writes answers in the format asked for.
 func (a *app) printer() *output.Printer {
 	return output.NewPrinter(a.stdout, a.format).Colours(a.colour)
@@ -100,7 +96,7 @@ func (a *app) printer() *output.Printer {
 
 // check looks at the flags that all commands have.
 func (a *app) check() error {
-	if !output.KnownFormat(a.format) {
+	if !slices.Contains(output.Formats, a.format) {
 		return usagef("--output %q is not one of %s", a.format, strings.Join(output.Formats, ", "))
 	}
 	if !slices.Contains(output.Colourings, a.colour) {

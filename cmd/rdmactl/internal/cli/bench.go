@@ -163,7 +163,8 @@ func (b *bencher) run(ctx context.Context, t *target.Target) error {
 	progress := output.NewProgress(b.stderr)
 	if progress.Shown() {
 		cfg.Progress = func(p bench.Progress) {
-			progress.Draw(p.Elapsed.Seconds()/b.duration.Seconds(), progressText(p, b.duration))
+			progress.Draw(p.Elapsed.Seconds()/b.duration.Seconds(), fmt.Sprintf("%.1fs of %v  %.0f ops/s  %d errors",
+				p.Elapsed.Seconds(), b.duration, float64(p.Ops)/p.Elapsed.Seconds(), p.Errors))
 		}
 	}
 	res, err := bench.Run(ctx, t, cfg)
@@ -181,10 +182,6 @@ func (b *bencher) run(ctx context.Context, t *target.Target) error {
 		return fmt.Errorf("%d of %d calls failed, for example: %w", res.Errors, res.Ops+res.Errors, res.FirstError)
 	}
 	return nil
-}
-
-func progressText(p bench.Progress, of time.Duration) string {
-	return fmt.Sprintf("%.1fs of %v  %.0f ops/s  %d errors", p.Elapsed.Seconds(), of, float64(p.Ops)/p.Elapsed.Seconds(), p.Errors)
 }
 
 func benchTable(r *bench.Result) *output.Table {

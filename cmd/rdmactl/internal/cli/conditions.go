@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -30,7 +29,23 @@ func newConditions(a *app) *cobra.Command {
 		Long:    conditionsHelp,
 		Example: "  rdmactl conditions\n  rdmactl conditions -o json\n  rdmactl conditions watch",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.conditions(cmd.Context(), failed)
+			res, err := ask(cmd.Context(), a, api.ListConditions, &rdmadv1.ListConditionsRequest{})
+			if err != nil {
+				return err
+			}
+			if failed {
+				res.Conditions = slices.DeleteFunc(res.Conditions, func(c *rdmadv1.Condition) bool { return c.GetStatus() != rdmadv1.Condition_FAILED })
+			}
+			all := slices.Clone(res.GetConditions())
+			slices.SortStableFunc(all, func(x, y *rdmadv1.Condition) int { return int(y.GetStatus()) - int(x.GetStatus()) })
+			if err := a.printer().Answer(res, func() *output.Table { return conditionTable(all) }); err != nil || res.GetHealthy() || failed && len(all) == 0 {
+				return err
+			}
+			good := slices.IndexFunc(all, func(c *rdmadv1.Condition) bool { return c.GetStatus() == rdmadv1.Condition_OK })
+			if good < 0 {
+				good = len(all)
+			}
+			return fmt.Errorf("%d of %d conditions are not OK", good, len(all)) // for the exit code; the table says why
 		},
 	}
 	cmd.Flags().BoolVar(&failed, "failed", false, "only those that FAILED, for health checks")
@@ -45,26 +60,6 @@ func newConditions(a *app) *cobra.Command {
 		},
 	})
 	return cmd
-}
-
-func (a *app) conditions(ctx context.Context, failed bool) error {
-	res, err := ask(ctx, a, api.ListConditions, &rdmadv1.ListConditionsRequest{})
-	if err != nil {
-		return err
-	}
-	if failed {
-		res.Conditions = slices.DeleteFunc(res.Conditions, func(c *rdmadv1.Condition) bool { return c.GetStatus() != rdmadv1.Condition_FAILED })
-	}
-	all := slices.Clone(res.GetConditions())
-	slices.SortStableFunc(all, func(x, y *rdmadv1.Condition) int { return int(y.GetStatus()) - int(x.GetStatus()) })
-	if err := a.printer().Answer(res, func() *output.Table { return conditionTable(all) }); err != nil || res.GetHealthy() || failed && len(all) == 0 {
-		return err
-	}
-	good := slices.IndexFunc(all, func(c *rdmadv1.Condition) bool { return c.GetStatus() == rdmadv1.Condition_OK })
-	if good < 0 {
-		good = len(all)
-	}
-	return fmt.Errorf("%d of %d conditions are not OK", good, len(all)) // for the exit code; the table says why
 }
 
 func conditionTable(all []*rdmadv1.Condition) *output.Table {

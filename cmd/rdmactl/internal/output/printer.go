@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -22,9 +21,6 @@ const (
 
 // Formats lists the formats.
 var Formats = []string{FormatTable, FormatJSON, FormatYAML}
-
-// KnownFormat reports whether a format exists.
-func KnownFormat(name string) bool { return slices.Contains(Formats, name) }
 
 // When there are colours.
 const (
@@ -84,23 +80,16 @@ func (p *Printer) Event(v any, line func() []Cell) error {
 	if p.format == FormatTable {
 		return p.line(line())
 	}
-	if err := p.document(); err != nil {
-		return err
-	}
 	raw, err := jsonLine(v)
 	if err != nil {
 		return err
 	}
-	return p.raw(raw, false)
-}
-
-// document begins one of several in YAML.
-func (p *Printer) document() error {
-	if p.format != FormatYAML {
-		return nil
+	if p.format == FormatYAML {
+		if _, err := io.WriteString(p.w, "---\n"); err != nil {
+			return err
+		}
 	}
-	_, err := io.WriteString(p.w, "---\n")
-	return err
+	return p.raw(raw, false)
 }
 
 // Line writes a line of cells, in table format only.
