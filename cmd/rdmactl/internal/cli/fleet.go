@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -51,7 +52,13 @@ reports something other than its load, until you interrupt it. It continues with
 meanwhile after a restart of rdmad or of etcd.`,
 		Example:     "  rdmactl fleet nodes watch\n  rdmactl fleet nodes watch -o json",
 		Annotations: streams,
-		RunE:        func(cmd *cobra.Command, _ []string) error { return a.watchNodes(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, req := a.printer(), &rdmadv1.WatchNodesRequest{ChangesOnly: true}
+			return follow(cmd.Context(), a, api.WatchNodes, req, func(e *rdmadv1.WatchNodesResponse) error {
+				req.ResumeToken = cmp.Or(e.GetResumeToken(), req.ResumeToken) // to continue after it when rdmad or etcd come back
+				return p.Event(e, func() []output.Cell { return nodeLine(e) })
+			})
+		},
 	})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		res, err := a.fleetNodes(cmd.Context())

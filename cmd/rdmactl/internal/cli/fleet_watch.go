@@ -1,25 +1,12 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
-
-// watchNodes continues after the last change that it has seen when rdmad or etcd come back.
-func (a *app) watchNodes(ctx context.Context) error {
-	p := a.printer()
-	req := &rdmadv1.WatchNodesRequest{ChangesOnly: true}
-	return follow(ctx, a, api.WatchNodes, req, func(e *rdmadv1.WatchNodesResponse) error {
-		if token := e.GetResumeToken(); token != "" {
-			req.ResumeToken = token
-		}
-		return p.Event(e, func() []output.Cell { return nodeLine(e) })
-	})
-}
 
 var nodeColours = map[rdmadv1.WatchNodesResponse_Type]output.Colour{
 	rdmadv1.WatchNodesResponse_CHANGED:    output.Yellow,
