@@ -25,9 +25,8 @@ decoders miss the data of READ replies and WRITE calls.`
 
 // captureFlags are what to write, where to, and how much.
 type captureFlags struct {
-	traceFilter
+	req      rdmadv1.CaptureRequest
 	file     string
-	snap     uint32
 	count    uint64
 	duration time.Duration
 }
@@ -47,10 +46,10 @@ func newCapture(a *app) *cobra.Command {
 			return a.capture(cmd.Context(), &f)
 		},
 	}
-	f.flags(a, cmd)
+	f.req.Filter = a.filterFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "write", "w", "", "file to write or overwrite; - for standard output")
-	flags.Uint32Var(&f.snap, "snap", 0, "bytes to keep of each message and RDMA operation; 0 for all")
+	flags.Uint32Var(&f.req.SnapLength, "snap", 0, "bytes to keep of each message and RDMA operation; 0 for all")
 	flags.Uint64Var(&f.count, "count", 0, "stop after this number of packets; 0 for never")
 	flags.DurationVar(&f.duration, "duration", 0, "stop after this time; 0 for never")
 	must(cmd.MarkFlagFilename("write"))
@@ -87,25 +86,20 @@ type captured struct {
 func (a *app) capture(ctx context.Context, f *captureFlags) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req := &rdmadv1.CaptureRequest{Filter: f.message(), SnapLength: f.snap}
 	w := &captureWriter{app: a, flags: f, progress: output.NewProgress(a.stderr)}
 	var timer *time.Timer
 	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error {
 		w.before = w.done.Dropped
-		stream, err := newAPI(conn).Capture(ctx, req)
-		for first := true; err == nil && !w.enough(); first = false {
-			var piece *rdmadv1.CaptureResponse
-			if piece, err = stream.Recv(); err == nil {
-				if first {
-					begun()
-				}
-				err = w.write(piece)
-			}
+		return receive(ctx, conn, api.Capture, &f.req, begun, func(piece *rdmadv1.CaptureResponse) error {
 			if timer == nil && f.duration > 0 { // from when rdmad captures
 				timer = time.AfterFunc(f.duration, cancel)
 			}
-		}
-		return err
+			err := w.write(piece)
+			if err == nil && f.count > 0 && w.done.Packets >= f.count {
+				err = io.EOF
+			}
+			return err
+		})
 	})
 	if timer != nil {
 		timer.Stop()
@@ -127,9 +121,6 @@ type captureWriter struct {
 	drawn    time.Time
 	progress *output.Progress
 }
-
-// enough says whether all packets that were asked for are there.
-func (w *captureWriter) enough() bool { return w.flags.count > 0 && w.done.Packets >= w.flags.count }
 
 // write writes a piece. A file that is there is overwritten when the first
 // comes, not when rdmad refuses.

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
@@ -25,45 +23,36 @@ all fields of one connection.`,
 		Example: `  rdmactl connections list --listener nfs
   rdmactl connections list --peer 192.0.2.0/24 --fields id,peer,calls,calls_in_progress`,
 	}
-	listener := a.listenerFlag(cmd, "only connections of this listener")
-	var peer string
-	peerFlag(cmd, &peer)
+	req := &rdmadv1.ListConnectionsRequest{}
+	a.listenerFlag(cmd, &req.Listener)
+	peerFlag(cmd, &req.Peer)
 	fields := cmd.Flags().StringSlice("fields", nil, "only these fields: names in JSON, separated by commas")
 	must(cmd.RegisterFlagCompletionFunc("fields", completeFields))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkFields(*fields); err != nil {
 			return err
 		}
-		req := &rdmadv1.ListConnectionsRequest{Listener: *listener, Peer: peer}
-		if len(*fields) > 0 {
-			req.ReadMask = &fieldmaskpb.FieldMask{Paths: *fields}
+		if len(*fields) == 0 {
+			return showList(cmd.Context(), a, api.ListConnections, req, 0, connectionsTable)
 		}
-		return a.listConnections(cmd.Context(), req)
+		req.ReadMask = &fieldmaskpb.FieldMask{Paths: *fields}
+		all, err := askPages(cmd.Context(), a, api.ListConnections, req, 0)
+		if err != nil {
+			return err
+		}
+		return a.printer().AnswerFields(all, "connections", *fields, func() *output.Table { return fieldsTable(all.GetConnections(), *fields) })
 	}
 	return cmd
 }
 
 // listenerFlag adds --listener.
-func (a *app) listenerFlag(cmd *cobra.Command, usage string) *string {
-	name := cmd.Flags().String("listener", "", usage)
+func (a *app) listenerFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "listener", "", "only connections of this listener")
 	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListener))
-	return name
 }
 
-// listConnections prints all pages as one.
-func (a *app) listConnections(ctx context.Context, req *rdmadv1.ListConnectionsRequest) error {
-	all, err := askPages(ctx, a, api.ListConnections, req, 0)
-	if err != nil {
-		return err
-	}
-	if fields := req.GetReadMask().GetPaths(); len(fields) > 0 {
-		return a.printer().AnswerFields(all, "connections", fields, func() *output.Table { return fieldsTable(all.GetConnections(), fields) })
-	}
-	return a.printer().Answer(all, func() *output.Table { return connectionsTable(all.GetConnections()) })
-}
-
-func connectionsTable(all []*rdmadv1.Connection) *output.Table {
-	return output.Things(all, []output.Field[*rdmadv1.Connection]{
+func connectionsTable(res *rdmadv1.ListConnectionsResponse) *output.Table {
+	return output.Things(res.GetConnections(), []output.Field[*rdmadv1.Connection]{
 		{Name: "ID", Right: true, Text: (*rdmadv1.Connection).GetId},
 		{Name: "LISTENER", Min: 8, Text: (*rdmadv1.Connection).GetListener},
 		{Name: "PEER", Text: (*rdmadv1.Connection).GetPeer},

@@ -19,9 +19,10 @@ ends or gets other settings, until you interrupt it.`,
 		Example:     "  rdmactl connections watch --listener nfs -o json",
 		Annotations: streams,
 	}
-	listener := a.listenerFlag(cmd, "only connections of this listener")
+	req := &rdmadv1.WatchConnectionsRequest{}
+	a.listenerFlag(cmd, &req.Listener)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return watchLines(cmd.Context(), a, api.WatchConnections, &rdmadv1.WatchConnectionsRequest{Listener: *listener}, eventLine)
+		return watchLines(cmd.Context(), a, api.WatchConnections, req, eventLine)
 	}
 	return cmd
 }

@@ -14,25 +14,16 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// traceFilter are the flags that say which connections to look at.
-type traceFilter struct {
-	connections    []string
-	listener, peer string
-}
-
-func (f *traceFilter) flags(a *app, cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringSliceVar(&f.connections, "connection", nil, "only this connection; for several use commas or repeat the flag")
-	flags.StringVar(&f.listener, "listener", "", "only connections of this listener")
-	peerFlag(cmd, &f.peer)
+// filterFlags adds the flags that say which connections to look at.
+func (a *app) filterFlags(cmd *cobra.Command) *rdmadv1.TraceFilter {
+	f := &rdmadv1.TraceFilter{}
+	cmd.Flags().StringSliceVar(&f.ConnectionIds, "connection", nil, "only this connection; for several use commas or repeat the flag")
 	must(cmd.RegisterFlagCompletionFunc("connection", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return commaList(a.connectionIDs(""), typed), inOrder | cobra.ShellCompDirectiveNoSpace
 	}))
-	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListener))
-}
-
-func (f *traceFilter) message() *rdmadv1.TraceFilter {
-	return &rdmadv1.TraceFilter{ConnectionIds: f.connections, Listener: f.listener, Peer: f.peer}
+	a.listenerFlag(cmd, &f.Listener)
+	peerFlag(cmd, &f.Peer)
+	return f
 }
 
 const traceHelp = `Print a line for each message on connections, and for each RDMA Read and Write
@@ -47,27 +38,26 @@ that need events before the trace, or dropped ones, are silent.
 rdmad drops and counts events that are not read in time; connections never wait.`
 
 func newTrace(a *app) *cobra.Command {
-	var f traceFilter
 	var count uint
-	var check bool
+	req := &rdmadv1.TraceRequest{}
 	cmd := &cobra.Command{
 		Use:         "trace",
 		Short:       "Print the messages of connections, decoded",
 		Long:        traceHelp,
 		Example:     "  rdmactl trace --connection 3 --count 20\n  rdmactl trace --check --listener nfs",
 		Annotations: streams,
-		RunE:        func(cmd *cobra.Command, _ []string) error { return a.trace(cmd.Context(), &f, count, check) },
+		RunE:        func(cmd *cobra.Command, _ []string) error { return a.trace(cmd.Context(), req, count) },
 	}
-	f.flags(a, cmd)
+	req.Filter = a.filterFlags(cmd)
 	cmd.Flags().UintVar(&count, "count", 0, "stop after this number of events; 0 for never")
-	cmd.Flags().BoolVar(&check, "check", false, "judge connections, and exit with 1 if a rule was broken")
+	cmd.Flags().BoolVar(&req.Check, "check", false, "judge connections, and exit with 1 if a rule was broken")
 	return cmd
 }
 
 // trace prints events until it is interrupted, has had enough, or the
 // connections that it was asked for have ended.
-func (a *app) trace(ctx context.Context, f *traceFilter, count uint, check bool) error {
-	t := tracing{app: a, count: count, req: &rdmadv1.TraceRequest{Filter: f.message(), Check: check}, printer: a.printer()}
+func (a *app) trace(ctx context.Context, req *rdmadv1.TraceRequest, count uint) error {
+	t := tracing{app: a, count: count, req: req, printer: a.printer()}
 	err := a.keep(ctx, func(conn *grpc.ClientConn, begun func()) error { return t.stream(ctx, conn, begun) })
 	if err != nil && !ended(ctx, err) && !errors.Is(err, io.EOF) {
 		return err
