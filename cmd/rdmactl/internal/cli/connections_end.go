@@ -30,10 +30,18 @@ func deadline(cmd *cobra.Command, d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// draining is how long a drain may take with everything around it. Deadlines
-// that can't be are rdmad's to refuse.
-func (a *app) draining(d time.Duration) time.Duration {
-	return cmp.Or(max(d, 0), defaultDeadline) + a.timeout
+// drain makes a request that rdmad answers when calls in flight have ended, which may take as long as
+// they have, with everything around it. Deadlines that can't be are rdmad's to refuse. An
+// interruption does not stop what rdmad does, which goesOn says.
+func drain[Q, R any](ctx context.Context, a *app, method unary[Q, R], req Q, wait time.Duration, tell teller, goesOn string) (res R, err error) {
+	err = a.callFor(ctx, cmp.Or(max(wait, 0), defaultDeadline)+a.timeout, tell, func(ctx context.Context, conn *grpc.ClientConn) error {
+		res, err = method(newAPI(conn), ctx, req)
+		return err
+	})
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("interrupted: rdmad still %s", goesOn)
+	}
+	return res, err
 }
 
 func newConnectionsDrain(a *app) *cobra.Command {
@@ -49,32 +57,21 @@ down. If you interrupt it, rdmad still finishes the drain.`,
 	}
 	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.drainConnection(cmd.Context(), &rdmadv1.DrainConnectionRequest{Id: args[0], Deadline: deadline(cmd, *wait)}, *wait)
+		tell := func(ctx context.Context, conn *grpc.ClientConn) string {
+			res, err := newAPI(conn).GetConnection(ctx, &rdmadv1.GetConnectionRequest{Id: args[0]})
+			if err != nil {
+				return ""
+			}
+			return fmt.Sprintf("draining connection %s, %d calls in progress", args[0], res.GetConnection().GetCallsInProgress())
+		}
+		req := &rdmadv1.DrainConnectionRequest{Id: args[0], Deadline: deadline(cmd, *wait)}
+		res, err := drain(cmd.Context(), a, api.DrainConnection, req, *wait, tell, "finishes the drain of the connection")
+		if err != nil {
+			return err
+		}
+		return a.said(res, "connection %s is drained%s", args[0], either(res.GetCut(), " and was cut with calls in flight", ""))
 	}
 	return cmd
-}
-
-func (a *app) drainConnection(ctx context.Context, req *rdmadv1.DrainConnectionRequest, wait time.Duration) error {
-	var res *rdmadv1.DrainConnectionResponse
-	tell := func(ctx context.Context, conn *grpc.ClientConn) string {
-		return connectionDrains(ctx, conn, req.GetId())
-	}
-	err := a.callFor(ctx, a.draining(wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-		res, err = newAPI(conn).DrainConnection(ctx, req)
-		return err
-	})
-	if err != nil {
-		return goesOn(ctx, err, "rdmad still finishes the drain of the connection")
-	}
-	return a.said(res, "connection %s is drained%s", req.GetId(), either(res.GetCut(), " and was cut with calls in flight", ""))
-}
-
-func connectionDrains(ctx context.Context, conn *grpc.ClientConn, id string) string {
-	res, err := newAPI(conn).GetConnection(ctx, &rdmadv1.GetConnectionRequest{Id: id})
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("draining connection %s, %d calls in progress", id, res.GetConnection().GetCallsInProgress())
 }
 
 func newConnectionsClose(a *app) *cobra.Command {
@@ -93,12 +90,4 @@ them again. connections drain waits for them.`,
 			return a.said(res, "connection %s is closed", args[0])
 		},
 	}
-}
-
-// goesOn adds to an interruption what it doesn't stop.
-func goesOn(ctx context.Context, err error, what string) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted: %s", what)
-	}
-	return err
 }

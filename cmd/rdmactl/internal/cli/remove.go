@@ -31,8 +31,7 @@ func newRemoval[Q proto.Message, R removed](a *app, method unary[Q, R], req Q, r
 	cmd := &r.cmd
 	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var res R
-		name, ctx := args[0], cmd.Context()
+		name := args[0]
 		setName(cmd, req, name, *wait)
 		tell := func(ctx context.Context, conn *grpc.ClientConn) string {
 			n, known := r.left(ctx, conn, name)
@@ -41,12 +40,9 @@ func newRemoval[Q proto.Message, R removed](a *app, method unary[Q, R], req Q, r
 			}
 			return fmt.Sprintf("draining %s %s, %d %s left", r.what, name, n, r.whose)
 		}
-		err := a.callFor(ctx, a.draining(*wait), tell, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-			res, err = method(newAPI(conn), ctx, req)
-			return err
-		})
+		res, err := drain(cmd.Context(), a, method, req, *wait, tell, fmt.Sprintf("drains the %s's %s", r.what, r.whose))
 		if err != nil {
-			return goesOn(ctx, err, fmt.Sprintf("rdmad still drains the %s's %s", r.what, r.whose))
+			return err
 		}
 		return a.said(res, "%s %s is removed: %d %s drained, %d cut with calls in flight", r.what, name, res.GetDrained(), r.whose, res.GetCut())
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -208,14 +207,10 @@ the configuration file are back at the next start or reload.`,
 	}
 	wait := deadlineFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var res *rdmadv1.RemoveServiceResponse
-		err := a.callFor(cmd.Context(), a.draining(*wait), nil, func(ctx context.Context, conn *grpc.ClientConn) (err error) {
-			req := &rdmadv1.RemoveServiceRequest{Name: args[0], Deadline: deadline(cmd, *wait)}
-			res, err = newAPI(conn).RemoveService(ctx, req)
-			return err
-		})
+		req := &rdmadv1.RemoveServiceRequest{Name: args[0], Deadline: deadline(cmd, *wait)}
+		res, err := drain(cmd.Context(), a, api.RemoveService, req, *wait, nil, "removes the service")
 		if err != nil {
-			return goesOn(cmd.Context(), err, "rdmad still removes the service")
+			return err
 		}
 		return a.said(res, "service %s is removed", args[0])
 	}
