@@ -9,7 +9,7 @@ import (
 
 func newConnectors(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "connectors", Short: "Connect TCP clients to RPC-over-RDMA servers"},
-		newConnectorsList(a), newConnectorsAdd(a), newConnectorsUpdate(a), newConnectorsUnset(a), newConnectorsRemove(a))
+		newConnectorsList(a), newConnectorsAdd(a), newConnectorsUpdate(a), newUnset("connector", a.completeConnector, &rdmadv1.UpdateConnectorRequest{}, a.updateConnector), newConnectorsRemove(a))
 }
 
 func newConnectorsList(a *app) *cobra.Command {

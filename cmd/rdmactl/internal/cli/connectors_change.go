@@ -52,12 +52,6 @@ nothing changes.`,
 	}, &rdmadv1.UpdateConnectorRequest{}, spec.Of[spec.Connector](), a.updateConnector)
 }
 
-func newConnectorsUnset(a *app) *cobra.Command {
-	return newUnset("connector", a.completeConnector, func(ctx context.Context, name string, fields []string) error {
-		return a.updateConnector(ctx, &rdmadv1.UpdateConnectorRequest{Name: name, Unset: fields})
-	})
-}
-
 func (a *app) updateConnector(ctx context.Context, req *rdmadv1.UpdateConnectorRequest) error {
 	return show(ctx, a, api.UpdateConnector, req, connectorTable)
 }

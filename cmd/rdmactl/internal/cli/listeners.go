@@ -13,7 +13,7 @@ import (
 
 func newListeners(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "listeners", Short: "List, add, change and remove listeners"},
-		newListenersList(a), newListenersAdd(a), newListenersUpdate(a), newListenersUnset(a), newListenersRemove(a))
+		newListenersList(a), newListenersAdd(a), newListenersUpdate(a), newUnset("listener", a.completeListener, &rdmadv1.UpdateListenerRequest{}, a.updateListener), newListenersRemove(a))
 }
 
 func newListenersList(a *app) *cobra.Command {

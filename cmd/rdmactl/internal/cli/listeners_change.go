@@ -64,12 +64,6 @@ nothing changes.`,
 	return cmd
 }
 
-func newListenersUnset(a *app) *cobra.Command {
-	return newUnset("listener", a.completeListener, func(ctx context.Context, name string, fields []string) error {
-		return a.updateListener(ctx, &rdmadv1.UpdateListenerRequest{Name: name, Unset: fields})
-	})
-}
-
 func (a *app) updateListener(ctx context.Context, req *rdmadv1.UpdateListenerRequest) error {
 	for i, path := range req.GetUpdateMask().GetPaths() { // an older rdmad knows only the fields of admission
 		req.UpdateMask.Paths[i] = strings.TrimPrefix(path, "admission.")

@@ -19,7 +19,7 @@ import (
 func newServices(a *app) *cobra.Command {
 	add := group(&cobra.Command{Use: "add", Short: "Add a service for listeners"}, newServicesAddNFS(a), newServicesAddForward(a), newServicesAddEcho(a))
 	return group(&cobra.Command{Use: "services", Short: "List, add, change and remove the services of listeners"},
-		newServicesList(a), add, newServicesUpdate(a), newServicesUnset(a), newServicesRemove(a))
+		newServicesList(a), add, newServicesUpdate(a), newUnset("service", a.completeService, &rdmadv1.UpdateServiceRequest{}, a.updateService), newServicesRemove(a))
 }
 
 func newServicesList(a *app) *cobra.Command {
@@ -174,12 +174,6 @@ configuration file, and replace the present lists.`,
   rdmactl services update filer --address 192.0.2.10:2049`,
 		ValidArgsFunction: a.completeService,
 	}, &rdmadv1.UpdateServiceRequest{}, spec.Of[spec.Service](), a.updateService)
-}
-
-func newServicesUnset(a *app) *cobra.Command {
-	return newUnset("service", a.completeService, func(ctx context.Context, name string, fields []string) error {
-		return a.updateService(ctx, &rdmadv1.UpdateServiceRequest{Name: name, Unset: fields})
-	})
 }
 
 func (a *app) updateService(ctx context.Context, req *rdmadv1.UpdateServiceRequest) error {

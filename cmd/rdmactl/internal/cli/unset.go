@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
@@ -40,8 +41,8 @@ func setName(cmd *cobra.Command, req proto.Message, name string, wait time.Durat
 	}
 }
 
-// newUnset makes the command that takes changes back. unset asks for that.
-func newUnset(what string, complete cobra.CompletionFunc, unset func(ctx context.Context, name string, fields []string) error) *cobra.Command {
+// newUnset makes the command that takes changes back. update sends the request.
+func newUnset[R proto.Message](what string, complete cobra.CompletionFunc, req R, update func(context.Context, R) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   "unset NAME [FIELD...]",
 		Short: "Give a " + what + " the values of the configuration file back",
@@ -56,7 +57,12 @@ The file's values are in force at once.`,
 			return complete(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return unset(cmd.Context(), args[0], unsetFields(args[1:]))
+			setField(req, "name", args[0])
+			list := req.ProtoReflect().Mutable(req.ProtoReflect().Descriptor().Fields().ByName("unset")).List()
+			for _, field := range unsetFields(args[1:]) {
+				list.Append(protoreflect.ValueOfString(field))
+			}
+			return update(cmd.Context(), req)
 		},
 	}
 }
