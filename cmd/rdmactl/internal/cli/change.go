@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -128,12 +129,7 @@ func changesTable(changes []*rdmadv1.SettingChange, effects []*rdmadv1.Effect) *
 }
 
 // orNone marks the absence of a value.
-func orNone(value string) string {
-	if value == "" {
-		return "-"
-	}
-	return value
-}
+func orNone(value string) string { return cmp.Or(value, "-") }
 
 // changesText is changes in a line. Their scope is said where it isn't that
 // of all.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,10 +160,10 @@ func shownTable(s *shown) *output.Table {
 	t := output.Pairs()
 	t.Row("address", s.Addr)
 	t.Row("from", s.From)
-	t.Row("certificate", cmp.Or(s.TLS.Cert, "-"))
-	t.Row("key", cmp.Or(s.TLS.Key, "-"))
-	t.Row("CA", cmp.Or(s.TLS.CA, "-"))
-	t.Row("server name", cmp.Or(s.TLS.ServerName, "-"))
+	t.Row("certificate", orNone(s.TLS.Cert))
+	t.Row("key", orNone(s.TLS.Key))
+	t.Row("CA", orNone(s.TLS.CA))
+	t.Row("server name", orNone(s.TLS.ServerName))
 	return t
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -200,7 +201,8 @@ func nodeEffectsTable(all []*rdmadv1.NodeEffects) *output.Table {
 		if o := n.GetConnections(); n.GetAnswer() == rdmadv1.NodeEffects_ACCEPTED {
 			applied.Text, pending.Text, unsupported.Text = fmt.Sprint(o.GetApplied()), fmt.Sprint(o.GetPendingReconnect()), fmt.Sprint(o.GetUnsupported())
 		}
-		first := []output.Cell{{Text: n.GetNode()}, nodeAnswer(n), applied, pending, unsupported}
+		answer := output.Cell{Text: n.GetAnswer().String(), Colour: cmp.Or(answerColours[n.GetAnswer()], output.Yellow)}
+		first := []output.Cell{{Text: n.GetNode()}, answer, applied, pending, unsupported}
 		for i, line := range effectLines(n) {
 			if i > 0 {
 				first = make([]output.Cell, len(first))
@@ -211,18 +213,8 @@ func nodeEffectsTable(all []*rdmadv1.NodeEffects) *output.Table {
 	return t
 }
 
-func nodeAnswer(n *rdmadv1.NodeEffects) output.Cell {
-	c := output.Cell{Text: n.GetAnswer().String()}
-	switch n.GetAnswer() {
-	case rdmadv1.NodeEffects_ACCEPTED:
-		c.Colour = output.Green
-	case rdmadv1.NodeEffects_REFUSED:
-		c.Colour = output.Red
-	default:
-		c.Colour = output.Yellow
-	}
-	return c
-}
+// answerColours are those of answers that are not yellow.
+var answerColours = map[rdmadv1.NodeEffects_Answer]output.Colour{rdmadv1.NodeEffects_ACCEPTED: output.Green, rdmadv1.NodeEffects_REFUSED: output.Red}
 
 // effectLines are what a policy would do on a node: at least one line.
 func effectLines(n *rdmadv1.NodeEffects) (lines []string) {

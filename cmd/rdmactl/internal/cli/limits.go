@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"strings"
@@ -47,7 +48,7 @@ func limitsTable[R limited](of R) *output.Table {
 	t.Row("max connections per peer", orNoLimit(l.GetMaxConnectionsPerPeer()))
 	t.Row("max handshakes", orNoLimit(l.GetMaxHandshakes()))
 	if l.Idle != nil { // not from an older rdmad
-		t.Row("idle", orNever(l.GetIdle().AsDuration()))
+		t.Row("idle", either(l.GetIdle().AsDuration() == 0, "never closed", "closed after "+l.GetIdle().AsDuration().String()))
 	}
 	if l.MaxMemory != nil { // not from an older rdmad
 		t.Row("max memory", output.Count(l.GetMaxMemory())+" bytes")
@@ -78,20 +79,7 @@ func portRows(t *output.Table, name string, p *rdmadv1.PortLimits) {
 }
 
 // orNoLimit writes a limit, of which 0 is none.
-func orNoLimit(n uint32) string {
-	if n == 0 {
-		return "no limit"
-	}
-	return number(n)
-}
-
-// orNever writes a time; 0 means never.
-func orNever(d time.Duration) string {
-	if d == 0 {
-		return "never closed"
-	}
-	return "closed after " + d.String()
-}
+func orNoLimit(n uint32) string { return cmp.Or(number(n), "no limit") }
 
 // orWords writes a list, or something else for none.
 func orWords(list []string, none string) string {

@@ -46,15 +46,10 @@ func listenersTable(res *rdmadv1.ListListenersResponse) *output.Table {
 
 // endpointState is the state of a listener or connector.
 func endpointState(s fmt.Stringer) output.Cell {
-	c := output.Cell{Text: word(s.String())}
-	switch s.String() {
-	case "DRAINING":
-		c.Colour = output.Yellow
-	case "FAILED", "DEGRADED":
-		c.Colour = output.Red
-	}
-	return c
+	return output.Cell{Text: word(s.String()), Colour: endpointColours[s.String()]}
 }
+
+var endpointColours = map[string]output.Colour{"DRAINING": output.Yellow, "FAILED": output.Red, "DEGRADED": output.Red}
 
 // since writes the time since when something is there.
 func since[T interface{ GetSince() *timestamppb.Timestamp }](of T) string {
