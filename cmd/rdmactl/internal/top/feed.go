@@ -37,22 +37,14 @@ var listed = []string{"id", "listener", "peer", "service", "state", "errors", "c
 
 // feed brings snapshots, one with each sample.
 type feed struct {
-	conn              *grpc.ClientConn
-	status            rdmadv1.StatusServiceClient
-	connections       rdmadv1.ConnectionServiceClient
-	telemetry         rdmadv1.TelemetryServiceClient
-	interval, timeout time.Duration
+	o           *Options
+	status      rdmadv1.StatusServiceClient
+	connections rdmadv1.ConnectionServiceClient
+	telemetry   rdmadv1.TelemetryServiceClient
 }
 
 func newFeed(o *Options) *feed {
-	return &feed{
-		conn:        o.Conn,
-		status:      rdmadv1.NewStatusServiceClient(o.Conn),
-		connections: rdmadv1.NewConnectionServiceClient(o.Conn),
-		telemetry:   rdmadv1.NewTelemetryServiceClient(o.Conn),
-		interval:    o.Interval,
-		timeout:     o.Timeout,
-	}
+	return &feed{o, rdmadv1.NewStatusServiceClient(o.Conn), rdmadv1.NewConnectionServiceClient(o.Conn), rdmadv1.NewTelemetryServiceClient(o.Conn)}
 }
 
 // feedAll follows rdmad until ctx ends. When rdmad goes away it says so and
@@ -79,12 +71,12 @@ var errEnded = errors.New("rdmad ended the stream")
 func (f *feed) follow(ctx context.Context, send func(tea.Msg)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stream, err := f.telemetry.WatchTelemetry(ctx, &rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(f.interval)})
+	stream, err := f.telemetry.WatchTelemetry(ctx, &rdmadv1.WatchTelemetryRequest{Interval: durationpb.New(f.o.Interval)})
 	if err != nil {
 		return err
 	}
 	// A host that vanished sends nothing, not even an error.
-	patience := f.interval + f.timeout
+	patience := f.o.Interval + f.o.Timeout
 	silence := time.AfterFunc(patience, func() { cancel(fmt.Errorf("no sample for %s", patience)) })
 	defer silence.Stop()
 	now, err := f.look(ctx)
@@ -109,7 +101,7 @@ func (f *feed) follow(ctx context.Context, send func(tea.Msg)) error {
 
 // look asks for everything but the sample.
 func (f *feed) look(ctx context.Context) (snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	ctx, cancel := context.WithTimeout(ctx, f.o.Timeout)
 	defer cancel()
 	status, err := f.status.GetStatus(ctx, &rdmadv1.GetStatusRequest{})
 	if err != nil {

@@ -10,26 +10,24 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
-	"google.golang.org/grpc"
 
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // RunFleet shows the nodes of a fleet as Run shows the connections of one rdmad.
 func RunFleet(ctx context.Context, o Options) error {
-	f := &fleetFeed{conn: o.Conn, client: rdmadv1.NewFleetServiceClient(o.Conn)}
+	f := &fleetFeed{client: rdmadv1.NewFleetServiceClient(o.Conn)}
 	looking, done := context.WithTimeout(ctx, o.Timeout)
 	_, err := f.client.ListNodes(looking, &rdmadv1.ListNodesRequest{PageSize: 1}) // an error that does not go away ends it here
 	done()
 	if err != nil {
 		return err
 	}
-	return show(ctx, &o, newFleetModel(&o), f.conn, f.follow)
+	return show(ctx, &o, newFleetModel(&o), f.follow)
 }
 
 // fleetFeed brings the events of a watch, and continues it when rdmad or etcd come back.
 type fleetFeed struct {
-	conn   *grpc.ClientConn
 	client rdmadv1.FleetServiceClient
 	token  string
 }

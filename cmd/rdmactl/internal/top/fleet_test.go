@@ -180,7 +180,7 @@ func TestFleetFeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleetFeed{conn: conn, client: rdmadv1.NewFleetServiceClient(conn)}
+	f := &fleetFeed{client: rdmadv1.NewFleetServiceClient(conn)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var got []string
 	done := make(chan struct{})

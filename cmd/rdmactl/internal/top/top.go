@@ -62,16 +62,16 @@ func Run(ctx context.Context, o Options) error {
 	}
 	m := newModel(&o, newRemote(ctx, &o))
 	m.take(first)
-	return show(ctx, &o, m, f.conn, f.follow)
+	return show(ctx, &o, m, f.follow)
 }
 
 // show shows a view, with what follow sends, until the user quits or ctx ends.
-func show(ctx context.Context, o *Options, m tea.Model, conn *grpc.ClientConn, follow func(context.Context, func(tea.Msg)) error) error {
+func show(ctx context.Context, o *Options, m tea.Model, follow func(context.Context, func(tea.Msg)) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Env), tea.WithoutSignalHandler())
 	var feeding sync.WaitGroup
-	feeding.Go(func() { feedAll(ctx, conn, follow, p.Send) })
+	feeding.Go(func() { feedAll(ctx, o.Conn, follow, p.Send) })
 	// Quit draws the last view and gives the terminal back; ending the
 	// program by its context would not.
 	quit := context.AfterFunc(ctx, p.Quit)
