@@ -1,6 +1,9 @@
 package top
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // remembered is how many samples sparklines can show; on wider terminals
 // they end.
@@ -11,12 +14,15 @@ type history []float64
 
 func (h *history) add(v float64) {
 	v = min(v, math.MaxFloat64) // a node's report may have an infinite value, and that divided by itself is no number
-	if len(*h) == remembered {
-		copy(*h, (*h)[1:])
-		(*h)[remembered-1] = v
-		return
+	*h = latest(*h, v)
+}
+
+// latest appends to a list of which only the latest elements are kept.
+func latest[T any](all []T, one T) []T {
+	if len(all) == remembered {
+		all = slices.Delete(all, 0, 1)
 	}
-	*h = append(*h, v)
+	return append(all, one)
 }
 
 var levels = []rune("▁▂▃▄▅▆▇█")

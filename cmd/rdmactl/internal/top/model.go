@@ -64,7 +64,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case snapshot:
 		m.away = nil
 		if m.paused && !m.restarted(msg) {
-			m.hold(msg)
+			m.held = latest(m.held, msg)
 			return m, nil
 		}
 		m.goOn() // a pause would show connections that are not there any more
@@ -127,14 +127,6 @@ func (m *model) field() *field {
 		return &m.filter
 	}
 	return nil
-}
-
-// hold keeps a snapshot until the view goes on.
-func (m *model) hold(s snapshot) {
-	if len(m.held) == remembered {
-		m.held = slices.Delete(m.held, 0, 1)
-	}
-	m.held = append(m.held, s)
 }
 
 // goOn shows what came during a pause.
