@@ -97,11 +97,6 @@ type table[R any] struct {
 	visible []R // in their order
 }
 
-// newTable makes a table in the order that the options name.
-func newTable[R any](columns []column[R], o *Options) table[R] {
-	return table[R]{columns: columns, sort: max(slices.Index(namesOf(columns), o.Sort), 0), reverse: o.Reverse}
-}
-
 // sortBy chooses a column, round the ends.
 func (t *table[R]) sortBy(i int) { t.sort = (i + len(t.columns)) % len(t.columns) }
 

@@ -46,8 +46,3 @@ func (m *model) helpLines() []string {
 	}
 	return out
 }
-
-func (m *model) helpKey(s string) {
-	page := max(m.height-2, 1)
-	m.helpScroll, m.help = moved(s, m.helpScroll, max(len(m.helpLines())-m.height+2, 1), page)
-}

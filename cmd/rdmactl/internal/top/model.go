@@ -96,7 +96,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case s == "ctrl+z":
 		return tea.Suspend
 	case m.help:
-		m.helpKey(s)
+		m.helpScroll, m.help = moved(s, m.helpScroll, max(len(m.helpLines())-m.height+2, 1), max(m.height-2, 1))
 		return nil
 	case m.confirm != nil:
 		return m.confirmKey(s)

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -85,10 +86,7 @@ func (m *model) traffic(width int) []string {
 type pair struct{ name, value string }
 
 func negotiated(c *rdmadv1.Connection) []pair {
-	extensions := strings.Join(c.GetExtensions(), ", ")
-	if extensions == "" {
-		extensions = "none"
-	}
+	extensions := cmp.Or(strings.Join(c.GetExtensions(), ", "), "none")
 	return []pair{
 		{"rpc-over-rdma version", fmt.Sprint(c.GetRpcVersion())},
 		{"inline send", fmt.Sprintf("%d bytes", c.GetInlineSend())},

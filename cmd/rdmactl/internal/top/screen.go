@@ -24,7 +24,8 @@ type screen[R any] struct {
 
 // newScreen makes a screen with a table in the order that the options name.
 func newScreen[R any](columns []column[R], o *Options) screen[R] {
-	return screen[R]{o: o, width: 80, height: 24, table: newTable(columns, o), filter: field{text: o.Filter}}
+	t := table[R]{columns: columns, sort: max(slices.Index(namesOf(columns), o.Sort), 0), reverse: o.Reverse}
+	return screen[R]{o: o, width: 80, height: 24, table: t, filter: field{text: o.Filter}}
 }
 
 // Init implements tea.Model. The feed runs already.
