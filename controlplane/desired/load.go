@@ -20,21 +20,10 @@ func (s *Store) Import(values *settings.Values, scopes map[settings.Scope]settin
 }
 
 func (s *Store) load(change func(*settings.State) (*settings.State, error), o Options) (Result, error) {
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := s.ready(&o); err != nil {
-		return Result{}, err
-	}
-	if p := s.pending(); p != nil {
-		return Result{}, pendingError(p)
-	}
-	before := s.state.Load()
-	next, err := change(before)
-	if err != nil {
-		return Result{}, err
-	}
-	r := &revision{before: before, next: next, entry: &history.Entry{Kind: history.Load}}
-	return s.revise(r, &o)
+	return s.change(&o, func(now *settings.State) (*revision, error) {
+		next, err := change(now)
+		return &revision{before: now, next: next, entry: &history.Entry{Kind: history.Load}}, err
+	})
 }
 
 // Elements returns the elements that an import stored with a change, until ElementsDone, or

@@ -14,28 +14,33 @@ import (
 // the model, *settings.NotFoundError, *PendingError, *StorageError and watch.ErrShutdown. After
 // an error nothing has changed.
 func (s *Store) Set(c settings.Change, o Options) (Result, error) {
+	return s.change(&o, func(now *settings.State) (_ *revision, err error) {
+		// The data plane reports the end of a connection after it has removed the
+		// connection. store looks for one that ends from here on.
+		if c.Target, err = s.target(c.Scope); err != nil {
+			return nil, err
+		}
+		next, err := now.Apply(&c)
+		e := &history.Entry{Kind: history.Set, Scope: c.Scope, Set: c.Set, Unset: c.Unset}
+		return &revision{before: now, next: next, entry: e, reach: &touched{state: next, c: &c}}, err
+	})
+}
+
+// change makes the revision that step makes of the present state, unless one waits to be confirmed.
+func (s *Store) change(o *Options, step func(now *settings.State) (*revision, error)) (Result, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	if err := s.ready(&o); err != nil {
+	if err := s.ready(o); err != nil {
 		return Result{}, err
 	}
 	if p := s.pending(); p != nil {
 		return Result{}, pendingError(p)
 	}
-	// The data plane reports the end of a connection after it has removed the
-	// connection. store looks for one that ends from here on.
-	target, err := s.target(c.Scope)
+	r, err := step(s.state.Load())
 	if err != nil {
 		return Result{}, err
 	}
-	c.Target = target
-	now := s.state.Load()
-	next, err := now.Apply(&c)
-	if err != nil {
-		return Result{}, err
-	}
-	e := &history.Entry{Kind: history.Set, Scope: c.Scope, Set: c.Set, Unset: c.Unset}
-	return s.revise(&revision{before: now, next: next, entry: e, reach: &touched{state: next, c: &c}}, &o)
+	return s.revise(r, o)
 }
 
 // ready refuses what no change may be, and ends a window that is over; changing is held.
