@@ -209,21 +209,14 @@ func benchTable(r *bench.Result) *output.Table {
 
 func perOpTable(p *bench.PerOp) *output.Table {
 	t := &output.Table{Columns: []output.Column{{Name: "PER OP"}, {Name: "COUNT", Right: true}}}
-	for _, row := range []struct {
-		name  string
-		count float64
-	}{
-		{"sends", p.Sends},
-		{"receives", p.Receives},
-		{"rdma reads", p.RDMAReads},
-		{"rdma writes", p.RDMAWrites},
-		{"registrations", p.Registrations},
-		{"local invalidations", p.LocalInvalidations},
-		{"remote invalidations", p.RemoteInvalidations},
-		{"round trips", p.RoundTrips},
-	} {
-		t.Row(row.name, fmt.Sprint(row.count))
-	}
+	t.Row("sends", fmt.Sprint(p.Sends))
+	t.Row("receives", fmt.Sprint(p.Receives))
+	t.Row("rdma reads", fmt.Sprint(p.RDMAReads))
+	t.Row("rdma writes", fmt.Sprint(p.RDMAWrites))
+	t.Row("registrations", fmt.Sprint(p.Registrations))
+	t.Row("local invalidations", fmt.Sprint(p.LocalInvalidations))
+	t.Row("remote invalidations", fmt.Sprint(p.RemoteInvalidations))
+	t.Row("round trips", fmt.Sprint(p.RoundTrips))
 	return t
 }
 
