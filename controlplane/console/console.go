@@ -114,15 +114,14 @@ func (s *Server) Address(token string) string {
 	at := netip.MustParseAddrPort(s.listener.Addr().String())
 	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 	_, number, _ := net.SplitHostPort(at.String())
-	host, scheme := at.Addr().String(), "http"
+	host := at.Addr().String()
 	if s.certs != nil {
-		scheme = "https"
 		if names := s.certs.Names(); !s.certs.IsFor(host) && len(names) > 0 {
 			machine, _ := os.Hostname() // without it, the first name
 			host = ownName(machine, names)
 		}
 	}
-	return scheme + "://" + net.JoinHostPort(host, number) + "/#token=" + token
+	return s.scheme() + "://" + net.JoinHostPort(host, number) + "/#token=" + token
 }
 
 // ownName returns the name of this machine among those in a certificate, or the first one. A
