@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -149,16 +150,6 @@ rolled back, until you interrupt it.`,
 // revisionLine is a revision on a line of its own.
 func revisionLine(r *rdmadv1.Revision) []output.Cell {
 	cells := revisionCells(r, clock(r.GetTime()))
-	cells[0].Text = "revision " + cells[0].Text
-	return append(cells[1:2:2], append(cells[:1:1], dense(cells[2:])...)...)
-}
-
-// dense leaves cells without text out.
-func dense(cells []output.Cell) (out []output.Cell) {
-	for _, c := range cells {
-		if strings.TrimSpace(c.Text) != "" {
-			out = append(out, c)
-		}
-	}
-	return out
+	cells[0], cells[1] = cells[1], output.Cell{Text: "revision " + cells[0].Text}
+	return append(cells[:2], slices.DeleteFunc(cells[2:], func(c output.Cell) bool { return strings.TrimSpace(c.Text) == "" })...)
 }

@@ -70,10 +70,7 @@ func slowCallsTable(all []*rdmadv1.SlowCall) *output.Table {
 
 // slowCallName is the name of the procedure, or its numbers.
 func slowCallName(h *rdmadv1.RpcHeader) string {
-	if h.GetName() != "" {
-		return h.GetName()
-	}
-	return fmt.Sprintf("program %d version %d procedure %d", h.GetProgram(), h.GetVersion(), h.GetProcedure())
+	return cmp.Or(h.GetName(), fmt.Sprintf("program %d version %d procedure %d", h.GetProgram(), h.GetVersion(), h.GetProcedure()))
 }
 
 func took(d *durationpb.Duration) string { return micros(bench.Micros(d.AsDuration())) }
