@@ -31,13 +31,6 @@ func fields() iter.Seq[spec.Field] {
 	}
 }
 
-// validateSettings checks the live settings of all scopes against each other, and scopes
-// against the existing listeners.
-func (c *Config) validateSettings(d document) {
-	c.validateTogether(d)
-	c.validateScopes(d)
-}
-
 // validateTogether checks the live settings of all scopes against each other.
 func (c *Config) validateTogether(d document) {
 	_, err := model.Builtin().WithFile(c.Layer())

@@ -18,7 +18,7 @@ import (
 func (c *Config) validate(d document) {
 	for _, check := range []func(document){
 		c.validateControl, c.validateConsole, c.validateState, c.validateProviders, c.validateServices, c.validateListeners, c.validateLimits, c.validateTracing, c.validateConnectors,
-		c.validateClashes, c.validateSettings, c.validateFleet,
+		c.validateClashes, c.validateTogether, c.validateScopes, c.validateFleet,
 	} {
 		check(d)
 	}
