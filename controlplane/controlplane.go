@@ -119,7 +119,9 @@ func New(ctx context.Context, cfg Config) (_ *Controlplane, err error) {
 	cfg = cfg.withDefaults()
 	defer func() {
 		if err != nil {
-			closeAll(cfg.Sockets)
+			for _, l := range cfg.Sockets {
+				l.Close()
+			}
 		}
 	}()
 	store, err := desired.New(cfg.Dataplane, cfg.Logger, &cfg.Initial, cfg.Configured)

@@ -36,9 +36,3 @@ func bind(ctx context.Context, cfg *Config, p *auth.Policy) (net.Listener, error
 	}
 	return taken, nil
 }
-
-func closeAll(list []net.Listener) {
-	for _, l := range list {
-		l.Close()
-	}
-}

@@ -57,14 +57,12 @@ func Revision(m *rdmadv1.FleetPolicy) (*fleet.Revision, error) {
 // PolicyMessage encodes a policy.
 func PolicyMessage(p *fleet.Policy) *rdmadv1.FleetPolicy {
 	m := &rdmadv1.FleetPolicy{Name: p.Name, Selector: p.Selector.Texts(), Priority: p.Priority}
-	for _, scope := range slices.SortedFunc(maps.Keys(p.Settings), compareScopes) {
+	for _, scope := range slices.SortedFunc(maps.Keys(p.Settings), func(a, b settings.Scope) int { return strings.Compare(a.String(), b.String()) }) {
 		v := p.Settings[scope]
 		m.Scopes = append(m.Scopes, &rdmadv1.ScopeSettings{Scope: scope.String(), Settings: settingsproto.Message(&v)})
 	}
 	return m
 }
-
-func compareScopes(a, b settings.Scope) int { return strings.Compare(a.String(), b.String()) }
 
 // RevisionMessage encodes a version of a policy.
 func RevisionMessage(r *fleet.Revision) *rdmadv1.FleetPolicy {
