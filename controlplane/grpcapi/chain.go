@@ -31,7 +31,9 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, s
 	[]grpc.UnaryServerInterceptor, []grpc.StreamServerInterceptor,
 ) {
 	logger := logging.LoggerFunc(func(ctx context.Context, level logging.Level, msg string, fields ...any) {
-		log.Log(ctx, slog.Level(level), msg, withoutAddress(fields)...)
+		kept := logging.Fields(slices.Clone(fields))
+		kept.Delete("peer.address") // on a Unix socket it is empty
+		log.Log(ctx, slog.Level(level), msg, kept...)
 	})
 	logOpts := []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall),
@@ -64,14 +66,6 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, s
 			e.stream,
 			recovery.StreamServerInterceptor(recoverOpt),
 		}
-}
-
-// withoutAddress drops the middleware's address field. On a Unix socket it is
-// empty.
-func withoutAddress(fields logging.Fields) logging.Fields {
-	fields = slices.Clone(fields)
-	fields.Delete("peer.address")
-	return fields
 }
 
 // edge makes statuses of the native errors of handlers. It refuses requests to the fleet

@@ -89,11 +89,12 @@ func (s *connectionService) GetConnection(_ context.Context, req *rdmadv1.GetCon
 	if err != nil {
 		return nil, err
 	}
+	p := &info.Padding
 	res := &rdmadv1.GetConnectionResponse{
 		Connection: connection(&info),
 		Transport:  transportStatistics(&info, time.Now()),
 
-		Padding:        padding(&info),
+		Padding:        &rdmadv1.Padding{Align: p.Align, Taken: p.Taken, Sent: float64(p.Sent), Received: float64(p.Received)},
 		InlineSendHeld: info.SendHeld,
 		Configuration:  configuration(&info),
 

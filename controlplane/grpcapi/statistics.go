@@ -51,11 +51,6 @@ func transportStatistics(c *dataplane.ConnInfo, now time.Time) *rdmadv1.Transpor
 	}
 }
 
-func padding(c *dataplane.ConnInfo) *rdmadv1.Padding {
-	p := &c.Padding
-	return &rdmadv1.Padding{Align: p.Align, Taken: p.Taken, Sent: float64(p.Sent), Received: float64(p.Received)}
-}
-
 func configuration(c *dataplane.ConnInfo) *rdmadv1.Configuration {
 	if !c.Configuration.Spoken {
 		return nil

@@ -31,7 +31,7 @@ func validate(v protovalidate.Validator, req any) error {
 	fields := make([]*errdetails.BadRequest_FieldViolation, len(broken.Violations))
 	for i, violation := range broken.Violations {
 		fields[i] = &errdetails.BadRequest_FieldViolation{
-			Field:       fieldName(violation),
+			Field:       strings.TrimPrefix(protovalidate.FieldPathString(violation.Proto.GetField()), "settings."), // for settings, the dotted name
 			Description: describe(violation),
 			Reason:      violation.Proto.GetRuleId(),
 		}
@@ -71,11 +71,6 @@ func unknownField(m protoreflect.Message) (found string) {
 		return found == ""
 	})
 	return found
-}
-
-// fieldName is the field's path, which for settings is the dotted name.
-func fieldName(v *protovalidate.Violation) string {
-	return strings.TrimPrefix(protovalidate.FieldPathString(v.Proto.GetField()), "settings.")
 }
 
 // describe is the rule's sentence, with the value when it is short enough to
