@@ -75,7 +75,7 @@ func (s *Server) enter(c *serverConn) (*connlimit.Place, error) {
 		}
 		select {
 		case <-time.After(enterPause):
-		case <-s.ctx.Done():
+		case <-s.over.Done():
 			return nil, errShutdown
 		}
 	}

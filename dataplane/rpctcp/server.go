@@ -34,6 +34,8 @@ type Server struct {
 	stuck   atomic.Uint64   // Left of the places when a newcomer waited in vain
 	ctx     context.Context // ends, under mu, when Shutdown or Close begins
 	cancel  context.CancelFunc
+	over    context.Context // ends before the remaining connections are cut
+	finish  context.CancelFunc
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
@@ -82,6 +84,7 @@ func NewServer(cfg Config) *Server {
 		conns:     make(map[*serverConn]struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.over, s.finish = context.WithCancel(context.Background())
 	s.relief = NewRelief(s.waiting)
 	s.stuck.Store(math.MaxUint64)
 	return s
@@ -102,7 +105,7 @@ func (s *Server) MemoryLimit() int { return int(s.streams.Usage().Limit) }
 // returns nil, or l fails. It always closes l.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
-	if !s.track(func() { s.listeners[l] = struct{}{} }) {
+	if !s.track(l) {
 		return errShutdown
 	}
 	defer s.untrack(func() { delete(s.listeners, l) })
@@ -133,31 +136,37 @@ func (s *Server) retryAccept(err error) bool {
 	return true
 }
 
-// accept starts a connection, or closes it when there is no place for it.
+// accept starts a connection, or closes it when there is no place for it. One that got its place while
+// the server is shut down is served like other fresh ones.
 func (s *Server) accept(nc net.Conn) {
 	c := s.admit(nc)
 	if c == nil {
 		return
 	}
-	if !s.track(func() { s.conns[c] = struct{}{} }) {
-		c.discard()
-		return
-	}
 	s.stats.accepted.Add(1)
 	c.counted = s.cfg.Clients.Join(c.began, c.peer.Addr(), c.counters)
+	s.mu.Lock()
+	s.running.Add(1)
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		time.AfterFunc(FreshTime, c.intake.Stop)
+	}
+	if s.over.Err() != nil {
+		c.cut(errShutdown)
+	}
 	go c.serve()
 }
 
-// track counts something as running and calls add under the lock, unless the server is
-// stopping.
-func (s *Server) track(add func()) bool {
+// track counts a call of Serve as running, unless the server is stopping.
+func (s *Server) track(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
 		return false
 	}
 	s.running.Add(1)
-	add()
+	s.listeners[l] = struct{}{}
 	return true
 }
 
@@ -211,6 +220,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	s.finish()
 	cut := s.openConns()
 	unfinished := 0
 	for _, c := range cut {
@@ -228,6 +238,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Close is Shutdown without waiting for calls in flight.
 func (s *Server) Close() error {
+	s.finish()
 	for _, c := range s.stop() {
 		c.cut(errShutdown)
 	}

@@ -363,6 +363,49 @@ func TestShutdownWhileClientsMount(t *testing.T) {
 	})
 }
 
+// TestShutdownWhileNewcomerWaits: a client that waits for a place when the server is shut down gets the
+// one of a connection that ends, and can make its calls.
+func TestShutdownWhileNewcomerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{Total: 1})})
+		old := NewClient(l.dial(t), ClientConfig{})
+		defer old.Close()
+		time.Sleep(FreshTime)
+		newcomer := NewClient(l.dial(t), ClientConfig{})
+		defer newcomer.Close()
+		synctest.Wait()
+		down := make(chan error, 1)
+		go func() { down <- s.Shutdown(t.Context()) }()
+		for range 2 {
+			if _, err := echoCall(t.Context(), newcomer, echo.ProcNull, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-down; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCloseWhileNewcomerWaits: Close waits for nobody.
+func TestCloseWhileNewcomerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l := pipeServer(t, Config{Handler: echo.New(), Places: places(t, connlimit.Limits{Total: 1})})
+		for range 2 {
+			c := NewClient(l.dial(t), ClientConfig{})
+			defer c.Close()
+			synctest.Wait()
+		}
+		began := time.Now()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // TestShutdownOfIdleConnections: at the deadline, a connection that was kept for calls and made none
 // is closed, and nothing of it was unfinished.
 func TestShutdownOfIdleConnections(t *testing.T) {

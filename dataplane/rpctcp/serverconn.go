@@ -80,12 +80,6 @@ func (c *serverConn) open() {
 	c.join()
 }
 
-// discard ends a connection that was never served.
-func (c *serverConn) discard() {
-	c.cut(errShutdown)
-	c.leave()
-}
-
 // serve reads calls until the connection ends. It returns when all of them are answered or
 // cannot be, or when another goroutine has taken the lead.
 func (c *serverConn) serve() {
