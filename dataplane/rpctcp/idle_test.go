@@ -9,6 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
@@ -156,6 +160,44 @@ func TestProcessLimit(t *testing.T) {
 		}
 		if u := pool.fair.Usage(); u.Held != 256*4096 || u.Waiting != 0 {
 			t.Errorf("%+v", u)
+		}
+	})
+}
+
+// TestSlowPeerAtProcessLimit: a peer that makes too little progress loses memory of the process for which
+// others wait, also those of another service. Its own calls may wait for what it holds.
+func TestSlowPeerAtProcessLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		_, l := pipeServer(t, Config{Handler: echo.New()})
+		_, others := pipeServer(t, Config{Handler: echo.New()})
+		read := xdr.AppendUint32(nil, size)
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + size + 64<<10)
+		slow := l.dial(t)
+		replies := oncrpc.NewRecordReader(slow, 2*size)
+		for xid := range uint32(2) {
+			if _, err := slow.Write(record(xid, echo.ProcRead, read)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		time.Sleep(2 * fair.Grace)
+		for range 2 {
+			readRecord(t, replies)
+		}
+		if _, err := slow.Write(record(2, echo.ProcRead, read)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		c := NewClient(others.dial(t), ClientConfig{MaxRecord: 2 * size})
+		defer c.Close()
+		began := time.Now()
+		if _, err := echoCall(t.Context(), c, echo.ProcRead, read); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited < fair.Grace || waited > 2*fair.Grace {
+			t.Errorf("waited %v", waited)
 		}
 	})
 }

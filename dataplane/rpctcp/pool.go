@@ -93,6 +93,7 @@ func (a *allowance) give(n int64, small bool) {
 type account struct {
 	pool *pool
 	allowance
+	mapping atomic.Int32 // buffers for which memory of the process is being mapped, or waited for
 }
 
 func (p *pool) join(peer netip.Addr) *account {
@@ -135,7 +136,9 @@ func (a *account) get(ctx context.Context, n int) (*buffer, error) {
 	}
 	b := p.idle.take(class)
 	if b == nil {
+		a.mapping.Add(1)
 		region, err := p.idle.alloc(ctx, int(size))
+		a.mapping.Add(-1)
 		if err != nil {
 			a.give(size, small)
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/fair"
+	"github.com/rdmad/rdmad/verbs/offheap"
 	"github.com/rdmad/rdmad/verbs/peers"
 )
 
@@ -29,8 +30,9 @@ func (c *serverConn) shares() [3]*fair.Share {
 	return [...]*fair.Share{c.calls.share, c.replies.share, c.streams.share}
 }
 
-// waiting returns how many requests for memory wait.
+// waiting returns how many requests for memory wait, for that of the process also those of others.
 func (s *Server) waiting() (n int) {
+	n = offheap.Waiting()
 	for _, p := range [...]*fair.Pool{s.calls.fair, s.replies.fair, s.streams} {
 		n += p.Usage().Waiting
 	}
@@ -43,10 +45,11 @@ func (c *serverConn) owed() int { return int(c.replies.share.Held() + c.streams.
 // Behind implements Borrower.
 func (c *serverConn) Behind() time.Duration { return max(c.intake.Behind(), c.out.Behind()) }
 
-// Wanted implements Borrower.
+// Wanted implements Borrower. Calls and replies have memory of the process.
 func (c *serverConn) Wanted() (n int64) {
+	scarce := offheap.Waiting() > int(c.calls.mapping.Load()+c.replies.mapping.Load())
 	for _, s := range c.shares() {
-		if s.OthersWait() {
+		if s.OthersWait() || scarce && s != c.streams.share {
 			n += s.Held()
 		}
 	}
