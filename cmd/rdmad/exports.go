@@ -134,9 +134,6 @@ type noAnswerError struct{ path string }
 
 func (e *noAnswerError) Error() string { return "the file system of " + e.path + " does not answer" }
 
-// errNoAnswer means that one of the file systems of a service hangs.
-var errNoAnswer = errors.New("a file system of its exports does not answer")
-
 // answers waits until the file systems of a service's exports answer, or ctx ends. n is nil for a service
 // without exports.
 func (s *services) answers(ctx context.Context, n *spec.NFS) error {

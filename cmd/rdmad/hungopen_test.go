@@ -66,30 +66,44 @@ func TestExportThatHangsWhileItIsOpened(t *testing.T) {
 		defer r.end()
 		must(t, fs.HangStatfs())
 		defer fs.Heal()
-		ctx, cancel := context.WithCancel(t.Context())
-		added := make(chan error, 1)
-		go func() {
-			_, err := r.manager.Services.Add(ctx, spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hung}}})
-			added <- err
-		}()
-		for n := 0; n == 0; <-time.After(time.Millisecond) {
-			var err error
-			n, err = fs.Waiting()
-			must(t, err)
-		}
-		cancel()
-		select {
-		case err := <-added:
-			if !errors.As(err, new(*manager.OpenError)) || !errors.Is(err, errNoAnswer) {
-				t.Errorf("an addition: %v", err)
+		disk := spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hung}}}
+		next := r.parse("")
+		next.Services = append(next.Services, disk)
+		for i, change := range []func(ctx context.Context) error{
+			func(ctx context.Context) error {
+				_, err := r.manager.Services.Add(ctx, disk)
+				return err
+			},
+			func(ctx context.Context) error {
+				_, err := r.prepare(ctx, next, 0)
+				return err
+			},
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			made := make(chan error, 1)
+			go func() { made <- change(ctx) }()
+			for n := 0; n <= i; <-time.After(time.Millisecond) {
+				var err error
+				n, err = fs.Waiting()
+				must(t, err)
 			}
-		case <-time.After(time.Minute):
-			t.Fatal("the addition waits for the file system")
+			if i > 0 {
+				must(t, fs.Hang()) // nothing can be read any more to find out why
+			}
+			cancel()
+			select {
+			case err := <-made:
+				if err == nil || !strings.HasSuffix(err.Error(), "the file system of "+hung+" does not answer") {
+					t.Errorf("change %d: %v", i, err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("change %d waits for the file system", i)
+			}
 		}
 		_, err := r.manager.Services.Add(t.Context(), spec.Service{Name: "well", NFS: &spec.NFS{Export: spec.Export{Path: well}}})
 		must(t, err)
 		must(t, fs.Heal())
-		_, err = r.manager.Services.Add(t.Context(), spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: hung}}})
+		_, err = r.manager.Services.Add(t.Context(), disk)
 		must(t, err)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -50,18 +51,10 @@ type service struct {
 	forward atomic.Pointer[forward.Forwarder] // nil for other services, and before Open
 }
 
-// Open implements manager.Service. A file system may hang after answers has seen it.
+// Open implements manager.Service.
 func (s *service) Open(ctx context.Context) error {
-	opened := make(chan error, 1)
-	go func() { opened <- s.open(s) }()
-	select {
-	case err := <-opened:
-		if err != nil {
-			return err
-		}
-	case <-ctx.Done():
-		s.late = opened
-		return errNoAnswer
+	if err := s.openWithin(ctx); err != nil {
+		return err
 	}
 	s.Handler = s.calls.Count(s.Handler)
 	if s.tcpOn == nil {
@@ -72,6 +65,27 @@ func (s *service) Open(ctx context.Context) error {
 		Handler: s.Handler, Logger: s.log, MemoryLimit: int(limit.TCP()), Places: s.of.places, Clients: s.of.clients, SlowCalls: s.of.slow(s.spec.Name),
 	}))
 	return nil
+}
+
+// openWithin opens the service, until ctx ends: a file system may hang after answers has seen it.
+func (s *service) openWithin(ctx context.Context) error {
+	if s.spec.NFS == nil {
+		return s.open(s)
+	}
+	opened := make(chan error, 1)
+	go func() { opened <- s.open(s) }()
+	select {
+	case err := <-opened:
+		return err
+	case <-ctx.Done():
+		s.late = opened
+		all, _ := s.spec.NFS.All()
+		var paths []string
+		for i := range all {
+			paths = append(paths, all[i].Path)
+		}
+		return &noAnswerError{strings.Join(paths, " or ")}
+	}
 }
 
 // Start implements manager.Service.
