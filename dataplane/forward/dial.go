@@ -61,11 +61,12 @@ var errNoRight = fmt.Errorf("no reserved port without CAP_NET_BIND_SERVICE (%w):
 // noPortError means that all reserved ports are in use.
 type noPortError struct{ error }
 
-// lacking are the errors of a dial that is not made because rdmad lacks descriptors, memory, ports or rights.
-var lacking = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRINUSE, syscall.EADDRNOTAVAIL, syscall.EACCES, syscall.EPERM}
+// lacking are the errors of a dial that is not made because rdmad lacks descriptors, memory or ports.
+var lacking = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRINUSE, syscall.EADDRNOTAVAIL}
 
-// isOurs reports whether a dial failed for a reason of which the upstream knows nothing.
+// isOurs reports whether a dial failed for a reason of which the upstream knows nothing. EACCES may come
+// from a filter before it, over IPv6.
 func isOurs(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
-	return ok && slices.Contains(lacking, errno) || errors.As(err, new(*noPortError))
+	return ok && slices.Contains(lacking, errno) || errors.Is(err, errNoRight) || errors.As(err, new(*noPortError))
 }

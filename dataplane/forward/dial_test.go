@@ -223,6 +223,21 @@ func TestNoReservedPort(t *testing.T) {
 	}
 }
 
+// TestWhoseFault: only what rdmad itself lacks is not the upstream's fault.
+func TestWhoseFault(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		ours bool
+	}{
+		{nil, false}, {syscall.ECONNREFUSED, false}, {syscall.EHOSTUNREACH, false}, {syscall.EACCES, false}, {context.DeadlineExceeded, false},
+		{syscall.EMFILE, true}, {syscall.EADDRNOTAVAIL, true}, {errNoRight, true}, {&noPortError{errors.New("all in use")}, true},
+	} {
+		if got := isOurs(c.err); got != c.ours {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}
+
 // TestCallsWithoutConnection are answered, though with an error.
 func TestCallsWithoutConnection(t *testing.T) {
 	var r oncrpc.Reply
