@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/loglevel"
 )
@@ -115,6 +117,30 @@ func TestRunningIsKnownByTheLock(t *testing.T) {
 	s.close()
 	if isRunning(dir) || isRunning(filepath.Join(dir, "none")) {
 		t.Error("after the lock, or without a directory")
+	}
+}
+
+// askedVariable has the state directory that a process in a PID namespace of its own looks at.
+const askedVariable = "RDMAD_TEST_IS_RUNNING"
+
+func init() {
+	if dir := os.Getenv(askedVariable); dir != "" {
+		err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, ""))
+		fmt.Println(isRunning(dir), err)
+		os.Exit(0)
+	}
+}
+
+// TestRunningInAnotherContainer: the process that has the lock is not among those of this PID namespace.
+func TestRunningInAnotherContainer(t *testing.T) {
+	dir := t.TempDir()
+	s := have(openState(dir))(t)
+	defer s.close()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), askedVariable+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "true <nil>\n" {
+		t.Errorf("it runs: %s, %v", out, err)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane"
@@ -228,23 +230,15 @@ func (o *opening) bind(ctx context.Context, a config.Address) (*heldAddress, err
 	return &heldAddress{a, l.Addr(), l}, nil
 }
 
-// isRunning reports whether a process has locked a state directory. It does not try the lock: an rdmad
-// that starts at that moment would be kept out.
+// isRunning reports whether a process has locked a state directory, also one of another container. It does not try
+// the lock: an rdmad that starts at that moment would be kept out.
 func isRunning(state string) bool {
-	info, err := os.Stat(filepath.Join(state, "lock"))
+	f, err := os.Open(filepath.Join(state, "lock"))
 	if err != nil {
 		return errors.Is(err, fs.ErrPermission) // it can't be known, so assume that it runs
 	}
-	locks, err := os.ReadFile("/proc/locks")
-	sys, ok := info.Sys().(*syscall.Stat_t)
-	if err != nil || !ok {
-		return true
-	}
-	inode := ":" + strconv.FormatUint(sys.Ino, 10) // behind the device
-	for line := range strings.Lines(string(locks)) {
-		if f := strings.Fields(line); len(f) > 5 && f[1] == "FLOCK" && strings.HasSuffix(f[5], inode) {
-			return true
-		}
-	}
-	return false
+	defer f.Close()
+	held := unix.Flock_t{Type: unix.F_WRLCK}
+	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &held)
+	return err != nil || held.Type != unix.F_UNLCK
 }
