@@ -2,10 +2,12 @@ package audit
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // faulty is a file whose writes, syncs and truncations can fail.
@@ -254,4 +256,15 @@ func TestDamageOnAFullDisk(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 	verify(t, dir, 1, 6)
+}
+
+// TestCopyWithoutRoom: a copy of damage that can't be finished takes no room.
+func TestCopyWithoutRoom(t *testing.T) {
+	full, name := errors.New("no space left on device"), filepath.Join(t.TempDir(), "copy")
+	if _, _, err := copyOut(name, io.MultiReader(strings.NewReader("damage"), iotest.ErrReader(full))); !errors.Is(err, full) {
+		t.Errorf("copied: %v", err)
+	}
+	if left, err := os.ReadFile(name); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left: %q, %v", left, err)
+	}
 }

@@ -145,6 +145,7 @@ func (l *Log) cutOff() error {
 	return nil
 }
 
+// copyOut copies what r has to a file, on the disk, or leaves none: a part of it would take the last room.
 func copyOut(name string, r io.Reader) (n int64, sum string, err error) {
 	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -155,7 +156,10 @@ func copyOut(name string, r io.Reader) (n int64, sum string, err error) {
 	if err == nil {
 		err = out.Sync()
 	}
-	return n, hex.EncodeToString(hash.Sum(nil)), errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err != nil {
+		os.Remove(name)
+	}
+	return n, hex.EncodeToString(hash.Sum(nil)), err
 }
 
 // makeRoom finishes the file when it is full, and begins the next one with
