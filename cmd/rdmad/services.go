@@ -148,7 +148,7 @@ func (s *service) Close() error {
 	s.of.remove(s)
 	if s.late != nil {
 		go func() {
-			<-s.late
+			_ = <-s.late
 			_ = s.closeNFS()
 		}()
 		return nil
