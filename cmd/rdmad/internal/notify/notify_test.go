@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,9 +63,17 @@ func TestDeafServiceManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer full.Close()
-	for err == nil {
-		_ = full.SetWriteDeadline(time.Now().Add(time.Second))
-		_, err = full.Write([]byte("READY=1"))
+	raw, err := full.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		for err == nil { // until the queue is full
+			_, err = unix.Write(int(fd), []byte("READY=1"))
+		}
+	})
+	if !errors.Is(err, unix.EAGAIN) {
+		t.Fatal(err)
 	}
 	t.Setenv("NOTIFY_SOCKET", path)
 	var log bytes.Buffer
