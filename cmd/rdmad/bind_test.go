@@ -120,13 +120,13 @@ func TestRunningIsKnownByTheLock(t *testing.T) {
 	}
 }
 
-// askedVariable has the state directory that a process in a PID namespace of its own looks at.
+// askedVariable has a process in a PID namespace of its own look at the state directory that it is in.
 const askedVariable = "RDMAD_TEST_IS_RUNNING"
 
 func init() {
-	if dir := os.Getenv(askedVariable); dir != "" {
+	if os.Getenv(askedVariable) != "" {
 		err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("proc", "/proc", "proc", 0, ""))
-		fmt.Println(isRunning(dir), err)
+		fmt.Println(isRunning("."), err)
 		os.Exit(0)
 	}
 }
@@ -136,8 +136,8 @@ func TestRunningInAnotherContainer(t *testing.T) {
 	dir := t.TempDir()
 	s := have(openState(dir))(t)
 	defer s.close()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), askedVariable+"="+dir)
+	cmd := exec.Command(have(os.Executable())(t))
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), askedVariable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "true <nil>\n" {
 		t.Errorf("it runs: %s, %v", out, err)
