@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -24,13 +25,7 @@ func (f *Forwarder) dial(ctx context.Context) (net.Conn, error) {
 	if f.cfg.ReservedPort {
 		dial = func() (net.Conn, error) {
 			nc, err := rpctcp.DialReserved(within, d, f.cfg.Address)
-			switch {
-			case errors.Is(err, syscall.EACCES):
-				err = errNoRight
-			case err != nil && !errors.As(err, new(*net.OpError)): // it has tried all ports
-				err = &noPortError{err}
-			}
-			return nc, err
+			return nc, withoutPort(err)
 		}
 	}
 	nc, err := dial()
@@ -38,6 +33,19 @@ func (f *Forwarder) dial(ctx context.Context) (net.Conn, error) {
 		return nil, reason(err, f.cfg.DialTimeout)
 	}
 	return nc, nil
+}
+
+// withoutPort returns the error of a dial from a reserved port, or what it means if it had none. A filter
+// before the upstream may answer connect(2) with EACCES, too.
+func withoutPort(err error) error {
+	call, ok := errors.AsType[*os.SyscallError](err)
+	switch {
+	case ok && call.Syscall == "bind" && errors.Is(call, syscall.EACCES):
+		return errNoRight
+	case err != nil && !errors.As(err, new(*net.OpError)): // it has tried all ports
+		return &noPortError{err}
+	}
+	return err
 }
 
 // reason returns why a dial failed, without the wrapping of package net.

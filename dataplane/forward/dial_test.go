@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -234,6 +235,17 @@ func TestWhoseFault(t *testing.T) {
 	} {
 		if got := isOurs(c.err); got != c.ours {
 			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}
+
+// TestFilterIsNoLackOfRights: a filter before the upstream refuses connections from reserved ports, too, as any
+// others. rdmad has the right to such ports then.
+func TestFilterIsNoLackOfRights(t *testing.T) {
+	for call, ours := range map[string]bool{"bind": true, "connect": false} {
+		err := withoutPort(&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError(call, syscall.EACCES)})
+		if isOurs(err) != ours || errors.Is(err, errNoRight) != ours || !errors.Is(err, syscall.EACCES) {
+			t.Errorf("%s: %v", call, err)
 		}
 	}
 }
