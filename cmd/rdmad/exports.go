@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/configfile"
@@ -140,20 +141,34 @@ func (s *services) answers(ctx context.Context, n *spec.NFS) error {
 	if n == nil {
 		return nil
 	}
-	all, _ := n.All()
-	for i := range all {
+	wait := func(path string, look func()) error {
 		select {
-		case <-s.ask(all[i].Path):
+		case <-s.ask(path, look):
+			return nil
 		case <-ctx.Done():
-			return &noAnswerError{all[i].Path}
+			return &noAnswerError{path}
 		}
 	}
-	return nil
+	for _, path := range paths(n) {
+		if err := wait(path, func() { _ = readExport(path) }); err != nil { // Open finds the errors of readExport
+			return err
+		}
+	}
+	return wait(strings.Join(paths(n), " or "), func() {}) // if an Open of all hangs
 }
 
-// ask reads a directory in a goroutine, and returns a channel that is then closed. While a file system
+// paths returns the directories of a service's exports.
+func paths(n *spec.NFS) (out []string) {
+	all, _ := n.All()
+	for i := range all {
+		out = append(out, all[i].Path)
+	}
+	return out
+}
+
+// ask looks at a directory in a goroutine, and returns a channel that is then closed. While a file system
 // hangs, there is one such goroutine for a path, however often it is asked.
-func (s *services) ask(path string) <-chan struct{} {
+func (s *services) ask(path string, look func()) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asked == nil {
@@ -164,7 +179,7 @@ func (s *services) ask(path string) <-chan struct{} {
 		answered = make(chan struct{})
 		s.asked[path] = answered
 		go func() {
-			_ = readExport(path) // Open finds the same error
+			look()
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			delete(s.asked, path)

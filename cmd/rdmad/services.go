@@ -40,10 +40,10 @@ type service struct {
 	open           func(s *service) error
 	calls          *procedures.Table
 
-	nfs     *nfs.Server  // nil for other services, and before Open
-	replies *nfs.Replies // of an NFS service
-	mounts  *nfs.Mounts  // of an NFS service
-	late    <-chan error // of what Open did not wait for; nil if it did
+	nfs     *nfs.Server     // nil for other services, and before Open
+	replies *nfs.Replies    // of an NFS service
+	mounts  *nfs.Mounts     // of an NFS service
+	late    <-chan struct{} // closed after what Open did not wait for; nil if it did
 	serving sync.WaitGroup
 	ending  atomic.Bool // Shutdown or Close was called
 
@@ -72,19 +72,19 @@ func (s *service) openWithin(ctx context.Context) error {
 	if s.spec.NFS == nil {
 		return s.open(s)
 	}
-	opened := make(chan error, 1)
-	go func() { opened <- s.open(s) }()
+	opened, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		opened <- s.open(s)
+	}()
 	select {
 	case err := <-opened:
 		return err
 	case <-ctx.Done():
-		s.late = opened
-		all, _ := s.spec.NFS.All()
-		var paths []string
-		for i := range all {
-			paths = append(paths, all[i].Path)
-		}
-		return &noAnswerError{strings.Join(paths, " or ")}
+		s.late = ended
+		all := strings.Join(paths(s.spec.NFS), " or ")
+		s.of.ask(all, func() { <-ended }) // the next change waits for it, and leaves no other one behind
+		return &noAnswerError{all}
 	}
 }
 
@@ -148,9 +148,8 @@ func (s *service) Close() error {
 	s.of.remove(s)
 	if s.late != nil {
 		go func() {
-			if <-s.late == nil {
-				_ = s.closeNFS()
-			}
+			<-s.late
+			_ = s.closeNFS()
 		}()
 		return nil
 	}
@@ -179,7 +178,8 @@ type services struct {
 
 	mu  sync.Mutex
 	all map[string]*service // the started ones that no other has replaced, by name
-	// asked are the directories that answers waits for; each channel is closed once it has answered.
+	// asked are the directories that answers waits for, and those of an Open that hangs; each channel is closed
+	// once they have answered.
 	asked map[string]chan struct{}
 	// replaced are the others until they are closed: they still have files open.
 	replaced []*service
