@@ -155,6 +155,27 @@ func TestRetryWhileARequestEnds(t *testing.T) {
 	}
 }
 
+// TestNothingOwedIsNoNews: the end of a request that another one has written meanwhile does not hide that a
+// later entry could not be written.
+func TestNothingOwedIsNoNews(t *testing.T) {
+	full := errors.New("no space left on device")
+	disk := &faulty{}
+	l, err := openOn(t.TempDir(), disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	disk.write = full
+	l.Refused(Entry{Actor: "eve", Action: "Set", Outcome: "PERMISSION_DENIED"})
+	if err := l.append(); err != nil { // as Done, without what it owed
+		t.Error(err)
+	}
+	if err := l.Problem(); !errors.Is(err, full) {
+		t.Errorf("the problem is %v", err)
+	}
+	disk.write = nil
+}
+
 // TestCloseWritesWhatIsOwed: the end of a request that could not be written is in the log if there is room at last.
 func TestCloseWritesWhatIsOwed(t *testing.T) {
 	dir := t.TempDir()

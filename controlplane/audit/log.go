@@ -156,10 +156,13 @@ func (l *Log) append(entries ...*Entry) error {
 	l.mu.Lock()
 	l.next = nil // no goroutine joins the batch from now on
 	l.mu.Unlock()
+	nothing := l.damage == nil && len(l.owed)+len(b.entries) == 0 // another batch had what was owed
 	b.err = l.write(b.entries)
-	l.mu.Lock()
-	l.last = b.err
-	l.mu.Unlock()
+	if !nothing {
+		l.mu.Lock()
+		l.last = b.err
+		l.mu.Unlock()
+	}
 	close(b.done)
 	return b.err
 }
