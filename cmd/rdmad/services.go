@@ -148,8 +148,9 @@ func (s *service) Close() error {
 	s.of.remove(s)
 	if s.late != nil {
 		go func() {
-			<-s.late
-			_ = s.closeNFS()
+			if <-s.late == nil {
+				_ = s.closeNFS()
+			}
 		}()
 		return nil
 	}
