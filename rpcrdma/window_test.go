@@ -61,3 +61,29 @@ func TestReadWindow(t *testing.T) {
 		check("near again", 1, whole, whole, whole)
 	})
 }
+
+// TestFarAwayStays: a peer is still far away when calls were read at once, although the last of them
+// took no longer than a near peer may take for as much.
+func TestFarAwayStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loopback.New(loopback.Config{})
+		b := newBed(t, p, bedConfig{timeout: time.Hour})
+		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
+		c := <-b.conns
+		data := r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
+		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+		r.seemFar(p, data)
+		for round := range 3 {
+			before := c.Stats().RDMAReads
+			holdReads(p, 2*time.Millisecond, func() { r.post(writing(1, data, 1<<20)) })
+			for i := range uint32(7) {
+				r.post(writing(2+i, data, 1<<20))
+			}
+			synctest.Wait()
+			if n := c.Stats().RDMAReads - before; n != 1+7*2 {
+				t.Errorf("round %d: %d Reads at once", round, n)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}

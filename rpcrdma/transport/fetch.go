@@ -28,9 +28,11 @@ const (
 	readWindow = 2*conn.MaxMessage - readStep
 	// soon is the longest time in which a message's Reads, and a window of those before them,
 	// end soon. So a connection that waits for the window has 1 GB/s and more. farReads is how many messages in a row
-	// that take longer show that the peer is far away, or slow: all is read at once then.
+	// that take longer show that the peer is far away, or slow: all is read at once then. After
+	// farTime messages more it is found out again.
 	soon     = time.Millisecond
 	farReads = 4
+	farTime  = 256
 )
 
 func align(n int) int { return (n + chunkAlign - 1) &^ (chunkAlign - 1) }
@@ -46,7 +48,7 @@ type fetch struct {
 	parts [][]byte  // each chunk's part of buf
 	step  int       // bytes of an op, if the owner chooses them. With several ops there is no sink
 	left  int       // ops that have not ended
-	by    time.Time // the Reads end soon if they end by then
+	by    time.Time // the Reads end soon if they end by then; zero if the window had no room for them
 }
 
 // fetcher is the message that a fetch belongs to. link.mu is held when its methods are
@@ -103,9 +105,9 @@ func (l *link) fetchNow(f *fetch) {
 }
 
 // mayRead reports whether the window has room for f.
-func (l *link) mayRead(f *fetch) bool {
-	return l.reading == 0 || l.reading+f.size <= readWindow || l.far >= farReads
-}
+func (l *link) mayRead(f *fetch) bool { return l.fits(f) || l.far >= farReads }
+
+func (l *link) fits(f *fetch) bool { return l.reading == 0 || l.reading+f.size <= readWindow }
 
 // read gets memory for a fetch whose turn on this connection has come, and posts its Reads.
 // If the pool has no memory, a goroutine waits for it.
@@ -151,7 +153,9 @@ func (l *link) postReads(f *fetch, now time.Time) {
 		l.dieLocked(err)
 		return
 	}
-	f.by = now.Add(soon + soon*time.Duration(l.reading)/readWindow)
+	if f.by = (time.Time{}); l.fits(f) {
+		f.by = now.Add(soon + soon*time.Duration(l.reading)/readWindow)
+	}
 	step := f.step
 	if step == 0 && l.reading > 0 && f.size >= 2*readStep && !l.host.attr.ReadSinkRemoteWrite {
 		step = readStep
@@ -200,13 +204,25 @@ func (l *link) fetchEnded(o *op) {
 	l.reading -= n
 	f.owner.read(n)
 	if f.left == 0 {
-		if l.far++; !l.now.After(f.by) {
-			l.far = 0
-		}
+		l.judge(f)
 		f.owner.fetched()
 	}
 	for !l.dead && l.ahead.len() > 0 && l.mayRead(l.ahead.peek()) {
 		l.read(l.ahead.pop())
+	}
+}
+
+// judge finds out from a message that was read whether the peer is far away. One for which the
+// window had no room does not tell, because much may come in one time of the peer's.
+func (l *link) judge(f *fetch) {
+	tells := !f.by.IsZero()
+	switch {
+	case tells && !l.now.After(f.by):
+		l.far = 0
+	case l.far >= farReads+farTime:
+		l.far = farReads - 1
+	case tells || l.far >= farReads:
+		l.far++
 	}
 }
 

@@ -1,0 +1,34 @@
+package transport
+
+import (
+	"testing"
+	"time"
+)
+
+// TestFarAway: some messages in a row that take long show that a peer is far away, one that does not
+// shows the contrary, and those read with more than a window before them show neither. After many of
+// these the peer is tried again.
+func TestFarAway(t *testing.T) {
+	l := link{now: time.Now(), reading: readWindow}
+	soon, late, beyond := &fetch{by: l.now}, &fetch{by: l.now.Add(-1)}, &fetch{}
+	check := func(what string, want bool, messages ...*fetch) {
+		t.Helper()
+		for _, f := range messages {
+			l.judge(f)
+		}
+		if far := l.mayRead(&fetch{size: 1}); far != want {
+			t.Errorf("%s: far away %v", what, far)
+		}
+	}
+	check("three late", false, late, late, late, beyond)
+	check("one soon among them", false, soon, late, late, late)
+	check("four late", true, late)
+	check("beyond the window", true, beyond, beyond, beyond, beyond)
+	check("one soon", false, soon)
+	check("far again", true, late, late, late, late)
+	for range farTime {
+		l.judge(beyond)
+	}
+	check("is tried again", false, beyond, beyond)
+	check("late again", true, late)
+}
