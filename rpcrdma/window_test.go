@@ -1,6 +1,7 @@
 package rpcrdma_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,5 +86,42 @@ func TestFarAwayStays(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
+	})
+}
+
+// TestSlowServiceIsNotFar: Reads that begin when a service ends, because the connection had no memory
+// before, are measured from then on.
+func TestSlowServiceIsNotFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loopback.New(loopback.Config{})
+		let := make(chan struct{})
+		b := newBed(t, p, bedConfig{timeout: time.Hour, memory: 128 << 20, handler: handlerFunc(func(_ context.Context, c *call, _ *reply) error {
+			if c.Procedure == procWrite {
+				<-let
+			}
+			return nil
+		})})
+		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
+		c := <-b.conns
+		data := r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
+		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+		for i := range uint32(24) {
+			r.post(writing(i, data, 1<<20))
+		}
+		synctest.Wait()
+		for range 24 {
+			time.Sleep(time.Second)
+			let <- struct{}{}
+			synctest.Wait()
+		}
+		before := c.Stats().RDMAReads
+		holdReads(p, time.Millisecond, func() { r.post(writing(100, data, 1<<20)) })
+		r.post(writing(101, data, 1<<20))
+		synctest.Wait()
+		if n := c.Stats().RDMAReads - before; n != 1 {
+			t.Errorf("%d Reads at once", n)
+		}
+		close(let)
+		time.Sleep(time.Second)
 	})
 }

@@ -113,7 +113,7 @@ func (l *link) fits(f *fetch) bool { return l.reading == 0 || l.reading+f.size <
 // If the pool has no memory, a goroutine waits for it.
 func (l *link) read(f *fetch) {
 	if f.buf = l.host.tryTake(l.shares.fetches, f.size, regmem.Fetch); f.buf != nil {
-		l.postReads(f, l.now)
+		l.postReads(f)
 		return
 	}
 	f.owner.late()
@@ -128,13 +128,13 @@ func (l *link) read(f *fetch) {
 			l.releaseFetch(f)
 			f.owner.unfetched(err)
 		default:
-			l.postReads(f, time.Now())
+			l.postReads(f)
 		}
 	})
 }
 
 // postReads posts the RDMA Reads of a message that has its memory. Empty chunks need none.
-func (l *link) postReads(f *fetch, now time.Time) {
+func (l *link) postReads(f *fetch) {
 	f.owner.reading()
 	mem, off := f.buf.Bytes(), 0
 	for i := range f.list.Chunks {
@@ -154,7 +154,7 @@ func (l *link) postReads(f *fetch, now time.Time) {
 		return
 	}
 	if f.by = (time.Time{}); l.fits(f) {
-		f.by = now.Add(soon + soon*time.Duration(l.reading)/readWindow)
+		f.by = time.Now().Add(soon + soon*time.Duration(l.reading)/readWindow)
 	}
 	step := f.step
 	if step == 0 && l.reading > 0 && f.size >= 2*readStep && !l.host.attr.ReadSinkRemoteWrite {
