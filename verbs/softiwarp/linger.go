@@ -55,10 +55,10 @@ func (l *lingers) add(conn *net.TCPConn, rest leftover, last []byte, peerClosed 
 	l.wg.Go(func() {
 		defer closed()
 		err := rest.writeTo(conn)
-		written()
-		if err == nil {
+		if err == nil && len(last) > 0 { // if its place is gone, even a Write of nothing fails
 			_, err = conn.Write(last)
 		}
+		written()
 		if err == nil && conn.CloseWrite() == nil {
 			_, _ = io.Copy(io.Discard, struct{ io.Reader }{conn})
 		}

@@ -88,3 +88,33 @@ func TestWrittenInTime(t *testing.T) {
 	}
 	leave()
 }
+
+// TestAllWrittenInTime: a connection that has written all, and loses the place for its rest before it
+// has given it back, still waits for its peer.
+func TestAllWrittenInTime(t *testing.T) {
+	for _, last := range []string{"", "goodbye"} {
+		var s buffers
+		s.init()
+		var l lingers
+		l.init(&Config{maxLingers: 2, maxUnread: 1, lingerTimeout: time.Hour})
+		conn, peer, n := full(t)
+		l.add(conn, leftover{left: s.get(bufferSize), to: bufferSize}, []byte(last), false)
+		l.mu.Lock() // so that it keeps the place
+		if _, err := io.ReadFull(peer, make([]byte, n+bufferSize+len(last))); err != nil {
+			t.Errorf("%q: %v", last, err)
+		}
+		verbstest.Must(t, conn.SetWriteDeadline(longAgo)) // as enter does
+		l.mu.Unlock()
+		if more, err := io.ReadAll(peer); len(more) > 0 || err != nil {
+			t.Errorf("%q: %d bytes more, %v", last, len(more), err)
+		}
+		for range 2 { // a closed socket answers the first with a reset
+			if _, err := peer.Write([]byte{1}); err != nil {
+				t.Errorf("%q: it does not wait any more: %v", last, err)
+			}
+		}
+		peer.Close()
+		l.close()
+		s.close()
+	}
+}
