@@ -105,22 +105,27 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 	return p.AllocBeside(ctx, n, use, -1)
 }
 
-// AllocBeside is Alloc for a caller that keeps buffers of held bytes meanwhile. It fails with
-// ErrTooLarge once there is nobody else who could give memory back.
+// AllocBeside is Alloc for a caller that keeps buffers of held bytes meanwhile. It goes before
+// other requests, which may wait for these bytes. It fails with ErrTooLarge once there is nobody
+// else who could give memory back.
 func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
 	}
 	class := classOf(n)
 	p.mu.Lock()
-	if len(p.waiters[use]) == 0 {
+	if held > 0 || len(p.waiters[use]) == 0 {
 		if b, err := p.take(class, use); b != nil || err != nil {
 			p.mu.Unlock()
 			return b, err
 		}
 	}
 	w := &waiter{turn: make(chan struct{}, 1)}
-	p.waiters[use] = append(p.waiters[use], w)
+	if held > 0 {
+		p.waiters[use] = slices.Insert(p.waiters[use], 0, w)
+	} else {
+		p.waiters[use] = append(p.waiters[use], w)
+	}
 	p.lack(class, use)
 	if p.waiters[use][0] == w {
 		w.turn <- struct{}{} // take may have released the lock, so look again for buffers given back or a closed pool

@@ -1,0 +1,42 @@
+package regmem
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestHolderGoesFirst: a caller that holds buffers does not wait for one that waits for these. It gets
+// what there is, and learns that it can't have more.
+func TestHolderGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, MinLimit)
+		all, held := takeAll(pool, 1<<20, Service), int64(0)
+		for _, b := range all {
+			held += int64(len(b.Bytes()))
+		}
+		done := make(chan error)
+		go func() {
+			b, err := pool.Alloc(t.Context(), 1<<20, Service)
+			if err == nil {
+				b.Release()
+			}
+			done <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		b, err := pool.AllocBeside(ctx, 1<<16, Service, held)
+		must(t, err)
+		b.Release()
+		if _, err := pool.AllocBeside(ctx, 1<<20, Service, held); !errors.Is(err, ErrTooLarge) {
+			t.Error(err)
+		}
+		for _, b := range all {
+			b.Release()
+		}
+		must(t, <-done)
+	})
+}
