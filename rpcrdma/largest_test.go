@@ -59,3 +59,28 @@ func TestLargerThanTheLimit(t *testing.T) {
 		})
 	}
 }
+
+// TestLargerThanTheLimitWithOneBuffer: the same for a call with several items in one buffer of Alloc.
+func TestLargerThanTheLimitWithOneBuffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: rpcrdma.MinMemoryLimit})
+		must(t, err)
+		defer c.Close()
+		const half = 1 << 19
+		item, err := c.Alloc(b.ctx, 2*half+1)
+		must(t, err)
+		defer item.Release()
+		call := newCall(procNull)
+		call.Args, call.MaxReply = make([]byte, 8), 1<<20
+		for i := range 2 {
+			call.Items = append(call.Items, oncrpc.ReplyItem{Pos: 4 + 4*i, Len: half, Buf: item})
+		}
+		for _, n := range []int{half + 1, half + 1, 1<<15 + 1} {
+			call.Results = append(call.Results, rpcrdma.Result{Buf: make(heapBuffer, n+3), Max: n})
+		}
+		if err := c.Call(b.ctx, &call); !errors.Is(err, rpcrdma.ErrTooLarge) {
+			t.Error(err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
@@ -310,8 +311,10 @@ func (r *Requester) alloc(ctx context.Context, p *pending, c *RPC, n int) (*regm
 // holds returns how much of the pool's memory a call has, in bytes.
 func (p *pending) holds(c *RPC) (n int64) {
 	pool := p.r.host.pool
+	var counted []*regmem.Buffer // several items may be in one
 	count := func(b oncrpc.Buffer) {
-		if own, ok := b.(*regmem.Buffer); ok && own != nil && own.Of(pool) {
+		if own, ok := b.(*regmem.Buffer); ok && own != nil && own.Of(pool) && !slices.Contains(counted, own) {
+			counted = append(counted, own)
 			n += int64(len(own.Bytes()))
 		}
 	}
