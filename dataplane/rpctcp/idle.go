@@ -126,13 +126,15 @@ func (i *idleBuffers) alloc(ctx context.Context, n int) (*offheap.Region, error)
 	r, err := offheap.Alloc(n)
 	for errors.Is(err, offheap.ErrLimit) {
 		freed := make(chan struct{})
-		offheap.Notify(func() { close(freed) }) // unused buffers are freed now, here and elsewhere
+		forget := offheap.Notify(func() { close(freed) }) // unused buffers are freed now, here and elsewhere
 		if r, err = offheap.Alloc(n); !errors.Is(err, offheap.ErrLimit) {
+			forget()
 			break
 		}
 		select {
 		case <-freed:
 		case <-ctx.Done():
+			forget()
 			return nil, context.Cause(ctx)
 		}
 	}

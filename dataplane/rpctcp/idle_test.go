@@ -114,6 +114,25 @@ func TestUnusedGoToWaiting(t *testing.T) {
 	})
 }
 
+// TestGaveUpWaiting: who gave up does not count as waiting for memory of the process, for which slow
+// peers would lose theirs.
+func TestGaveUpWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used)
+		pool := newPool(8<<20, 1<<20)
+		defer pool.close()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := pool.join(netip.Addr{}).get(ctx, 4096); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if n := offheap.Waiting(); n != 0 {
+			t.Errorf("%d still wait", n)
+		}
+	})
+}
+
 // TestProcessLimit: a pool at the process's limit first gives back its idle
 // buffers, and then waits as it does at its own limit.
 func TestProcessLimit(t *testing.T) {

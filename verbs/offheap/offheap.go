@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -32,7 +33,7 @@ type ledger struct {
 	regions int
 	peak    int64
 	changed func(used int64)     // see Observe
-	waiting []func()             // see Notify
+	waiting []*func()            // see Notify
 	wanting atomic.Int32         // len(waiting)
 	owners  map[*func()]struct{} // see OnShortage
 }
@@ -69,17 +70,24 @@ func Observe(f func(used int64)) {
 	f(account.used)
 }
 
-// Notify calls f once, when memory has been freed or the limit has changed. It is for
-// callers of Alloc that got ErrLimit.
-func Notify(f func()) {
+// Notify calls f once, when memory has been freed or the limit has changed, unless forget is called
+// before. It is for callers of Alloc that got ErrLimit.
+func Notify(f func()) (forget func()) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
-	account.waiting = append(account.waiting, f)
-	if account.wanting.Add(1) > 1 {
-		return // owners know
+	account.waiting = append(account.waiting, &f)
+	if account.wanting.Add(1) == 1 { // else owners know
+		for free := range account.owners {
+			go (*free)()
+		}
 	}
-	for free := range account.owners {
-		go (*free)()
+	return func() {
+		account.mu.Lock()
+		defer account.mu.Unlock()
+		if i := slices.Index(account.waiting, &f); i >= 0 {
+			account.waiting = slices.Delete(account.waiting, i, i+1)
+			account.wanting.Add(-1)
+		}
 	}
 }
 
@@ -96,7 +104,7 @@ func OnShortage(free func()) (stop func()) {
 	}
 }
 
-// Waiting returns how many functions of Notify have not been called yet. Owners of unused regions
+// Waiting returns how many functions of Notify have not been called or forgotten yet. Owners of unused regions
 // should free them while it is not 0.
 func Waiting() int { return int(account.wanting.Load()) }
 
@@ -171,6 +179,6 @@ func (l *ledger) wake() {
 	l.wanting.Store(0)
 	l.mu.Unlock()
 	for _, f := range waiting {
-		f()
+		(*f)()
 	}
 }
