@@ -125,3 +125,29 @@ func TestSlowServiceIsNotFar(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// TestSlowReadsBefore: a call that waits for the Reads of calls before it waits for the peer, and not
+// for memory.
+func TestSlowReadsBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loopback.New(loopback.Config{})
+		slow := newSlowCalls(time.Second)
+		b := newBed(t, p, bedConfig{timeout: time.Hour, slow: slow.config()})
+		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
+		<-b.conns
+		data := r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
+		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+		holdReads(p, time.Second, func() { r.post(writing(1, data, 1<<20)) })
+		r.post(writing(2, data, 1<<20))
+		time.Sleep(2 * time.Second)
+		calls := slow.take()
+		if len(calls) != 2 {
+			t.Fatalf("%d slow calls", len(calls))
+		}
+		for _, c := range calls {
+			if c.Receive != 0 || c.Read != time.Second {
+				t.Errorf("%v to receive, %v to read", c.Receive, c.Read)
+			}
+		}
+	})
+}

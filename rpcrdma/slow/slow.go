@@ -99,7 +99,7 @@ type Moment int
 // The moments of a call, in their order.
 const (
 	Arrived   Moment = iota
-	Reading          // the RDMA Reads of its chunks are posted
+	Reading          // the RDMA Reads of its chunks are posted, or wait for those of others
 	Delivered        // all of it has arrived
 	Started          // its service
 	Served

@@ -56,6 +56,8 @@ type fetch struct {
 type fetcher interface {
 	// late: the fetch has to wait for memory.
 	late()
+	// behind: the fetch waits for RDMA Reads of others.
+	behind()
 	// reading: the fetch has its memory.
 	reading()
 	// posted: the RDMA Reads are posted.
@@ -98,6 +100,7 @@ func (l *link) fetchNow(f *fetch) {
 	f.size = f.layOut()
 	l.fetching += f.size
 	if l.ahead.len() > 0 || !l.mayRead(f) {
+		f.owner.behind()
 		l.ahead.push(f)
 		return
 	}

@@ -39,6 +39,7 @@ func (l *link) newLong(core *conn.Long) *long {
 }
 
 func (m *long) late()    {}
+func (m *long) behind()  { m.times.Pass(slow.Reading) }
 func (m *long) posted()  {}
 func (m *long) read(int) {}
 func (m *long) reading() { m.times.Pass(slow.Reading) }

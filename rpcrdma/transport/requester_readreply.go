@@ -35,6 +35,7 @@ func (r *Requester) newReading(rd *conn.Reading) *reading {
 }
 
 func (x *reading) late()    {}
+func (x *reading) behind()  {}
 func (x *reading) reading() {}
 func (x *reading) posted()  {}
 func (x *reading) read(int) {}

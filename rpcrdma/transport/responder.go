@@ -435,6 +435,8 @@ func (c *call) begin() {
 
 func (c *call) late() { c.queueing.lacks() }
 
+func (c *call) behind() { c.times.Pass(slow.Reading) } // the peer keeps it waiting
+
 func (c *call) reading() {
 	c.queueing.fetched()
 	c.times.Pass(slow.Reading)
