@@ -3,6 +3,8 @@ package transport
 import (
 	"testing"
 	"time"
+
+	"github.com/rdmad/rdmad/verbs"
 )
 
 // TestFarAway: some messages in a row that take long show that a peer is far away, one that does not
@@ -31,4 +33,29 @@ func TestFarAway(t *testing.T) {
 	}
 	check("is tried again", false, beyond, beyond)
 	check("late again", true, late)
+}
+
+type (
+	idleRole struct{ role }
+	idleCQ   struct{ verbs.Notifier }
+)
+
+func (idleRole) shrink() {}
+func (idleCQ) Shrink()   {}
+
+// TestIdleFetches: a connection at rest keeps no room for messages that wait to be read. One at which
+// some wait keeps them.
+func TestIdleFetches(t *testing.T) {
+	l := link{role: idleRole{}}
+	l.idling.cq = idleCQ{}
+	for _, q := range []*fifo[*fetch]{&l.waiting, &l.ahead} {
+		q.push(new(fetch))
+		l.shrink()
+		if q.pop() == nil {
+			t.Error("lost")
+		}
+		if l.shrink(); q.buf != nil {
+			t.Errorf("room for %d", len(q.buf))
+		}
+	}
 }

@@ -112,5 +112,7 @@ func (l *link) shrink() {
 	l.idling.cq.Shrink()
 	l.wc, l.lead.handed, l.lead.over.calls, l.ended = nil, nil, nil, nil
 	l.sq.shrink()
+	l.waiting.shrink()
+	l.ahead.shrink()
 	l.role.shrink()
 }
