@@ -435,10 +435,13 @@ func (c *call) begin() {
 
 func (c *call) late() { c.queueing.lacks() }
 
-func (c *call) behind() { c.times.Pass(slow.Reading) } // the peer keeps it waiting
+func (c *call) behind() { // the peer keeps it waiting
+	c.queueing.reads()
+	c.times.Pass(slow.Reading)
+}
 
 func (c *call) reading() {
-	c.queueing.fetched()
+	c.queueing.reads()
 	c.times.Pass(slow.Reading)
 	if len(c.fetch.reads) > 0 {
 		c.r.stats.RoundTrips++

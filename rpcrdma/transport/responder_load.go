@@ -53,10 +53,11 @@ func (q *queueing) lacks() {
 	}
 }
 
-// fetched records that the call's RDMA Reads are posted.
-func (q *queueing) fetched() {
+// reads records that the call's RDMA Reads are posted, or wait for those of others.
+func (q *queueing) reads() {
 	if !q.late.IsZero() {
-		q.memory = time.Since(q.late)
+		q.memory += time.Since(q.late)
+		q.late = time.Time{}
 	}
 }
 

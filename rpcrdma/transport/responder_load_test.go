@@ -20,7 +20,7 @@ func TestQueueing(t *testing.T) {
 					q.lacks()
 				}
 				time.Sleep(3 * time.Second) // for memory, if late
-				q.fetched()
+				q.reads()
 				time.Sleep(50 * time.Second) // for the RDMA Reads
 			}
 			q.delivered(time.Now(), chunks)
@@ -40,6 +40,25 @@ func TestQueueing(t *testing.T) {
 			if got := waited(c.chunks, c.late); got != c.want {
 				t.Errorf("chunks %v, late %v: %v, want %v", c.chunks, c.late, got, c.want)
 			}
+		}
+	})
+}
+
+// TestQueueingBehindOthers: nor does the time count that a call waits for the Reads of others after it
+// has waited for memory.
+func TestQueueingBehindOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c call
+		c.late()
+		time.Sleep(3 * time.Second)
+		c.behind()
+		time.Sleep(7 * time.Second)
+		c.late()
+		time.Sleep(2 * time.Second)
+		c.reading()
+		c.queueing.delivered(time.Now(), true)
+		if d := time.Since(c.queueing.ready); d != 5*time.Second {
+			t.Errorf("waited %v", d)
 		}
 	})
 }
