@@ -148,9 +148,8 @@ func (s *service) Close() error {
 	s.of.remove(s)
 	if s.late != nil {
 		go func() {
-			if <-s.late == nil {
-				_ = s.closeNFS()
-			}
+			<-s.late
+			_ = s.closeNFS()
 		}()
 		return nil
 	}
