@@ -24,8 +24,8 @@ func TestReadWindow(t *testing.T) {
 		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
 		xid := uint32(0)
 		// held makes calls of the given sizes while the answers of Reads take a second. It
-		// returns how many Reads are posted before any is answered.
-		held := func(sizes ...int) uint64 {
+		// returns how many Reads are posted before any is answered, and in all.
+		held := func(sizes ...int) (posted, all uint64) {
 			t.Helper()
 			before := c.Stats()
 			write := func(n int) {
@@ -37,29 +37,29 @@ func TestReadWindow(t *testing.T) {
 				write(n)
 			}
 			synctest.Wait()
-			posted := c.Stats().RDMAReads - before.RDMAReads
+			posted = c.Stats().RDMAReads - before.RDMAReads
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			if n := c.Stats().Replies - before.Replies; n != uint64(len(sizes)) {
 				t.Errorf("%d replies to %d calls", n, len(sizes))
 			}
-			return posted
+			return posted, c.Stats().RDMAReads - before.RDMAReads
 		}
-		check := func(what string, want uint64, sizes ...int) {
+		check := func(what string, want, wantAll uint64, sizes ...int) {
 			t.Helper()
-			if n := held(sizes...); n != want {
-				t.Errorf("%s: %d Reads at once, want %d", what, n, want)
+			if n, all := held(sizes...); n != want || all != wantAll {
+				t.Errorf("%s: %d Reads at once, %d in all; want %d and %d", what, n, all, want, wantAll)
 			}
 		}
 		const half, whole = 512 << 10, 1 << 20
-		check("whole calls", 1, whole, whole, whole, whole)
-		check("half a call before", 1+2, half, whole, whole, half)
-		check("small calls", 3, half, half, half, half)
+		check("whole calls", 1, 1+2+2+2, whole, whole, whole, whole)
+		check("half a call before", 1+2, 1+2+2+1, half, whole, whole, half)
+		check("small calls", 3, 4, half, half, half, half)
 		r.seemFar(p, data)
-		check("far away", 1+2+2+2, whole, whole, whole, whole)
+		check("far away", 1+2+2+2, 1+2+2+2, whole, whole, whole, whole)
 		r.post(writing(0, data, whole)) // this one is answered soon
 		synctest.Wait()
-		check("near again", 1, whole, whole, whole)
+		check("near again", 1, 1+2+2, whole, whole, whole)
 	})
 }
 

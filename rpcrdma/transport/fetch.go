@@ -19,7 +19,7 @@ const (
 	maxFetching = 16 * conn.MaxMessage
 
 	// readStep is how much is read by one op, in bytes, of messages with twice that and more,
-	// unless nothing else is being read.
+	// unless they come alone. When the first half has come, the next message is asked for.
 	readStep = 512 << 10
 	// readWindow is how much of a connection is read at one time, in bytes, while Reads end
 	// soon: the second half of one message and the whole next one. A processor that copies the
@@ -27,9 +27,9 @@ const (
 	// has a Read to answer.
 	readWindow = 2*conn.MaxMessage - readStep
 	// soon is the longest time in which a message's Reads, and a window of those before them,
-	// end soon. So a connection that waits for the window has 1 GB/s and more. farReads is how many messages in a row
-	// that take longer show that the peer is far away, or slow: all is read at once then. After
-	// farTime messages more it is found out again.
+	// end soon. So a connection that waits for the window has 1 GB/s and more. farReads is how many
+	// messages in a row that take longer show that the peer is far away, or slow: all is read at
+	// once then. After farTime messages more it is found out again.
 	soon     = time.Millisecond
 	farReads = 4
 	farTime  = 256
@@ -40,15 +40,16 @@ func align(n int) int { return (n + chunkAlign - 1) &^ (chunkAlign - 1) }
 // fetch holds the memory of a message's read chunks, and the RDMA Reads that fill it. The
 // message is a call, a reply, or a long message that may be either.
 type fetch struct {
-	owner fetcher
-	list  *chunk.ReadList
-	reads []chunk.Read // they fill the memory for list.Chunks
-	buf   *regmem.Buffer
-	size  int       // length of all chunks in bytes; 0 while they don't count for the connection
-	parts [][]byte  // each chunk's part of buf
-	step  int       // bytes of an op, if the owner chooses them. With several ops there is no sink
-	left  int       // ops that have not ended
-	by    time.Time // the Reads end soon if they end by then; zero if the window had no room for them
+	owner  fetcher
+	list   *chunk.ReadList
+	reads  []chunk.Read // they fill the memory for list.Chunks
+	buf    *regmem.Buffer
+	size   int       // length of all chunks in bytes; 0 while they don't count for the connection
+	parts  [][]byte  // each chunk's part of buf
+	step   int       // bytes of an op, if the owner chooses them. With several ops there is no sink
+	left   int       // ops that have not ended
+	queued bool      // others were read before it
+	by     time.Time // the Reads end soon if they end by then; zero if the window had no room for them
 }
 
 // fetcher is the message that a fetch belongs to. link.mu is held when its methods are
@@ -99,7 +100,7 @@ func (f *fetch) layOut() (size int) {
 func (l *link) fetchNow(f *fetch) {
 	f.size = f.layOut()
 	l.fetching += f.size
-	if l.ahead.len() > 0 || !l.mayRead(f) {
+	if f.queued = l.ahead.len() > 0 || !l.mayRead(f); f.queued {
 		f.owner.behind()
 		l.ahead.push(f)
 		return
@@ -160,7 +161,7 @@ func (l *link) postReads(f *fetch) {
 		f.by = time.Now().Add(soon + soon*time.Duration(l.reading)/readWindow)
 	}
 	step := f.step
-	if step == 0 && l.reading > 0 && f.size >= 2*readStep && !l.host.attr.ReadSinkRemoteWrite {
+	if step == 0 && (f.queued || l.reading > 0) && f.size >= 2*readStep && !l.host.attr.ReadSinkRemoteWrite {
 		step = readStep
 	}
 	off, k, room := 0, 0, step
