@@ -6,22 +6,29 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
+// writer connects a raw client that does not let rdmad invalidate its memory, data.
+func (b *bed) writer() (r *raw, c *rpcrdma.Conn, data verbs.MR) {
+	b.t.Helper()
+	r = b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil))
+	c = <-b.conns
+	data = r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
+	r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+	return r, c, data
+}
+
 // TestReadWindow: while a peer answers RDMA Reads soon, the second half of one call and the whole
 // next one are read at one time. From a peer far away everything is read at once.
 func TestReadWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := loopback.New(loopback.Config{})
-		b := newBed(t, p, bedConfig{timeout: time.Hour})
-		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
-		c := <-b.conns
-		data := r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
-		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+		r, c, data := newBed(t, p, bedConfig{timeout: time.Hour}).writer()
 		xid := uint32(0)
 		// held makes calls of the given sizes while the answers of Reads take a second. It
 		// returns how many Reads are posted before any is answered, and in all.
@@ -63,16 +70,41 @@ func TestReadWindow(t *testing.T) {
 	})
 }
 
+// TestHalfIsEnough: a call is read as soon as the first half of the one before has come.
+func TestHalfIsEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := loopback.New(loopback.Config{})
+		r, c, data := newBed(t, p, bedConfig{timeout: time.Hour}).writer()
+		delays := map[int]time.Duration{1: time.Millisecond, 3: time.Second} // the second and third Read are one call
+		reads := 0
+		p.Fabric().SetFaults(loopback.Faults{Request: func(r loopback.Request) verbs.WCStatus {
+			if r.Op == verbs.OpRDMARead {
+				reads++
+				p.Fabric().SetDelay(delays[reads])
+			}
+			return verbs.WCSuccess
+		}})
+		r.post(writing(1, data, 1<<20))
+		synctest.Wait()
+		p.Fabric().SetDelay(0)
+		r.post(writing(2, data, 1<<20))
+		r.post(writing(3, data, 1<<20))
+		time.Sleep(10 * time.Millisecond)
+		if n := c.Stats().RDMAReads; n != 1+2+2 {
+			t.Errorf("%d Reads before the second half of the second call has come", n)
+		}
+		p.Fabric().SetFaults(loopback.Faults{})
+		p.Fabric().SetDelay(0)
+		time.Sleep(3 * time.Second)
+	})
+}
+
 // TestFarAwayStays: a peer is still far away when calls were read at once, although the last of them
 // took no longer than a near peer may take for as much.
 func TestFarAwayStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := loopback.New(loopback.Config{})
-		b := newBed(t, p, bedConfig{timeout: time.Hour})
-		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
-		c := <-b.conns
-		data := r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
-		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+		r, c, data := newBed(t, p, bedConfig{timeout: time.Hour}).writer()
 		r.seemFar(p, data)
 		for round := range 3 {
 			before := c.Stats().RDMAReads
@@ -101,10 +133,7 @@ func TestSlowServiceIsNotFar(t *testing.T) {
 			}
 			return nil
 		})})
-		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
-		c := <-b.conns
-		data := r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
-		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+		r, c, data := b.writer()
 		for i := range uint32(24) {
 			r.post(writing(i, data, 1<<20))
 		}
@@ -133,10 +162,7 @@ func TestSlowReadsBefore(t *testing.T) {
 		p := loopback.New(loopback.Config{})
 		slow := newSlowCalls(time.Second)
 		b := newBed(t, p, bedConfig{timeout: time.Hour, slow: slow.config()})
-		r := b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil)) // no invalidation
-		<-b.conns
-		data := r.memory(1<<20, verbs.AccessLocalWrite|verbs.AccessRemoteRead)
-		r.exchange(message(rpcrdma1.Header{XID: 1 << 20}, procNull))
+		r, _, data := b.writer()
 		holdReads(p, time.Second, func() { r.post(writing(1, data, 1<<20)) })
 		r.post(writing(2, data, 1<<20))
 		time.Sleep(2 * time.Second)
