@@ -25,8 +25,8 @@ func watching(p rdmacm.Provider) *watchedProvider {
 type watchedDevice struct {
 	verbs.Device
 	open atomic.Int64
-	// opening decides over each of them, closing over its end, reading is told of an RDMA Read
-	// before it begins; nil is nobody.
+	// Each may be nil. opening is called when a region for peers is made, and closing when it ends;
+	// an error makes that fail. reading is called before an RDMA Read begins.
 	opening func() error
 	closing func() error
 	reading func(sink verbs.SGE)

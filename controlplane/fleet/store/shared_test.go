@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestShared: of many callers, one reads, and the others wait for one more read. Who gives up ends no read.
+// TestShared: the first of many callers has a read of its own, and all others share the next one. A read goes on
+// when its caller gives up.
 func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s shared[int]

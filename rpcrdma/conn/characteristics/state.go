@@ -72,8 +72,8 @@ func (c *State) Apply(cfg Config) {
 	c.derive()
 }
 
-// Keep tells that the peer may make Sends of up to n bytes whatever it is told. Receives become
-// no smaller than that, even if the settings ask for it.
+// Keep keeps receives at n bytes or more, even if the settings ask for less: the peer may still
+// send as much, whatever it is told now.
 func (c *State) Keep(n uint32) {
 	c.keep = min(n, c.Receive)
 	c.wish.own = max(c.wanted(), c.keep)
