@@ -8,6 +8,7 @@
 // and log bytes, but no latency.
 //
 // Attackers have an iWARP codec of their own, so that they can send what no
-// correct implementation sends. They run at the lowest priority, because real
-// attackers have their own processors.
+// correct implementation sends. Where latencies are judged, they run only while
+// nothing else does (SCHED_IDLE), because real attackers have their own
+// processors.
 package siege

@@ -8,7 +8,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -41,10 +40,6 @@ type field struct {
 // Execute runs an attack until ctx ends. It writes "ready" once the attacker is
 // in position, and at the end its Tally as a line of JSON.
 func Execute(ctx context.Context, a *Attack, t Target, out io.Writer) error {
-	// Real attackers do not use the innocent clients' processors.
-	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
-		return fmt.Errorf("priority: %w", err)
-	}
 	f := &field{target: t, say: out}
 	if err := a.run(ctx, f); err != nil && ctx.Err() == nil {
 		return err

@@ -108,9 +108,7 @@ func run(ctx context.Context, args []string) error {
 			say("%s: left out, it needs root", a.Name)
 			continue
 		}
-		// Attackers of other machines would not take this one's processors.
-		attacker := []string{"nice", "-n", "19", self, "attack"}
-		o, err := one(ctx, a, siege.Options{Rdmad: program, Attacker: attacker, Phase: *phase, Short: *short, Apart: *apart, Progress: say})
+		o, err := one(ctx, a, siege.Options{Rdmad: program, Attacker: []string{self, "attack"}, Phase: *phase, Short: *short, Apart: *apart, Progress: say})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
