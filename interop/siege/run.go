@@ -257,7 +257,7 @@ func (r *run) startAttacker() (*attacker, error) {
 	args := append(r.Attacker[:len(r.Attacker):len(r.Attacker)], r.attack.Name, string(target))
 	if !r.Short { // the short form judges no latency
 		// Attackers of other machines would not take this one's processors. A process of
-		// SCHED_IDLE gives way at once, but one of a low priority only after its time slice.
+		// SCHED_IDLE gives way at once, but one of a low priority only when its time slice is over.
 		args = append([]string{"chrt", "-i", "0"}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
