@@ -29,8 +29,8 @@ const (
 	flagCRC      = 0x40
 	flagReject   = 0x20
 	flagEnhanced = 0x10
-	// The lower bits are reserved and ignored on receipt. Newer Linux kernels set
-	// 0x08 if they accept FPDUs larger than a TCP segment.
+	// The lower bits are reserved and ignored on receipt. Linux's siw uses 0x08 for "accepts
+	// FPDUs larger than a TCP segment" if it is built so (try_gso); 6.1 and 6.12 are not.
 
 	frameFlags    = 16
 	frameRevision = 17
