@@ -71,8 +71,8 @@ func Observe(f func(used int64)) {
 }
 
 // Notify calls f once, when memory has been freed or the limit has changed, unless forget is called
-// before. It is for callers of Alloc that got ErrLimit.
-func Notify(f func()) (forget func()) {
+// before. forget returns false if it was too late. Notify is for callers of Alloc that got ErrLimit.
+func Notify(f func()) (forget func() bool) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
 	account.waiting = append(account.waiting, &f)
@@ -81,13 +81,15 @@ func Notify(f func()) (forget func()) {
 			go (*free)()
 		}
 	}
-	return func() {
+	return func() bool {
 		account.mu.Lock()
 		defer account.mu.Unlock()
-		if i := slices.Index(account.waiting, &f); i >= 0 {
+		i := slices.Index(account.waiting, &f)
+		if i >= 0 {
 			account.waiting = slices.Delete(account.waiting, i, i+1)
 			account.wanting.Add(-1)
 		}
+		return i >= 0
 	}
 }
 

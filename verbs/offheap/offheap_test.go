@@ -116,6 +116,25 @@ func TestOnShortage(t *testing.T) {
 	}
 }
 
+// TestForget: a function that was forgotten is not called, and does not count as waiting. Once it is called, it
+// is too late.
+func TestForget(t *testing.T) {
+	before, calls := Waiting(), 0
+	forget := Notify(func() { calls++ })
+	if !forget() || Waiting() != before {
+		t.Errorf("%d wait, %d before", Waiting(), before)
+	}
+	alloced(t, 1).Free()
+	if calls != 0 {
+		t.Error("called")
+	}
+	forget = Notify(func() { calls++ })
+	alloced(t, 1).Free()
+	if calls != 1 || forget() {
+		t.Errorf("%d calls, or forgotten after", calls)
+	}
+}
+
 // TestObserve: the observer sees every change, in order, whichever goroutine makes
 // it.
 func TestObserve(t *testing.T) {

@@ -27,7 +27,7 @@ type Pool struct {
 	busy       int              // registrations being made or ended without mu
 	quiet      sync.Cond        // on mu: busy became 0
 	scarce     func()           // see OnScarce
-	starved    bool             // the process was at its memory limit; fed will be called
+	starved    func() bool      // nil, or the process was at its memory limit: fed will be called, unless this returns true
 	divided    func(Division)   // see OnDivision
 	failed     error            // error of the last registration
 	closed     bool
@@ -37,11 +37,12 @@ type Pool struct {
 // waiter is a request that waits for memory. turn holds a token when it should try again.
 type waiter struct{ turn chan struct{} }
 
-// Stats are the statistics of a pool, in bytes.
+// Stats are the statistics of a pool. Sizes are in bytes.
 type Stats struct {
 	Limit      int64
 	Registered int64 // in slabs
 	Taken      int64 // in buffers not yet released
+	Starved    bool  // the pool waits for memory of the process
 }
 
 // New makes an empty pool of at most limit bytes, but at least MinLimit. It closes pd when
@@ -61,7 +62,7 @@ func (p *Pool) OnScarce(f func()) { p.scarce = f }
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Stats{Limit: p.limit, Registered: p.registered, Taken: p.taken()}
+	return Stats{Limit: p.limit, Registered: p.registered, Taken: p.taken(), Starved: p.starved != nil}
 }
 
 // taken returns the number of bytes of all buffers in use. p.mu is held.
@@ -172,7 +173,7 @@ func (p *Pool) wait(ctx context.Context, w *waiter, class int, use Use, held int
 
 // solely reports whether held bytes are all that can be given back. p.mu is held.
 func (p *Pool) solely(held int64) bool {
-	return p.used[Service]+p.used[Fetch] == held && p.busy == 0 && !p.starved
+	return p.used[Service]+p.used[Fetch] == held && p.busy == 0 && p.starved == nil
 }
 
 // wake lets the first waiter of each queue try again.
@@ -191,6 +192,9 @@ func (p *Pool) leave(w *waiter, use Use) {
 	q := p.waiters[use]
 	if i := slices.Index(q, w); i >= 0 {
 		p.waiters[use] = slices.Delete(q, i, i+1)
+	}
+	if !slices.ContainsFunc(p.waiters[:], func(q []*waiter) bool { return len(q) > 0 }) {
+		p.forgo()
 	}
 }
 
@@ -337,11 +341,10 @@ func (p *Pool) starve() (again bool) {
 		p.drop(s)
 		return true
 	}
-	if p.starved {
+	if p.starved != nil {
 		return false
 	}
-	p.starved = true
-	offheap.Notify(p.fed)
+	p.starved = offheap.Notify(p.fed)
 	return true
 }
 
@@ -349,8 +352,15 @@ func (p *Pool) starve() (again bool) {
 func (p *Pool) fed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.starved = false
+	p.starved = nil
 	p.wake()
+}
+
+// forgo ends the wait for memory of the process. It does not count as one of those who wait any more.
+func (p *Pool) forgo() {
+	if p.starved != nil && p.starved() {
+		p.starved = nil
+	}
 }
 
 // begin releases p.mu for work on a registration. end takes it again.
@@ -432,7 +442,7 @@ func (p *Pool) put(b *Buffer) {
 // back for its own requests could keep them waiting for ever.
 func (p *Pool) othersWait() bool {
 	n := offheap.Waiting()
-	if p.starved {
+	if p.starved != nil {
 		n--
 	}
 	return n > 0
@@ -519,6 +529,7 @@ func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	p.forgo()
 	p.wake()
 	err := p.sweep()
 	for p.busy > 0 {

@@ -2,10 +2,12 @@ package regmem
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 	"testing/synctest"
 
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/offheap"
@@ -124,6 +126,30 @@ func TestCloseWhileGivenToOthers(t *testing.T) {
 		}
 		(<-got).Release()
 	})
+}
+
+// TestGaveUpWaiting: a pool whose requests have given up, or that is closed, does not count as waiting for
+// memory of the process, for which slow peers of others would lose theirs.
+func TestGaveUpWaiting(t *testing.T) {
+	defer offheap.SetLimit(math.MaxInt64)
+	offheap.SetLimit(offheap.Read().Used)
+	before := offheap.Waiting()
+	pool := newPool(t, MinLimit)
+	if _, err := pool.Alloc(oncrpc.NoWait, 1<<20, Service); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if n := offheap.Waiting(); n != before || pool.Stats().Starved {
+		t.Errorf("%d wait, %d before; %+v", n, before, pool.Stats())
+	}
+	t.Run("closed", func(t *testing.T) {
+		if b := newPool(t, MinLimit).TryAlloc(1<<20, Service); b != nil {
+			b.Release()
+			t.Error("there is memory")
+		}
+	})
+	if n := offheap.Waiting(); n != before {
+		t.Errorf("%d wait when the pool is closed, %d before", n, before)
+	}
 }
 
 // TestSingle: memory that can't wait ignores the limit, is counted, and is freed
