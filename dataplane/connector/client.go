@@ -13,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc/programs"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
 // leaseTime is how long a silent NFSv4 client may still have a lease. Until then the server
@@ -100,9 +101,13 @@ var _ rpctcp.Borrower = (*session)(nil)
 // Behind implements rpctcp.Borrower.
 func (s *session) Behind() time.Duration { return max(s.intake.Behind(), s.out.Behind()) }
 
-// Wanted implements rpctcp.Borrower.
+// Wanted implements rpctcp.Borrower. Calls have memory of the process, for which others wait as well.
 func (s *session) Wanted() int64 {
-	if !s.share.OthersWait() {
+	others := offheap.Waiting()
+	if s.rdma.Memory().Starved { // one of those who wait
+		others--
+	}
+	if others <= 0 && !s.share.OthersWait() {
 		return 0
 	}
 	return s.share.Held()

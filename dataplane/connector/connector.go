@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/fair"
+	"github.com/rdmad/rdmad/verbs/offheap"
 	"github.com/rdmad/rdmad/verbs/tcpaddr"
 )
 
@@ -75,7 +76,7 @@ func Prepare(ctx context.Context, cfg Config) (*Connector, error) {
 		memory: fair.NewPool(int64(cfg.Limits.Memory), mostOfCall), spares: rpctcp.NewSpares(keepStream),
 		fresh: rpctcp.FreshTime,
 	}
-	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting })
+	c.relief = rpctcp.NewRelief(func() int { return c.memory.Usage().Waiting + offheap.Waiting() })
 	c.place, err = cfg.Dataplane.PrepareConnector(dataplane.ConnectorConfig{
 		Name: cfg.Name, Provider: cfg.Provider, Target: cfg.Target, Address: tcpaddr.Of(l.Addr()),
 		Limits: cfg.Limits.Limits, Access: cfg.Access, Stats: c.Stats,

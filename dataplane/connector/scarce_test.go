@@ -3,14 +3,18 @@ package connector
 import (
 	"context"
 	"math"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rdmad/rdmad/dataplane/nfs"
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/spec"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/offheap"
@@ -52,19 +56,24 @@ type heapBuffer []byte
 func (b heapBuffer) Bytes() []byte { return b }
 func (heapBuffer) Release()        {}
 
+// reads answers NULL, and READ with 1 MiB that is not memory of the process.
+var reads = handlerFunc(func(_ context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+	if c.Procedure == procRead {
+		r.Stream = append(r.Stream, make([]byte, 2*xdr.Unit)...) // no attributes
+		for _, n := range []uint32{readSize, 1, readSize} {
+			r.Stream = xdr.AppendUint32(r.Stream, n)
+		}
+		r.AppendItem(make(heapBuffer, readSize), readSize)
+	}
+	return nil
+})
+
+const readSize = 1 << 20
+
 // TestNewcomerGetsMemory: when busy clients use all memory of the process, another one gets some.
 func TestNewcomerGetsMemory(t *testing.T) {
-	const size, clients, depth = 1 << 20, 3, 4
-	r := newRig(t, newLoopback(t), handlerFunc(func(_ context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
-		if c.Procedure == procRead {
-			r.Stream = append(r.Stream, make([]byte, 2*xdr.Unit)...) // no attributes
-			for _, n := range []uint32{size, 1, size} {
-				r.Stream = xdr.AppendUint32(r.Stream, n)
-			}
-			r.AppendItem(make(heapBuffer, size), size)
-		}
-		return nil
-	}), Config{})
+	const clients, depth = 3, 4
+	r := newRig(t, newLoopback(t), reads, Config{})
 	connect := func() *rpctcp.Client {
 		c := r.dial(rpctcp.ClientConfig{MaxCalls: depth})
 		if _, err := c.Call(t.Context(), nfs.Program, 3, 0, nil, nil); err != nil {
@@ -73,7 +82,7 @@ func TestNewcomerGetsMemory(t *testing.T) {
 		return c
 	}
 	read := func(c *rpctcp.Client) {
-		if _, err := c.Call(t.Context(), nfs.Program, 3, procRead, nfstest.ReadArgs([]byte("file"), 0, size), nil); err != nil {
+		if _, err := c.Call(t.Context(), nfs.Program, 3, procRead, nfstest.ReadArgs([]byte("file"), 0, readSize), nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -82,7 +91,7 @@ func TestNewcomerGetsMemory(t *testing.T) {
 		busy = append(busy, connect())
 	}
 	newcomer := connect()
-	offheap.SetLimit(offheap.Read().Used + (clients*depth-3)*size)
+	offheap.SetLimit(offheap.Read().Used + (clients*depth-3)*readSize)
 	defer offheap.SetLimit(math.MaxInt64)
 	var calls atomic.Int32
 	var stop atomic.Bool
@@ -104,4 +113,92 @@ func TestNewcomerGetsMemory(t *testing.T) {
 	read(newcomer)
 	stop.Store(true)
 	wg.Wait()
+}
+
+// pipes is a listener that accepts one end of each net.Pipe that dial makes: no sockets, so that a test can
+// run under synctest's clock.
+type pipes struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+// around makes p the listener of a rig's connector.
+func (p *pipes) around(l net.Listener) net.Listener {
+	p.Listener, p.conns = l, make(chan net.Conn)
+	return p
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	if nc, ok := <-p.conns; ok {
+		return pipe{nc}, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener. It is called once.
+func (p *pipes) Close() error {
+	close(p.conns)
+	return p.Listener.Close()
+}
+
+func (p *pipes) dial(t *testing.T) net.Conn {
+	ours, theirs := net.Pipe()
+	p.conns <- theirs
+	t.Cleanup(func() { ours.Close() })
+	return ours
+}
+
+// pipe is an end of a net.Pipe with an address.
+type pipe struct{ net.Conn }
+
+func (pipe) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// TestSlowClientAtProcessLimit: a client that makes too little progress loses memory of the process for which
+// others wait. Its own calls may wait for what it holds.
+func TestSlowClientAtProcessLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newTargetless(t, newLoopback(t))
+		var cfg Config
+		r.listen(reads, &cfg)
+		var p pipes
+		r.around = p.around
+		r.connect(cfg)
+		slow, other := p.dial(t), rpctcp.NewClient(p.dial(t), rpctcp.ClientConfig{MaxRecord: 2 * readSize})
+		defer other.Close()
+		if _, err := other.Call(t.Context(), nfs.Program, 3, 0, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		send := func(xid, proc uint32, args []byte) {
+			call := oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: nfs.Program, Version: 3, Procedure: proc})
+			if _, err := slow.Write(frame(append(call, args...))); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		send(1, 0, nil)
+		answers := oncrpc.NewRecordReader(slow, readSize)
+		if _, err := answers.Next(); err != nil { // before it there is one credit
+			t.Fatal(err)
+		}
+		if _, err := answers.Read(nil); err != nil {
+			t.Fatal(err)
+		}
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + readSize)
+		read := nfstest.ReadArgs([]byte("file"), 0, readSize)
+		for xid := range uint32(2) {
+			send(2+xid, procRead, read)
+		}
+		time.Sleep(2 * fair.Grace)
+		if n := r.c.relief.Cuts(); n != 0 {
+			t.Errorf("%d clients lost what only their own calls wait for", n)
+		}
+		began := time.Now()
+		if _, err := other.Call(t.Context(), nfs.Program, 3, procRead, read, nil); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(began); waited > fair.Grace {
+			t.Errorf("waited %v for a client that is %v behind", waited, 2*fair.Grace)
+		}
+	})
 }
