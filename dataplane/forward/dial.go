@@ -16,13 +16,13 @@ import (
 // keepAlive detects within about a minute that an idle upstream has vanished.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}
 
-// dial connects to the upstream.
-func (f *Forwarder) dial(ctx context.Context) (net.Conn, error) {
+// dial connects to the upstream, from a reserved port or any.
+func (f *Forwarder) dial(ctx context.Context, reserved bool) (net.Conn, error) {
 	within, cancel := context.WithTimeout(ctx, f.cfg.DialTimeout)
 	defer cancel()
 	d := net.Dialer{KeepAliveConfig: keepAlive}
 	dial := func() (net.Conn, error) { return d.DialContext(within, "tcp", f.cfg.Address) }
-	if f.cfg.ReservedPort {
+	if reserved {
 		dial = func() (net.Conn, error) {
 			nc, err := rpctcp.DialReserved(within, d, f.cfg.Address)
 			return nc, withoutPort(err)

@@ -224,6 +224,30 @@ func TestNoReservedPort(t *testing.T) {
 	}
 }
 
+// TestProbeWithoutReservedPort: an upstream whose clients use all reserved ports answers a probe.
+func TestProbeWithoutReservedPort(t *testing.T) {
+	u := newUpstream(t)
+	f := New(Config{Forward: spec.Forward{Address: u.address, ReservedPort: true}})
+	for {
+		h, err := f.OpenConn(t.Context(), netip.AddrPort{})
+		if errors.Is(err, syscall.EACCES) {
+			return // as in TestReservedPort
+		}
+		if err != nil {
+			break
+		}
+		defer h.Close()
+		u.accept()
+	}
+	go func() {
+		p := u.accept()
+		p.send(success(p.call().XID), 0)
+	}()
+	if connected, err := f.Probe(t.Context()); !connected || err != nil {
+		t.Errorf("connected: %v, %v", connected, err)
+	}
+}
+
 // TestWhoseFault: only what rdmad itself lacks is not the upstream's fault.
 func TestWhoseFault(t *testing.T) {
 	for _, c := range []struct {

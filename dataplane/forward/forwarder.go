@@ -55,7 +55,7 @@ func (f *Forwarder) OpenConn(ctx context.Context, peer netip.AddrPort) (perconn.
 		return nil, fmt.Errorf("upstream %s: %w", f.cfg.Address, err)
 	}
 	f.stats.dials.Add(1)
-	nc, err := f.dial(ctx)
+	nc, err := f.dial(ctx, f.cfg.ReservedPort)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		f.gate.abandon()
 		return nil, ctx.Err()

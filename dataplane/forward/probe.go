@@ -18,7 +18,10 @@ const (
 // shows. Any answer is good, also that the upstream does not have the program.
 // connected says whether there was a connection.
 func (f *Forwarder) Probe(ctx context.Context) (connected bool, err error) {
-	nc, err := f.dial(ctx)
+	nc, err := f.dial(ctx, f.cfg.ReservedPort)
+	if errors.As(err, new(*noPortError)) { // clients use them all, and NULL needs none
+		nc, err = f.dial(ctx, false)
+	}
 	if err != nil {
 		return false, err
 	}
