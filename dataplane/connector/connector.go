@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -186,7 +187,7 @@ func (c *Connector) connect(nc net.Conn, seat *dataplane.Seat) (*session, error)
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.DialTimeout)
 	defer cancel()
 	if err := c.place.EnterHandshake(ctx); err != nil {
-		return nil, err
+		return nil, cmp.Or(c.ctx.Err(), err) // that they are too many is not the reason when the connector stops
 	}
 	defer c.place.LeaveHandshake()
 	target, err := resolve(ctx, c.cfg.Target)

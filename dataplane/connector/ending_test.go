@@ -246,6 +246,23 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// TestStopWhileClientsConnect: a client that waits until others are connected is not too many when the
+// connector stops.
+func TestStopWhileClientsConnect(t *testing.T) {
+	cfg := Config{Connector: spec.Connector{Limits: spec.ConnectorLimits{Limits: dataplane.Limits{Handshakes: 1}}}}
+	r, target := newTargetless(t, newLoopback(t)), slowTarget{echo.New(), make(chan struct{}, 1), nil}
+	r.listen(target, &cfg)
+	r.connect(cfg)
+	r.raw()
+	<-target.asked
+	r.raw()
+	r.until(func() bool { return r.c.place.Places().Stats().Held == 2 })
+	r.c.Shutdown(t.Context())
+	if lines := r.log.Lines("connection refused", "listener=out"); len(lines) > 0 {
+		t.Errorf("logged %q", lines)
+	}
+}
+
 // TestRepliesBeforeDrain: a client gets its replies before a drain disconnects it, also if it reads
 // late, has made more calls meanwhile, and the target calls it.
 func TestRepliesBeforeDrain(t *testing.T) {
