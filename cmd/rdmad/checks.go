@@ -18,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/metrics"
 	"github.com/rdmad/rdmad/dataplane/rpcbind"
 	"github.com/rdmad/rdmad/verbs/inventory"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
 // How often files and peers are checked, and how long a check may take.
@@ -67,7 +68,7 @@ func (h *health) checks() []conditions.Check {
 		list = append(list, conditions.Check{
 			Kind: conditions.Target, Name: name, Of: c, Every: peersEvery, BackOff: true, Timeout: peersTimeout,
 			Before: conditions.TargetUnprobed, Overdue: conditions.TargetSilent,
-			Look: peer(c.Probe, conditions.TargetAnswers, conditions.TargetGone, conditions.TargetSilent),
+			Look: peer(c.Probe, conditions.TargetUnprobed, conditions.TargetAnswers, conditions.TargetGone, conditions.TargetSilent),
 		})
 	}
 	state := h.d.state
@@ -110,13 +111,16 @@ func (h *health) process() []conditions.Check {
 	}
 }
 
-// peer returns a check that probes a peer. probe reports whether there was a connection.
-func peer(probe func(context.Context) (bool, error), answers, gone, silent *conditions.Reason) func(context.Context) (*conditions.Reason, string) {
+// peer returns a check that probes a peer. probe reports whether there was a connection. When the process may have
+// no more memory, that says nothing about the peer.
+func peer(probe func(context.Context) (bool, error), unprobed, answers, gone, silent *conditions.Reason) func(context.Context) (*conditions.Reason, string) {
 	return func(ctx context.Context) (*conditions.Reason, string) {
 		connected, err := probe(ctx)
 		switch {
 		case err == nil:
 			return answers, ""
+		case errors.Is(err, offheap.ErrLimit):
+			return unprobed, err.Error()
 		case connected:
 			return silent, err.Error()
 		}
@@ -138,7 +142,7 @@ func (s *services) checks() (out []conditions.Check) {
 			out = append(out, conditions.Check{
 				Kind: conditions.Upstream, Name: sv.spec.Name, Of: sv, Every: peersEvery, BackOff: true, Timeout: peersTimeout,
 				Before: conditions.UpstreamUnprobed, Overdue: conditions.UpstreamSilent,
-				Look: peer(f.Probe, conditions.UpstreamAnswers, conditions.UpstreamGone, conditions.UpstreamSilent),
+				Look: peer(f.Probe, conditions.UpstreamUnprobed, conditions.UpstreamAnswers, conditions.UpstreamGone, conditions.UpstreamSilent),
 			})
 		}
 	}

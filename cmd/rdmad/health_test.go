@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -163,6 +164,19 @@ connectors: [{name: out, listen: "127.0.0.1:0", provider: softiwarp, target: "`+
 	defer again.end()
 	p.expect("out", conditions.TargetAnswers)
 	p.well()
+}
+
+// A lack of memory of the process says nothing about a peer.
+func TestProbeWithoutMemory(t *testing.T) {
+	c := conditions.TargetUnprobed
+	for want, err := range map[*conditions.Reason]error{
+		conditions.TargetAnswers: nil, conditions.TargetGone: errors.New("refused"), c: fmt.Errorf("dial: %w", offheap.ErrLimit),
+	} {
+		probe := func(context.Context) (bool, error) { return false, err }
+		if got, _ := peer(probe, c, conditions.TargetAnswers, conditions.TargetGone, conditions.TargetSilent)(t.Context()); got != want {
+			t.Errorf("%v: %s", err, got.Name)
+		}
+	}
 }
 
 // An addition that can't be restored has failed, until it is removed.

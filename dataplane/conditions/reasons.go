@@ -76,7 +76,7 @@ var (
 	ConnectorGoing  = reason(Connector, "Draining", Degraded, "The connector is being removed, or rdmad ends. It accepts no new clients.", "wait until its clients have ended")
 	ConnectorFailed = reason(Connector, "NotRestored", Failed, "The connector was added or changed at runtime and could not be brought back at the start.", "in the configuration file: give it the file's values, rdmactl connectors unset NAME; added at runtime: remove the cause and add it again, or forget it, rdmactl connectors remove NAME")
 	TargetAnswers   = reason(Target, "Answers", OK, "The target answers NULL calls over RPC-over-RDMA.", "")
-	TargetUnprobed  = reason(Target, "NotProbed", Unknown, "rdmad has not probed the target yet.", "wait some seconds")
+	TargetUnprobed  = reason(Target, "NotProbed", Unknown, "rdmad has not probed the target yet, or has no memory to.", "wait some seconds; if the message names a limit of memory, raise limits.memory")
 	TargetGone      = reason(Target, "Unreachable", Failed, "No RPC-over-RDMA connection to the target can be made.", "start the server or correct the connector's target; rdmactl doctor TARGET finds out why")
 	TargetSilent    = reason(Target, "NoAnswer", Failed, "The target takes connections, but does not answer an RPC call in time.", "check whether the server hangs; rdmactl doctor TARGET finds out why")
 

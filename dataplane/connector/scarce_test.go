@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net"
 	"sync"
@@ -113,6 +114,20 @@ func TestNewcomerGetsMemory(t *testing.T) {
 	read(newcomer)
 	stop.Store(true)
 	wg.Wait()
+}
+
+// TestProbeWithoutMemory: a probe that fails because the process may have no more memory says so.
+func TestProbeWithoutMemory(t *testing.T) {
+	r := newRig(t, newLoopback(t), reads, Config{})
+	offheap.SetLimit(offheap.Read().Used)
+	connected, err := r.c.Probe(t.Context())
+	offheap.SetLimit(math.MaxInt64)
+	if connected || !errors.Is(err, offheap.ErrLimit) {
+		t.Errorf("connected: %v, %v", connected, err)
+	}
+	if connected, err := r.c.Probe(t.Context()); !connected || err != nil {
+		t.Errorf("with memory, connected: %v, %v", connected, err)
+	}
 }
 
 // pipes is a listener that accepts one end of each net.Pipe that dial makes: no sockets, so that a test can

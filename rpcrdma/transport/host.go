@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/lease"
+	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
 // Role is what a host's connections do. It decides which access rights the memory needs.
@@ -133,8 +134,8 @@ func (h *Host) SetMemoryLimit(limit int64) int64 {
 // flushPause is the minimum time between two rounds of flushes.
 const flushPause = 100 * time.Millisecond
 
-// noMemory returns ErrNoMemory with the holders of the memory, or with the device's error
-// if the device refused to register memory.
+// noMemory returns ErrNoMemory with the holders of the memory, with the device's error if the
+// device refused to register memory, or with ErrLimit if the process may have no more.
 func (h *Host) noMemory() error {
 	if err := h.pool.Failure(); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
@@ -143,6 +144,9 @@ func (h *Host) noMemory() error {
 	n := len(h.links)
 	h.mu.Unlock()
 	m := h.pool.Stats()
+	if m.Starved {
+		return fmt.Errorf("%w: %w", ErrNoMemory, offheap.ErrLimit)
+	}
 	return fmt.Errorf("%w for the first receives: %d connections hold %d of %d bytes", ErrNoMemory, n, m.Taken, m.Limit)
 }
 
