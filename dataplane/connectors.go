@@ -34,7 +34,7 @@ type ConnectorConfig struct {
 type ConnectorStats struct {
 	Calls      uint64 // received from clients
 	Replies    uint64 // written to clients
-	Failed     uint64 // calls answered by rdmad, because the target's answer could not be passed on
+	Failed     uint64 // calls that rdmad answered with an error: too long, not valid, or the target's answer could not be passed on
 	Duplicates uint64 // calls with the XID of a call in flight, dropped
 	Callbacks  uint64 // calls of the target
 	Unanswered uint64 // callbacks that the client did not answer in time

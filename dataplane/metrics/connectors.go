@@ -28,7 +28,7 @@ var connectorSeries = named("rdmad_connector_", "connector", []series[dataplane.
 		func(c *dataplane.ConnectorInfo) uint64 { return c.TCP.Calls }),
 	counter("rpc_replies_total", "RPC replies sent to TCP clients.",
 		func(c *dataplane.ConnectorInfo) uint64 { return c.TCP.Replies }),
-	counter("rpc_failed_total", "RPC calls answered with an error as the target's answer could not be passed on.",
+	counter("rpc_failed_total", "RPC calls that rdmad itself answered with an error: they were too long or not valid, or the target's answer could not be passed on.",
 		func(c *dataplane.ConnectorInfo) uint64 { return c.TCP.Failed }),
 	counter("slow_calls_total", "RPC calls of TCP clients that took as long as slow_call, or longer.",
 		func(c *dataplane.ConnectorInfo) uint64 { return c.SlowCalls }),
