@@ -14,7 +14,7 @@ import (
 type completionQueue struct {
 	driver.CQ
 	driver  atomic.Pointer[queuePair] // the only queue pair that completes here, or nil
-	driving atomic.Pointer[queuePair] // the queue pair whose connection the goroutine in Wait reads
+	driving *queuePair                // the queue pair whose connection the goroutine in Wait reads; guarded by the lock
 
 	done   <-chan struct{} // of the last context given to drive that can end
 	forget func() bool     // removes the registration of that context's end; guarded by the lock
@@ -36,13 +36,25 @@ func (c *completionQueue) Push(wc *verbs.WC) {
 	}
 }
 
-// Wake wakes up the goroutine in Wait.
+// Wake wakes up the goroutine in Wait. It holds the lock while it interrupts that goroutine: the
+// connection can't end meanwhile, and the deadline of its end is not replaced.
 func (c *completionQueue) Wake() {
-	if q := c.driving.Load(); q != nil {
+	c.Lock()
+	q := c.driving
+	if q != nil {
 		q.interrupt()
-		return
 	}
-	c.CQ.Wake()
+	c.Unlock()
+	if q == nil {
+		c.CQ.Wake()
+	}
+}
+
+// drives records the queue pair whose connection the goroutine in Wait reads, or nil.
+func (c *completionQueue) drives(q *queuePair) {
+	c.Lock()
+	defer c.Unlock()
+	c.driving = q
 }
 
 // Wait implements verbs.CQ.
@@ -58,21 +70,21 @@ func (c *completionQueue) Wait(ctx context.Context) error {
 func (c *completionQueue) drive(ctx context.Context, q *queuePair) error {
 	c.watch(ctx)
 	q.rx.attend()
-	c.driving.Store(q)
+	c.drives(q)
 	for looked := false; ; {
 		ready, err := c.Arm()
 		if err == nil && !ready && looked {
 			err = ctx.Err()
 		}
 		if ready || err != nil {
-			c.driving.Store(nil)
+			c.drives(nil)
 			q.away()
 			return err
 		}
 		ended := ctx.Err() != nil
 		in := q.rx.readFor(ended)
 		if in == inputEnd {
-			c.driving.Store(nil)
+			c.drives(nil)
 			q.stopReading()
 			return c.CQ.Wait(ctx)
 		}

@@ -111,3 +111,38 @@ func TestWaitWithinFPDU(t *testing.T) {
 		s.succeed(1)
 	}
 }
+
+// TestInterruptedAtItsEnd: a connection does not end while the goroutine that reads it is being
+// interrupted. Its socket would then be closed at once, in place of waiting for the peer.
+func TestInterruptedAtItsEnd(t *testing.T) {
+	arena := newArena(t, Config{lingerTimeout: time.Hour})
+	p, s := arena.attach(rawRequest())
+	q, c := s.qp.(*queuePair), s.cq.(*completionQueue)
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		_ = c.Wait(ctx)
+	}()
+	for c.Lock(); c.driving != q; c.Lock() {
+		c.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	p.message(rdmap.Send, 1, nil) // there is no Receive
+	select {
+	case <-s.id.Disconnected():
+		t.Error("the connection has ended")
+	case <-time.After(50 * time.Millisecond):
+	}
+	q.interrupt() // as Wake does
+	c.Unlock()
+	p.terminated(rdmap.UntaggedNoBuffer)
+	for range 10 { // a closed socket answers the first with a reset
+		if _, err := p.conn.Write([]byte{1}); err != nil {
+			t.Fatalf("its socket does not wait for the peer: %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-waited
+}
