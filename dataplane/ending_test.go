@@ -15,6 +15,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/dataplane/perconn"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
 // busy makes a connection with a call that waits in the service.
@@ -314,6 +315,34 @@ func TestDrainsWhileOthersComeUp(t *testing.T) {
 		}
 		if err := errors.Join(<-dialed, <-dialed, <-dialed); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestReplacedListenerLeavesItsAddress: a listener that was replaced takes no requests while its
+// connections are drained. They would wait until the drain is over. Where its successor has an address
+// that contains its own, they go there.
+func TestReplacedListenerLeavesItsAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane(t, Config{})
+		g := newGate()
+		addr := p.listen("a", g)
+		p.Start()
+		_, answered := p.busy(addr, g)
+		old := p.listener("a")
+		p.listen("a", echo.New()) // elsewhere
+		removed := make(chan Removed, 1)
+		go func() { removed <- old.Remove(t.Context()) }()
+		synctest.Wait()
+		if c, err := p.open(p.judged, addr, rpcrdma.DialConfig{}); !errors.Is(err, rdmacm.ErrUnreachable) {
+			t.Errorf("connected to %v, %v", c, err)
+		}
+		close(g.open)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+		if r := <-removed; r != (Removed{Drained: 1}) {
+			t.Errorf("removed: %+v", r)
 		}
 	})
 }

@@ -179,6 +179,7 @@ func (l *Listener) settle(ctx context.Context) Removed {
 	if !succeeded {
 		return Removed{}
 	}
+	_ = l.rl.Unbind() // the successor's address may contain this one, whose clients would come here
 	defer context.AfterFunc(ctx, l.cancel)()
 	settled := make(chan struct{})
 	go func() {

@@ -37,8 +37,8 @@ type Listener struct {
 	provider rdmacm.Provider
 	cm       *address
 	cfg      ListenConfig
-	ended    context.Context // ends with Close
-	end      context.CancelFunc
+	ended    context.Context // ends with unbind
+	unbind   func() error    // once
 
 	mu     sync.Mutex
 	hosts  map[verbs.Device]*deviceHost
@@ -74,11 +74,15 @@ func newListener(p rdmacm.Provider, cm *address, cfg ListenConfig) *Listener {
 	cfg.MemoryLimit = cmp.Or(cfg.MemoryLimit, transport.DefaultMemoryLimit)
 	cm.users.Add(1)
 	l := &Listener{provider: p, cm: cm, cfg: cfg, hosts: make(map[verbs.Device]*deviceHost)}
-	l.ended, l.end = context.WithCancel(context.Background())
+	ended, end := context.WithCancel(context.Background())
+	l.ended, l.unbind = ended, sync.OnceValue(func() error {
+		end()
+		return cm.close()
+	})
 	return l
 }
 
-// Successor returns another listener at the address of l, which must not be closed. Both may
+// Successor returns another listener at the address of l, which l must not have given up. Both may
 // accept until one of them is closed. The address is free when both are closed.
 func (l *Listener) Successor(cfg ListenConfig) *Listener { return newListener(l.provider, l.cm, cfg) }
 
@@ -131,7 +135,7 @@ func (l *Listener) Room(s *Settings) int {
 }
 
 // Accept waits for the next connection request. It fails with ctx.Err() or,
-// after Close, verbs.ErrClosed.
+// after Unbind or Close, verbs.ErrClosed.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	if l.ended.Err() != nil { // the address may have a successor, whose requests these are
 		return nil, fmt.Errorf("rpcrdma: accept on %v: %w", l.Addr(), verbs.ErrClosed)
@@ -159,18 +163,17 @@ func (l *Listener) Health() (changed <-chan struct{}, reason error) {
 	return nil, nil
 }
 
+// Unbind gives the address up, as Close does. Requests that Accept has returned can still be
+// accepted.
+func (l *Listener) Unbind() error { return l.unbind() }
+
 // Close stops listening. Connections that are up continue. The listener's memory is freed
 // when the last of them ends.
 func (l *Listener) Close() error {
 	l.mu.Lock()
-	again := l.closed
 	l.closed = true
 	unused := l.unused()
 	l.mu.Unlock()
 	l.free(unused)
-	if again {
-		return nil
-	}
-	l.end()
-	return l.cm.close()
+	return l.unbind()
 }

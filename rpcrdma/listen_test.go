@@ -46,3 +46,36 @@ func TestClosedListenerTakesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestUnbindKeepsRequests: a listener that has given up its address takes no more requests. One that
+// it has taken before becomes a connection.
+func TestUnbindKeepsRequests(t *testing.T) {
+	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
+		b := newBed(t, p, bedConfig{})
+		l, err := rpcrdma.Listen(b.ctx, b.p, bedHost+":0", rpcrdma.ListenConfig{})
+		must(t, err)
+		dial := func() error {
+			c, err := rpcrdma.Dial(b.ctx, b.p, l.Addr().String(), rpcrdma.DialConfig{})
+			if err == nil {
+				err = c.Close()
+			}
+			return err
+		}
+		dialed := make(chan error, 1)
+		go func() { dialed <- dial() }()
+		req, err := l.Accept(b.ctx)
+		must(t, err)
+		should(t, l.Unbind())
+		if _, err := l.Accept(b.ctx); !errors.Is(err, verbs.ErrClosed) {
+			t.Errorf("accepts: %v", err)
+		}
+		if err := dial(); !errors.Is(err, rdmacm.ErrUnreachable) {
+			t.Errorf("listens: %v", err)
+		}
+		conn, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: service{}})
+		must(t, err)
+		<-conn.Done()
+		should(t, <-dialed)
+		should(t, l.Close())
+	})
+}
