@@ -138,10 +138,10 @@ var rows = [NumKeys]Row{
 	CreditsWeight: {
 		Name: "credits.weight", Kind: Number, Unit: "shares", Min: 1, Max: WeightLimit, Default: 1, Answering: true,
 		field:   number(func(s *Settings) *uint32 { return &s.CreditsWeight }),
-		Summary: "The connection's share of the credits that the adaptive policy divides.",
-		Details: "A connection of weight 3 gets three times the credits of one of weight 1 when both want more credits than are available. It has no effect unless `credits.policy` is `adaptive`.",
+		Summary: "The connection's weight against others, for credits, memory and processors.",
+		Details: "A connection of weight 3 gets three times as many credits as one of weight 1 when both want more than are available, if `credits.policy` is `adaptive`. With each policy the weight counts when calls wait for memory or for a processor.",
 		Example: "credits.weight=3 --scope peer/192.0.2.0/24",
-		InForce: nextGrants,
+		InForce: "at once, in the next grants and calls",
 		Outcome: weightOutcome,
 	},
 	ExtensionV2: {

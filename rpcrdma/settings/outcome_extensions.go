@@ -64,7 +64,7 @@ func backchannelCreditsOutcome(now, _ *Settings, _ *Peer) (Outcome, string) {
 
 func weightOutcome(now, _ *Settings, _ *Peer) (Outcome, string) {
 	if now.CreditsPolicy == CreditsFixed {
-		return Applied, "counts while credits.policy is adaptive; it is fixed"
+		return Applied, "counts for memory and processors; for credits only while credits.policy is adaptive, and it is fixed"
 	}
 	return Applied, ""
 }

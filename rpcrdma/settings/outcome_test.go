@@ -62,7 +62,7 @@ func TestOutcomes(t *testing.T) {
 		{name: "use off, not offered", keys: of(RemoteInvalidationUse), peer: plain,
 			change: func(s *Settings) { s.RemoteInvalidationUse = false }, want: Applied},
 		{name: "weight, policy fixed", keys: of(CreditsWeight),
-			want: Applied, reason: "credits.weight: counts while credits.policy is adaptive; it is fixed"},
+			want: Applied, reason: "credits.weight: counts for memory and processors; for credits only while credits.policy is adaptive, and it is fixed"},
 		{name: "weight, policy adaptive", keys: of(CreditsWeight),
 			change: func(s *Settings) { s.CreditsPolicy = CreditsAdaptive }, want: Applied},
 		{name: "the rest", keys: of(DDPMinChunk, CreditsMax, CreditsMin, CreditsPolicy), want: Applied},

@@ -32,7 +32,8 @@ type Settings struct {
 	// CreditsBackchannel limits the calls from server to client in flight: a server
 	// makes no more, and a client grants that many. 0 means no such calls.
 	CreditsBackchannel uint32
-	// CreditsWeight is the connection's weight when the adaptive policy divides credits.
+	// CreditsWeight is the connection's weight when memory and turns at a processor are divided,
+	// and credits by the adaptive policy.
 	CreditsWeight uint32
 
 	// Placement selects how calls ask for large results when Sends place items.

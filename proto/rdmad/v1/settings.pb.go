@@ -592,8 +592,8 @@ type CreditsSettings struct {
 	Min *uint32 `protobuf:"varint,3,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	// Maximum calls that rdmad may have in flight to the peer; 0 for none.
 	Backchannel *uint32 `protobuf:"varint,4,opt,name=backchannel,proto3,oneof" json:"backchannel,omitempty"`
-	// The connection's share of the credits that the adaptive policy divides, in
-	// proportion to the weights of the other connections.
+	// The connection's weight against others: for memory and turns at a processor,
+	// and for the credits that the adaptive policy divides.
 	Weight        *uint32 `protobuf:"varint,5,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
