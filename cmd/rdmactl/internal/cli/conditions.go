@@ -33,6 +33,7 @@ func newConditions(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			count := len(res.GetConditions())
 			if failed {
 				res.Conditions = slices.DeleteFunc(res.Conditions, func(c *rdmadv1.Condition) bool { return c.GetStatus() != rdmadv1.Condition_FAILED })
 			}
@@ -40,6 +41,9 @@ func newConditions(a *app) *cobra.Command {
 			slices.SortStableFunc(all, func(x, y *rdmadv1.Condition) int { return int(y.GetStatus()) - int(x.GetStatus()) })
 			if err := a.printer().Answer(res, func() *output.Table { return conditionTable(all) }); err != nil || res.GetHealthy() || failed && len(all) == 0 {
 				return err
+			}
+			if failed {
+				return fmt.Errorf("%d of %d conditions FAILED", len(all), count)
 			}
 			good := slices.IndexFunc(all, func(c *rdmadv1.Condition) bool { return c.GetStatus() == rdmadv1.Condition_OK })
 			if good < 0 {
