@@ -53,7 +53,7 @@ Exit codes: 0 the log is as it was written, 1 it isn't, 2 it can't be read.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (YAML)")
+	o.fileFlag(cmd)
 	return cmd
 }
 

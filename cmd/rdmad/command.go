@@ -85,9 +85,13 @@ signal, 250 ms later or more, it ends at once.`,
 }
 
 func (o *options) configFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE`: YAML, or TOML or JSON by its name")
-	cmd.Flags().StringVar(&o.export, "export", "", "`DIR` that the nfs service exports; without it and a configuration, ./export, which is made if missing")
+	o.fileFlag(cmd)
+	cmd.Flags().StringVar(&o.export, "export", "", "`DIR` to export, in place of the path of the only nfs service; without a configuration the default is ./export, which is made if missing")
 	cmd.Flags().StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` of the configuration; overrides file and environment; may be repeated")
+}
+
+func (o *options) fileFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE`: YAML, or TOML or JSON by its name")
 }
 
 // variableOf is the annotation of a flag with the environment variable that set it.

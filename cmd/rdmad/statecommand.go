@@ -60,7 +60,7 @@ func (o *offline) command(cmd *cobra.Command, run func(*cobra.Command, *state, [
 		defer s.close()
 		return run(cmd, s, args)
 	}
-	cmd.Flags().StringVarP(&o.config, "config", "c", "", "configuration `FILE` (YAML)")
+	o.fileFlag(cmd)
 	o.formatFlag(cmd)
 	return cmd
 }
