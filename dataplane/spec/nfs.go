@@ -12,7 +12,7 @@ import (
 type NFS struct {
 	Export `mapstructure:",squash"`
 
-	Exports       []Export `mapstructure:"exports" doc:"more directories to export, each with the keys above"`
+	Exports       []Export `mapstructure:"exports" doc:"more directories to export, each with a path and options of its own"`
 	AsyncMetadata bool     `mapstructure:"async_metadata" doc:"answer changes of names and attributes before the changes are on the disk"`
 	TCPListen     string   `mapstructure:"tcp_listen" is:"optional address" doc:"HOST:PORT to serve MOUNT and NFS over TCP as well; kernel clients need TCP for MOUNT"`
 }
