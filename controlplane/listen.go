@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -89,6 +90,9 @@ func bindUnix(ctx context.Context, path string, p *auth.Policy) (net.Listener, e
 		return nil, err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if errors.Is(err, fs.ErrNotExist) { // of a file that was to be made
+		return nil, fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestListenRefuses(t *testing.T) {
 		"unix://relative":               "control.listen unix://relative: the path must be absolute",
 		"unix://" + file:                "control.listen unix://" + file + ": a file that is no socket is in the way",
 		"unix://" + dir + "/alive":      "control.listen unix://" + dir + "/alive: address already in use",
-		"unix://" + dir + "/none/there": "control.listen unix://" + dir + "/none/there: no such file or directory",
+		"unix://" + dir + "/none/there": "control.listen unix://" + dir + "/none/there: the directory " + dir + "/none does not exist",
 	} {
 		l, err := listen(t.Context(), address, false, new(auth.Policy))
 		if err == nil {
@@ -66,7 +66,7 @@ func TestTryUnix(t *testing.T) {
 	}
 	defer alive.Close()
 	for path, want := range map[string]string{
-		"/none/there": "no such file or directory",
+		"/none/there": "/none does not exist",
 		"/file":       "a file that is no socket is in the way",
 		"/alive":      "", // it may be the service manager's
 		"/new":        "",
