@@ -166,8 +166,8 @@ func paths(n *spec.NFS) (out []string) {
 	return out
 }
 
-// ask looks at a directory in a goroutine, and returns a channel that is then closed. While a file system
-// hangs, there is one such goroutine for a path, however often it is asked.
+// ask looks at a directory in a goroutine, and returns a channel that is closed afterwards. While a file system
+// hangs, a path has one such goroutine, however often ask is called.
 func (s *services) ask(path string, look func()) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -140,8 +140,8 @@ type fuseServer struct {
 
 	mu      sync.Mutex
 	hung    bool
-	only    uint32        // hangs; 0 is all
-	nothing bool          // is taken of a write
+	only    uint32        // the operation that hangs; 0 means all
+	nothing bool          // writes take no byte
 	waiting []fuseRequest // for heal
 }
 

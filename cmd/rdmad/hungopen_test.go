@@ -53,8 +53,8 @@ func TestHungExportIsNotOpened(t *testing.T) {
 	must(t, err)
 }
 
-// TestExportThatHangsWhileItIsOpened: a change gives up, and others are made. The next change of the same
-// export leaves nothing else behind.
+// TestExportThatHangsWhileItIsOpened: a change gives up, and other changes are made. The next change of the same
+// export starts no second open.
 func TestExportThatHangsWhileItIsOpened(t *testing.T) {
 	dir := t.TempDir()
 	hung, well := filepath.Join(dir, "hung"), filepath.Join(dir, "well")

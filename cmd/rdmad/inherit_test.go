@@ -46,7 +46,7 @@ func TestChangedServiceHasAnotherDirectory(t *testing.T) {
 
 // TestRepeatedCallsOfAChangedService: a client whose connection ended because its service was
 // changed repeats the call on the next one. It gets the first reply, and the call counts for the
-// same service. The client still counts as one that has mounted the export.
+// same service. The list of clients that have mounted the export still has the client.
 func TestRepeatedCallsOfAChangedService(t *testing.T) {
 	state, dir := t.TempDir(), filepath.Join(t.TempDir(), "export")
 	must(t, os.Mkdir(dir, 0o755))

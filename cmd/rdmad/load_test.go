@@ -204,7 +204,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	p.insist(t)
 }
 
-// insist sends signals until the process has ended by one: one that comes with the first counts as the same.
+// insist sends signals until one has ended the process: signals right after the first count as its double.
 func (p *process) insist(t *testing.T) {
 	t.Helper()
 	for late := time.After(startTimeout); ; runtime.Gosched() {

@@ -43,7 +43,7 @@ type service struct {
 	nfs     *nfs.Server     // nil for other services, and before Open
 	replies *nfs.Replies    // of an NFS service
 	mounts  *nfs.Mounts     // of an NFS service
-	late    <-chan struct{} // closed after what Open did not wait for; nil if it did
+	late    <-chan struct{} // closed when the open that Open gave up has ended; nil if Open gave up none
 	serving sync.WaitGroup
 	ending  atomic.Bool // Shutdown or Close was called
 
@@ -67,7 +67,8 @@ func (s *service) Open(ctx context.Context) error {
 	return nil
 }
 
-// openWithin opens the service, until ctx ends: a file system may hang after answers has seen it.
+// openWithin opens the service, and gives up when ctx ends: a file system may begin to hang after answers has
+// looked at it.
 func (s *service) openWithin(ctx context.Context) error {
 	if s.spec.NFS == nil {
 		return s.open(s)
@@ -83,7 +84,7 @@ func (s *service) openWithin(ctx context.Context) error {
 	case <-ctx.Done():
 		s.late = ended
 		all := strings.Join(paths(s.spec.NFS), " or ")
-		s.of.ask(all, func() { <-ended }) // the next change waits for it, and leaves no other one behind
+		s.of.ask(all, func() { <-ended }) // the next change waits for this goroutine, and starts no other
 		return &noAnswerError{all}
 	}
 }

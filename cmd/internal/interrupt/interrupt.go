@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Context returns a context that SIGINT and SIGTERM end. end ends it, too. The next signal ends the process, also
-// while it waits for a disk or a server. timeout(1) sends each signal twice, which is one.
+// Context returns a context that SIGINT, SIGTERM and end end. The next signal ends the process, also while it waits
+// for a disk or a server. The second signal that timeout(1) sends right after the first does not count.
 func Context() (ctx context.Context, end context.CancelFunc) {
 	return until(signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM))
 }
 
-// until returns a context that ends with signals, or by end. stop stops catching signals, but not at once: the program
-// may be about to end in order.
+// until returns a context that ends with signals, or by end. It calls stop, which gives signals their default effect
+// again, only after doubled: a doubled signal must not kill a program that is about to end in order.
 func until(signals context.Context, stop context.CancelFunc) (ctx context.Context, end context.CancelFunc) {
 	ctx, end = context.WithCancel(signals)
 	context.AfterFunc(ctx, func() { time.AfterFunc(doubled, stop) })
 	return ctx, end
 }
 
-// doubled is how long after a signal the same may come again.
+// doubled is the time after a signal in which another one counts as its double.
 const doubled = 250 * time.Millisecond

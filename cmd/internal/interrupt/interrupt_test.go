@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestDoubledSignal: timeout(1) sends a signal twice. The second one does not end a program that ends in order, nor
-// one that has, at its last moment.
+// TestDoubledSignal: timeout(1) sends a signal twice. The second one kills no program that is ending in order, also
+// if the first one came when its work was done.
 func TestDoubledSignal(t *testing.T) {
 	for _, signalled := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -30,9 +30,8 @@ func deadline(cmd *cobra.Command, d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// drain makes a request that rdmad answers when calls in flight have ended, which may take as long as
-// they have, with everything around it. Deadlines that can't be are rdmad's to refuse. An
-// interruption does not stop what rdmad does, which goesOn says.
+// drain makes a request that rdmad answers when calls in flight have ended. It waits for the deadline of the calls, and
+// --timeout longer. rdmad refuses an invalid deadline. After an interruption rdmad continues; goesOn says what it does.
 func drain[Q, R any](ctx context.Context, a *app, method unary[Q, R], req Q, wait time.Duration, tell teller, goesOn string) (res R, err error) {
 	err = a.callFor(ctx, cmp.Or(max(wait, 0), defaultDeadline)+a.timeout, tell, func(ctx context.Context, conn *grpc.ClientConn) error {
 		res, err = method(newAPI(conn), ctx, req)

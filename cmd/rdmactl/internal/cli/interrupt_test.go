@@ -43,8 +43,8 @@ func TestInterruptedWhileReading(t *testing.T) {
 	}
 }
 
-// TestInterruptedPipe: an interruption also ends a command that waits for a named pipe: for its writer, or for what
-// that writes.
+// TestInterruptedPipe: an interruption also ends a command that waits until a named pipe has a writer, or until the
+// writer writes.
 func TestInterruptedPipe(t *testing.T) {
 	var w *os.File
 	t.Cleanup(func() { w.Close() }) // after the pipe is gone: then none of what was interrupted still waits for its writer

@@ -125,8 +125,8 @@ func replaceFile(name string, data []byte) (err error) {
 	return os.Rename(f.Name(), name)
 }
 
-// named returns an error of a file with the name that the user gave: not that of the new file, or of what a link
-// names.
+// named returns an error of a file with the name that the user gave, in place of the name of a temporary file or of
+// a link's target.
 func named(err error, asked string) error {
 	if of, ok := errors.AsType[*os.LinkError](err); ok { // of os.Rename
 		return &os.PathError{Op: of.Op, Path: asked, Err: of.Err}
@@ -247,7 +247,7 @@ func (a *app) readInput(cmd *cobra.Command, name, kind string, most int) ([]byte
 	return text, nil
 }
 
-// openInput opens a file to be read. A named pipe opens once it has a writer; until then an interruption ends that.
+// openInput opens a file to be read. The open of a named pipe waits for a writer; an interruption ends the wait.
 func openInput(ctx context.Context, name string) (*os.File, error) {
 	type result struct {
 		f   *os.File

@@ -78,8 +78,8 @@ type Config struct {
 type Reloader struct {
 	cfg    Config
 	text   []byte         // of the file at the last check; nil if it could not be read
-	waits  *config.Config // refused because of stored settings; nil without one
-	why    string         // it waits
+	waits  *config.Config // the file that was refused because of stored settings; nil without one
+	why    string         // the error with which waits was refused
 	again  *time.Timer    // fires when the file is to be tried again
 	pause  time.Duration  // before the next try
 	reason string         // of the last refusal; "" after a success
@@ -136,7 +136,7 @@ func (r *Reloader) Run(ctx context.Context, demand <-chan os.Signal) {
 		case <-revisions.done:
 			revisions.close()
 			revisions = r.revisions()
-			r.revised() // those that were not watched may have decided it
+			r.revised() // a revision that was missed may be the one that the file waits for
 		}
 	}
 }
@@ -192,8 +192,8 @@ func (r *Reloader) retry() {
 	r.load()
 }
 
-// revised reloads a file that waits for other stored settings, unless the present ones refuse it as before. Many
-// revisions may come, and a reload opens everything that the file names.
+// revised reloads a file that waits for other stored settings, unless these still refuse it for the same reason: a
+// reload opens everything that the file names, and many revisions may come.
 func (r *Reloader) revised() {
 	if r.waits == nil {
 		return
@@ -203,7 +203,7 @@ func (r *Reloader) revised() {
 	}
 }
 
-// wait has a file that was refused reloaded if that depends on the stored settings.
+// wait remembers a file that was refused because of the stored settings: revised tries it again.
 func (r *Reloader) wait(next *config.Config, err error) {
 	if desired.Waits(err) {
 		r.waits, r.why = next, err.Error()
