@@ -155,7 +155,7 @@ func TestRetryWhileARequestEnds(t *testing.T) {
 	}
 }
 
-// TestNothingOwedIsNoNews: the end of a request that another one has written meanwhile does not hide that a
+// TestNothingOwedIsNoNews: a request whose last entry another request has written already does not hide that a
 // later entry could not be written.
 func TestNothingOwedIsNoNews(t *testing.T) {
 	full := errors.New("no space left on device")

@@ -52,7 +52,7 @@ type Log struct {
 
 	file   file
 	size   int64
-	damage error  // of what is behind size in the file, until that is cut off; nil if nothing is there
+	damage error  // why the bytes behind size are no entries, until they are cut off; nil if there are none
 	first  uint64 // sequence of the file's first entry, 0 while it is empty
 	at     chain
 	begun  map[uint64]*Entry // recorded, but not done

@@ -27,10 +27,10 @@ func self(action, outcome, reason string) *Entry {
 	return &Entry{Actor: selfActor, Role: selfRole, Action: action, Outcome: outcome, Reason: reason}
 }
 
-// recover finds the position to write at, opens the file there, and has the
-// entries that are missing in the log owed. It looks for requests that began in the
-// last two files: each file begins with the requests that were not done when it
-// was made (see makeRoom).
+// recover finds the position to write at, opens the file there, and makes the
+// entries that are missing in the log owed: the next write adds them. It looks for
+// requests that began in the last two files: each file begins with the requests that
+// were not done when it was made (see makeRoom).
 func (l *Log) recover() error {
 	older, err := olderFiles(l.cfg.Dir)
 	if err != nil {
@@ -105,8 +105,8 @@ func (l *Log) resume() (err error) {
 	return durable.SyncDir(l.cfg.Dir)
 }
 
-// cutOff removes what doesn't follow, if there is something, and has an entry about it owed. All but the
-// beginning of one line, which a crash leaves behind, is kept in a file of its own.
+// cutOff removes what doesn't follow from the entries before it, and makes an entry about that owed. It keeps what it
+// removes in a file of its own, except the beginning of a single line, which a crash leaves behind.
 func (l *Log) cutOff() error {
 	if l.damage == nil {
 		return nil
@@ -145,7 +145,7 @@ func (l *Log) cutOff() error {
 	return nil
 }
 
-// copyOut copies what r has to a file, on the disk, or leaves none: a part of it would take the last room.
+// copyOut copies what r has to a file, and syncs it. If that fails, it removes the file, which would take room.
 func copyOut(name string, r io.Reader) (n int64, sum string, err error) {
 	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -32,7 +32,7 @@ func (r *Request) Done(outcome, reason string) {
 	r.log.report(r.log.append(), &e)
 }
 
-// report logs why an entry could not be written on which its request does not depend.
+// report logs why an entry could not be written. The request of the entry does not depend on it.
 func (l *Log) report(err error, e *Entry) {
 	if err != nil {
 		l.cfg.Logger.Error("audit log can't be written", "error", err,

@@ -51,8 +51,8 @@ const defaultPage = 100
 // is half of what a gRPC client takes by default. A single item may be larger.
 const maxPage = 2 << 20
 
-// fill makes messages of the first items, as many as a page of a size has room for, and reports whether
-// there are more. Each page has at least one.
+// fill makes messages of the first items: at most size, and as many as a page has room for, but at least one. It
+// reports whether there are more.
 func fill[T any, M proto.Message](all []T, size int, message func(T) M) (page []M, more bool) {
 	bytes := 0
 	for _, one := range all {

@@ -46,7 +46,7 @@ func lookup(name string) func(io.Writer) error {
 	return func(w io.Writer) error { return pprof.Lookup(name).WriteTo(w, 0) }
 }
 
-// only is a step that writes nothing.
+// only makes a step that calls f and writes nothing.
 func only(f func()) func(io.Writer) error {
 	return func(io.Writer) error {
 		f()

@@ -53,8 +53,8 @@ func StatusMessage(n *fleet.Identity, s *fleet.Report) *rdmadv1.FleetStatus {
 	return m
 }
 
-// Status decodes a report. Its numbers are those that a node can report: no comparison holds for others, such as NaN,
-// so they would pass every gate.
+// Status decodes a report. It refuses numbers that no node reports: NaN, for example, would pass every gate, because
+// no comparison with it holds.
 func Status(m *rdmadv1.FleetStatus) (*fleet.Identity, *fleet.Report, error) {
 	for _, n := range []float64{m.GetAssignedRevision(), m.GetAppliedRevision(), m.GetCallsPerSecond(), m.GetErrorsPerSecond()} {
 		if !isNumber(n) {

@@ -142,8 +142,8 @@ const (
 	maxBytes = 1 << 20
 )
 
-// Assign writes the assignments of the first nodes of a list, as many as fit in one transaction, all or none, if the
-// fence holds. It returns their number, and the revision of etcd at which it did.
+// Assign writes, in one transaction and if the fence holds, the assignments of the first nodes of a list: as many as
+// fit. It returns their number, and etcd's revision of the transaction.
 func (s *Store) Assign(ctx context.Context, f Fence, nodes []string, all map[string]fleet.Assignment) (n int, revision int64, err error) {
 	var puts []clientv3.Op
 	bytes := 0

@@ -18,14 +18,15 @@ import (
 // maxProblems bounds the keys that AllNodes reports.
 const maxProblems = 16
 
-// errTooMany means that a node is left out. Those that left count until an operator removes them: they have a report.
+// errTooMany means that a node is left out. Nodes that have left still count, because they have a report, until an
+// operator removes them.
 var errTooMany = fmt.Errorf("no more than %d nodes, with those that are DOWN: rdmactl fleet remove makes room", fleet.MaxNodes)
 
 // nodeFolders are those of nodes. Of a node that is down, its status has labels and version.
 var nodeFolders = []string{nodes, assignments, statuses}
 
 // AllNodes reads all nodes that etcd has a key of, in the order of names. problems names keys
-// whose values can't be read. Callers who come at the same time share them.
+// whose values can't be read. Callers that come at the same time share one read.
 func (s *Store) AllNodes(ctx context.Context) (list []*fleet.Node, problems []error, err error) {
 	all, err := s.nodes.get(ctx, s.readNodes)
 	if err != nil {
