@@ -370,7 +370,7 @@ func TestReplacedListenersAreForgotten(t *testing.T) {
 	}
 }
 
-// TestListsWhileRdmadEnds: listeners and connectors do not pass for up while rdmad drains at its end.
+// TestListsWhileRdmadEnds: while rdmad drains at its end, listeners and connectors are not listed as up.
 func TestListsWhileRdmadEnds(t *testing.T) {
 	p := newPlane(t, Config{})
 	g := newGate()

@@ -35,8 +35,8 @@ func (f *Forwarder) dial(ctx context.Context, reserved bool) (net.Conn, error) {
 	return nc, nil
 }
 
-// withoutPort returns the error of a dial from a reserved port, or what it means if it had none. A filter
-// before the upstream may answer connect(2) with EACCES, too.
+// withoutPort returns the error of a dial from a reserved port: errNoRight or a noPortError if the dial got no such
+// port. Only an EACCES of bind(2) counts for that: a filter before the upstream may answer connect(2) with EACCES.
 func withoutPort(err error) error {
 	call, ok := errors.AsType[*os.SyscallError](err)
 	switch {
@@ -72,8 +72,8 @@ type noPortError struct{ error }
 // lacking are the errors of a dial that is not made because rdmad lacks descriptors, memory or ports.
 var lacking = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRINUSE, syscall.EADDRNOTAVAIL}
 
-// isOurs reports whether a dial failed for a reason of which the upstream knows nothing. EACCES may come
-// from a filter before it, over IPv6.
+// isOurs reports whether a dial failed because of rdmad itself, not of the upstream. EACCES alone is no such reason:
+// over IPv6 it may come from a filter before the upstream.
 func isOurs(err error) bool {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	return ok && slices.Contains(lacking, errno) || errors.Is(err, errNoRight) || errors.As(err, new(*noPortError))

@@ -187,8 +187,8 @@ func TestReservedPortsComeBack(t *testing.T) {
 	}
 }
 
-// TestNoReservedPort: a client for which there is no reserved port left does not keep out others, as soon as
-// there is one again. The upstream is not to blame.
+// TestNoReservedPort: after a client got no reserved port, the next client connects as soon as one is free. The
+// upstream is not to blame.
 func TestNoReservedPort(t *testing.T) {
 	u := newUpstream(t)
 	var log logtest.Log

@@ -132,7 +132,7 @@ func (c *Change) failed() error {
 	return nil
 }
 
-// late reports whether elements took all the time: others are not to blame for that.
+// late reports whether elements that failed took all the time. Then errors of other elements mean nothing.
 func (c *Change) late(ctx context.Context) bool { return len(c.failures) > 0 && ctx.Err() != nil }
 
 // discard frees what was prepared.

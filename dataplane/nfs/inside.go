@@ -92,14 +92,14 @@ func (s *subtree) insideDir(o *object) error {
 	return err
 }
 
-// pathInside returns false if the path of fd is known to be outside the export. Somebody may rename the
-// export's own path meanwhile: then it looks again.
+// pathInside returns false if the path of fd is known to be outside the export. If the export's own path changes
+// meanwhile, by a rename, it looks again.
 func (s *subtree) pathInside(fd int) bool {
 	for top := pathOf(s.top.path); ; {
 		path := pathOf(fd)
 		switch {
 		case path == "", top == "", path == "/", top == "/", strings.HasSuffix(path, " (deleted)"):
-			return true // no path is known, all paths are inside, or it is a former path
+			return true // a path is not known, the export is the root, or the object's path is a former one
 		case strings.HasPrefix(path, top+"/"):
 			return true
 		}

@@ -22,7 +22,7 @@ type idleBuffers struct {
 	kept    int // bytes
 	closed  bool
 	trimmer *time.Timer // nil while there are no buffers
-	stop    func()      // ends the draining for others
+	stop    func()      // ends the calls of drain by OnShortage
 }
 
 func (i *idleBuffers) init() { i.stop = offheap.OnShortage(i.drain) }

@@ -97,7 +97,7 @@ func TestGivesToWaiting(t *testing.T) {
 	})
 }
 
-// TestUnusedGoToWaiting: nobody waits for memory of the process that a pool keeps and does not use.
+// TestUnusedGoToWaiting: a pool gives up its unused memory when others wait for memory of the process.
 func TestUnusedGoToWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer offheap.SetLimit(math.MaxInt64)
@@ -114,8 +114,8 @@ func TestUnusedGoToWaiting(t *testing.T) {
 	})
 }
 
-// TestGaveUpWaiting: who gave up does not count as waiting for memory of the process, for which slow
-// peers would lose theirs.
+// TestGaveUpWaiting: a caller that has given up does not count as waiting for memory of the process. Otherwise slow
+// peers would be disconnected for it.
 func TestGaveUpWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer offheap.SetLimit(math.MaxInt64)

@@ -136,8 +136,8 @@ func (s *Server) retryAccept(err error) bool {
 	return true
 }
 
-// accept starts a connection, or closes it when there is no place for it. One that got its place while
-// the server is shut down is served like other fresh ones.
+// accept starts a connection, or closes it when there is no place for it. A connection that got its place while the
+// server shuts down may make calls for FreshTime, like others that are as young.
 func (s *Server) accept(nc net.Conn) {
 	c := s.admit(nc)
 	if c == nil {

@@ -30,7 +30,7 @@ func (c *serverConn) shares() [3]*fair.Share {
 	return [...]*fair.Share{c.calls.share, c.replies.share, c.streams.share}
 }
 
-// waiting returns how many requests for memory wait, for that of the process also those of others.
+// waiting returns how many requests wait for memory: those of this server, and all that wait for memory of the process.
 func (s *Server) waiting() (n int) {
 	n = offheap.Waiting()
 	for _, p := range [...]*fair.Pool{s.calls.fair, s.replies.fair, s.streams} {
@@ -45,7 +45,7 @@ func (c *serverConn) owed() int { return int(c.replies.share.Held() + c.streams.
 // Behind implements Borrower.
 func (c *serverConn) Behind() time.Duration { return max(c.intake.Behind(), c.out.Behind()) }
 
-// Wanted implements Borrower. Calls and replies have memory of the process.
+// Wanted implements Borrower. Calls and replies, but not streams, are in the process's mapped memory.
 func (c *serverConn) Wanted() (n int64) {
 	scarce := offheap.Waiting() > int(c.calls.mapping.Load()+c.replies.mapping.Load())
 	for _, s := range c.shares() {
