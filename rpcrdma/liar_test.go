@@ -377,8 +377,8 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// beginRead begins a call that offers memory for a result. over ends the connection and judges
-// what came of the call.
+// beginRead begins a call that offers memory for a result. over ends the connection and checks how
+// the call ended.
 func (l *liar) beginRead(t *testing.T) (over func()) {
 	call := newCall(procRead)
 	call.MaxReply = 8000

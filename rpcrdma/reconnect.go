@@ -120,7 +120,7 @@ func (c *Client) enter() error {
 		return ErrDraining
 	}
 	select {
-	case <-c.cur.req.Done(): // its end says nothing about a connection that is made now
+	case <-c.cur.req.Done(): // the next call gets a new connection, and not this one's error
 		c.loseLocked(c.cur)
 	default:
 	}

@@ -25,8 +25,8 @@ func watching(p rdmacm.Provider) *watchedProvider {
 type watchedDevice struct {
 	verbs.Device
 	open atomic.Int64
-	// Each may be nil. opening is called when a region for peers is made, and closing when it ends;
-	// an error makes that fail. reading is called before an RDMA Read begins.
+	// Each may be nil. opening is called when a region for peers is made, closing when it is
+	// closed; their errors make these fail. reading is called before an RDMA Read begins.
 	opening func() error
 	closing func() error
 	reading func(sink verbs.SGE)

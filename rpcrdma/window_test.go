@@ -13,7 +13,7 @@ import (
 	"github.com/rdmad/rdmad/verbs/loopback"
 )
 
-// writer connects a raw client that does not let rdmad invalidate its memory, data.
+// writer connects a raw client, with memory data, that does not accept remote invalidation.
 func (b *bed) writer() (r *raw, c *rpcrdma.Conn, data verbs.MR) {
 	b.t.Helper()
 	r = b.dialRaw(wire.PrivateData{SendSize: 4096, ReceiveSize: 4096}.Append(nil))
@@ -99,8 +99,8 @@ func TestHalfIsEnough(t *testing.T) {
 	})
 }
 
-// TestFarAwayStays: a peer is still far away when calls were read at once, although the last of them
-// took no longer than a near peer may take for as much.
+// TestFarAwayStays: a peer is still far away after calls that were read at once, although the last of them took no
+// longer than a near peer may take for as much.
 func TestFarAwayStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := loopback.New(loopback.Config{})

@@ -90,8 +90,8 @@ func (r *Requester) ask(body rpcrdma2.Body, acts []Action) []Action {
 // settled reports that no reply in flight can be longer than most bytes.
 func (r *Requester) settled(most uint32) bool { return r.longest() <= most }
 
-// longest returns the largest Send that may answer a call in flight, in bytes, or any size up to
-// the default of receives if none is larger than that.
+// longest returns the largest Send that may answer a call in flight, in bytes. A result up to the
+// default size of receives means only that no Send is larger than that size.
 func (r *Requester) longest() (n uint32) {
 	for xid, o := range r.sent {
 		if o == nil { // given up, or an operation

@@ -8,11 +8,11 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma2"
 )
 
-// debt is what the answer to a call that was given up gives back, the largest Send that it may
-// be, in bytes, and whether it may have read chunks.
+// debt describes the answer that may still come to a call that was given up.
 type debt struct {
-	uses, spare, inline uint32
-	readable            bool
+	uses, spare uint32 // credits and receives that it gives back
+	inline      uint32 // its largest Send, in bytes
+	readable    bool   // it may have read chunks
 }
 
 // Prepare is the event that the planned call o is about to begin. It returns the receives

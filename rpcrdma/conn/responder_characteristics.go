@@ -43,8 +43,8 @@ func (r *Responder) tell(acts []Action) []Action {
 	return acts
 }
 
-// keep lets receives become no smaller than the answers to calls to the client may be. Calls
-// from before the client's first operation were planned for the sizes of the connect.
+// keep keeps receives as large as the answers to calls to the client may be. Calls from before
+// the client's first operation were planned for the sizes of the connect.
 func (r *Responder) keep() {
 	if r.beside != nil {
 		r.chars.Keep(r.beside.longest())

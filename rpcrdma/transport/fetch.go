@@ -18,18 +18,20 @@ const (
 	// stalls RDMA Reads leaves memory for others. Further messages wait for earlier ones.
 	maxFetching = 16 * conn.MaxMessage
 
-	// readStep is how much is read by one op, in bytes, of messages with twice that and more,
-	// unless they come alone. When the first half has come, the next message is asked for.
+	// readStep is how many bytes one op reads of a message that has at least twice as many and
+	// does not come alone. When the first half of a message has come, the Reads of the next are
+	// posted.
 	readStep = 512 << 10
-	// readWindow is how much of a connection is read at one time, in bytes, while Reads end
-	// soon: the second half of one message and the whole next one. A processor that copies the
-	// data then finds the memory of the messages before in its caches, and the peer always
+	// readWindow is how many bytes of a connection are read at one time while Reads end soon:
+	// the second half of one message and the whole next one. A processor that copies the
+	// data then finds the memory of earlier messages in its caches, and the peer always
 	// has a Read to answer.
 	readWindow = 2*conn.MaxMessage - readStep
-	// soon is the longest time in which a message's Reads, and a window of those before them,
-	// end soon. So a connection that waits for the window has 1 GB/s and more. farReads is how many
-	// messages in a row that take longer show that the peer is far away, or slow: all is read at
-	// once then. After farTime messages more it is found out again.
+	// The Reads of a message end soon if they take no longer than soon, and as long again for
+	// each window of bytes that are read before them. So a connection that waits for the window
+	// reads about 1 GB/s or more. farReads messages in a row that take longer show that the peer
+	// is far away, or slow: then all messages are read at once. After farTime more messages the
+	// window is tried again.
 	soon     = time.Millisecond
 	farReads = 4
 	farTime  = 256
@@ -48,7 +50,7 @@ type fetch struct {
 	parts  [][]byte  // each chunk's part of buf
 	step   int       // bytes of an op, if the owner chooses them. With several ops there is no sink
 	left   int       // ops that have not ended
-	queued bool      // others were read before it
+	queued bool      // it waited for room in the window
 	by     time.Time // the Reads end soon if they end by then; zero if the window had no room for them
 }
 
@@ -57,7 +59,7 @@ type fetch struct {
 type fetcher interface {
 	// late: the fetch has to wait for memory.
 	late()
-	// behind: the fetch waits for RDMA Reads of others.
+	// behind: the fetch waits for RDMA Reads of other messages.
 	behind()
 	// reading: the fetch has its memory.
 	reading()
@@ -216,8 +218,8 @@ func (l *link) fetchEnded(o *op) {
 	}
 }
 
-// judge finds out from a message that was read whether the peer is far away. One for which the
-// window had no room does not tell, because much may come in one time of the peer's.
+// judge finds out from a message that was read whether the peer is far away. A message for which
+// the window had no room does not show it: from a far peer, too, much may come in one round trip.
 func (l *link) judge(f *fetch) {
 	tells := !f.by.IsZero()
 	switch {

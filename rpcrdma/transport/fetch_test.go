@@ -7,9 +7,9 @@ import (
 	"github.com/rdmad/rdmad/verbs"
 )
 
-// TestFarAway: some messages in a row that take long show that a peer is far away, one that does not
-// shows the contrary, and those read with more than a window before them show neither. After many of
-// these the peer is tried again.
+// TestFarAway: farReads messages in a row that take long show that a peer is far away, and one that is fast shows
+// that it is not. Messages read with more than a window before them show neither; after farTime of them the peer is
+// tried again.
 func TestFarAway(t *testing.T) {
 	l := link{now: time.Now(), reading: readWindow}
 	soon, late, beyond := &fetch{by: l.now}, &fetch{by: l.now.Add(-1)}, &fetch{}
@@ -43,8 +43,7 @@ type (
 func (idleRole) shrink() {}
 func (idleCQ) Shrink()   {}
 
-// TestIdleFetches: a connection at rest keeps no room for messages that wait to be read. One at which
-// some wait keeps them.
+// TestIdleFetches: a connection at rest gives up the queue of messages that wait to be read, unless some wait.
 func TestIdleFetches(t *testing.T) {
 	l := link{role: idleRole{}}
 	l.idling.cq = idleCQ{}

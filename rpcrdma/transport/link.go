@@ -98,7 +98,7 @@ type link struct {
 	fetching int
 	waiting  fifo[*fetch]
 	reading  int          // bytes that are being read
-	ahead    fifo[*fetch] // counted in fetching, but they wait for the window
+	ahead    fifo[*fetch] // wait for room in the window; they count in fetching
 	far      int          // messages in a row whose Reads took long
 	longs    []*long
 	early    *fetch // of the long message that a role is taking; nil for other messages

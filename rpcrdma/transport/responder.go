@@ -435,7 +435,7 @@ func (c *call) begin() {
 
 func (c *call) late() { c.queueing.lacks() }
 
-func (c *call) behind() { // the peer keeps it waiting
+func (c *call) behind() { // a wait for the peer, as the Reads themselves
 	c.queueing.reads()
 	c.times.Pass(slow.Reading)
 }

@@ -42,7 +42,7 @@ func (r *Responder) Aim(n int) { r.aim.Store(int32(n)) }
 type queueing struct {
 	ready time.Time // start of the wait, as if the wait were one piece
 
-	late   time.Time     // when there was no memory for it; zero if there was some
+	late   time.Time     // since when it waits for memory; zero while it does not
 	memory time.Duration // how long it waited for memory
 }
 

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestQueueing: what counts is the wait for memory and for a worker, not the
-// time that the peer takes to have its chunks, and those before, read; a slot
-// used again starts anew.
+// TestQueueing: the wait for memory and for a worker counts. The time of RDMA
+// Reads, of the call and of those before it, does not. A slot that is used again
+// starts anew.
 func TestQueueing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q queueing

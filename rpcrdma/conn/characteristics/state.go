@@ -73,7 +73,7 @@ func (c *State) Apply(cfg Config) {
 }
 
 // Keep keeps receives at n bytes or more, even if the settings ask for less: the peer may still
-// send as much, whatever it is told now.
+// send as much, whatever is announced to it now.
 func (c *State) Keep(n uint32) {
 	c.keep = min(n, c.Receive)
 	c.wish.own = max(c.wanted(), c.keep)

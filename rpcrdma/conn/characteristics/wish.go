@@ -18,7 +18,7 @@ const charReceiveWish = rpcrdma2.CharExperimentalLow + 0x52
 
 // wish is the part of a State that makes receives smaller. Sizes are in bytes.
 type wish struct {
-	own   uint32 // the size that our settings ask for, or a larger one that Keep does
+	own   uint32 // the size that our settings or Keep ask for, the larger one
 	known uint32 // our wish as announced; 0 means that it must be announced
 	told  uint32 // the peer's wish; 0 means that the peer does not know wishes
 	ask   bool   // the peer must be asked for the size told

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestHolderGoesFirst: a caller that holds buffers does not wait for one that waits for these. It gets
-// what there is, and learns that it can't have more.
+// TestHolderGoesFirst: a caller that holds buffers does not wait for a caller that waits for these. It gets the free
+// memory, and an error if there is not enough.
 func TestHolderGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, MinLimit)

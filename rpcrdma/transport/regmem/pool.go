@@ -106,9 +106,9 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 	return p.AllocBeside(ctx, n, use, -1)
 }
 
-// AllocBeside is Alloc for a caller that keeps buffers of held bytes meanwhile. It goes before
-// other requests, which may wait for these bytes. It fails with ErrTooLarge once there is nobody
-// else who could give memory back.
+// AllocBeside is Alloc for a caller that keeps buffers of held bytes meanwhile. Its request goes
+// before others, because these may wait for the caller's buffers. It fails with ErrTooLarge if
+// nobody but the caller could give memory back.
 func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
