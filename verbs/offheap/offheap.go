@@ -76,7 +76,7 @@ func Notify(f func()) (forget func() bool) {
 	account.mu.Lock()
 	defer account.mu.Unlock()
 	account.waiting = append(account.waiting, &f)
-	if account.wanting.Add(1) == 1 { // else owners know
+	if account.wanting.Add(1) == 1 { // otherwise the owners were called before
 		for free := range account.owners {
 			go (*free)()
 		}
@@ -93,8 +93,8 @@ func Notify(f func()) (forget func() bool) {
 	}
 }
 
-// OnShortage calls free, in a goroutine of its own, whenever somebody begins to wait for memory, until
-// stop is called. It is for owners of unused regions, which free them then.
+// OnShortage calls free, in a goroutine of its own, whenever the first caller begins to wait for memory, until stop
+// is called. Owners of unused regions free them then.
 func OnShortage(free func()) (stop func()) {
 	account.mu.Lock()
 	defer account.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmad/rdmad/verbs/driver"
 )
 
-// TestPostAfterClose: requests that are posted to a closed queue pair, or while it is being closed, are
-// refused, and leave nothing in a completion queue that others may use.
+// TestPostAfterClose: requests that are posted to a queue pair that is closed, or being closed, are refused, and
+// leave nothing in its completion queue, which others may use.
 func TestPostAfterClose(t *testing.T) {
 	dev := &device{Device: driver.Device{Attrs: verbs.DeviceAttr{MaxCQE: 16, MaxQPWR: 4}}}
 	pd, cq, q := &protectionDomain{dev: dev}, &completionQueue{dev: dev}, &queuePair{dev: dev, flushed: make(chan struct{})}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// use has a provider use a device, whose context is in field of o, or is made.
+// use adds a device to those that a provider uses. Its context is in field of o; use makes one if it is nil.
 func use[C any](devices *map[*C]*device, o *openContext, field **C) *device {
 	if *devices == nil {
 		*devices = make(map[*C]*device)

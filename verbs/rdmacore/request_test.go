@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outside makes a C structure, with room behind it, in memory that is not Go's.
+// outside makes a C structure, with room behind it, in memory outside the Go heap.
 func outside[T any](t *testing.T, made **T) {
 	t.Helper()
 	mem, err := unix.Mmap(-1, 0, 4<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)

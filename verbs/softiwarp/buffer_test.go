@@ -21,8 +21,8 @@ func TestBuffersAreCounted(t *testing.T) {
 	within := func(regions int, most int64, what string) {
 		t.Helper()
 		for deadline := time.Now().Add(testTimeout); ; time.Sleep(time.Millisecond) {
-			// What is kept is counted before all memory: a buffer that is put away meanwhile
-			// then counts as one in use.
+			// Kept buffers are counted before all memory, so a buffer that is put away in between
+			// counts as one in use.
 			kept := keptBytes(&dev.buffers)
 			now := offheap.Read()
 			if now.Regions >= regions && now.Used-before.Used <= most+kept {

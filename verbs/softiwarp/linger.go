@@ -55,7 +55,7 @@ func (l *lingers) add(conn *net.TCPConn, rest leftover, last []byte, peerClosed 
 	l.wg.Go(func() {
 		defer closed()
 		err := rest.writeTo(conn)
-		if err == nil && len(last) > 0 { // if its place is gone, even a Write of nothing fails
+		if err == nil && len(last) > 0 { // a Write of nothing fails, too, once the place is lost
 			_, err = conn.Write(last)
 		}
 		written()

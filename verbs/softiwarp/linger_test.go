@@ -73,8 +73,8 @@ func TestUnreadIsBounded(t *testing.T) {
 	}
 }
 
-// TestWrittenInTime: a connection that has written its rest, and then loses the place for that, still
-// waits for its peer, which may not have read it yet.
+// TestWrittenInTime: a connection that loses its place after it has written its rest still waits for its peer, which
+// may not have read the rest yet.
 func TestWrittenInTime(t *testing.T) {
 	var l lingers
 	l.init(&Config{maxLingers: 2, maxUnread: 1})
@@ -89,8 +89,7 @@ func TestWrittenInTime(t *testing.T) {
 	leave()
 }
 
-// TestAllWrittenInTime: a connection that has written all, and loses the place for its rest before it
-// has given it back, still waits for its peer.
+// TestAllWrittenInTime: the same if it loses the place between the last write and giving the place back.
 func TestAllWrittenInTime(t *testing.T) {
 	for _, last := range []string{"", "goodbye"} {
 		var s buffers

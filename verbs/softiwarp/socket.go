@@ -52,7 +52,7 @@ func (l *leftover) discard() {
 	}
 }
 
-// writeTo writes the bytes left over until conn's deadline, and drops those that it does not take.
+// writeTo writes the bytes left over, until conn's deadline. It drops those that conn does not take.
 func (l leftover) writeTo(conn *net.TCPConn) error {
 	s := socketWriter{leftover: l}
 	defer s.discard()
