@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -31,14 +32,18 @@ func (s *Store) Rollout(ctx context.Context, ref fleet.Ref) (*fleet.Rollout, err
 	return one(ctx, s, s.rolloutKey(ref), &MissingError{"rollout", ref}, s.decodeRollout)
 }
 
-// AllRollouts reads the rollouts of a policy, or of all for "".
+// AllRollouts reads the rollouts of a policy, or of all for "". Callers who come at the same time share those of all.
 func (s *Store) AllRollouts(ctx context.Context, policy string) ([]*fleet.Rollout, error) {
-	prefix := s.prefix + rollouts
 	if policy != "" {
-		prefix += policy + "@"
+		return s.readRollouts(ctx, policy+"@")
 	}
-	rollouts, _, err := values(ctx, s, prefix, s.decodeRollout)
-	return rollouts, err
+	all, err := s.rollouts.get(ctx, func(ctx context.Context) ([]*fleet.Rollout, error) { return s.readRollouts(ctx, "") })
+	return slices.Clone(all), err
+}
+
+func (s *Store) readRollouts(ctx context.Context, of string) ([]*fleet.Rollout, error) {
+	all, _, err := values(ctx, s, s.prefix+rollouts+of, s.decodeRollout)
+	return all, err
 }
 
 // ChangeRollout stores the result of change for a rollout. Its errors are those of change, a

@@ -3,9 +3,14 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // TestShared: the first of many callers has a read of its own, and all others share the next one. A read goes on
@@ -52,4 +57,46 @@ func TestShared(t *testing.T) {
 			t.Errorf("got %d after %v", n, time.Since(begun))
 		}
 	})
+}
+
+// slowKV is an empty etcd that takes a second for each answer.
+type slowKV struct {
+	clientv3.KV
+	asked atomic.Int32
+}
+
+func (k *slowKV) Get(context.Context, string, ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	k.asked.Add(1)
+	time.Sleep(time.Second)
+	return &clientv3.GetResponse{Header: &pb.ResponseHeader{}}, nil
+}
+
+// TestListsAreShared: many clients that list the same have etcd read it as often as two.
+func TestListsAreShared(t *testing.T) {
+	for what, list := range map[string]func(context.Context, *Store) error{
+		"nodes":    func(ctx context.Context, s *Store) error { _, _, err := s.AllNodes(ctx); return err },
+		"policies": func(ctx context.Context, s *Store) error { _, err := s.Newest(ctx); return err },
+		"rollouts": func(ctx context.Context, s *Store) error { _, err := s.AllRollouts(ctx, ""); return err },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			kv := new(slowKV)
+			s := &Store{prefix: "/rdmad/", client: &clientv3.Client{KV: kv}}
+			if err := list(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			alone := kv.asked.Swap(0)
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					if err := list(t.Context(), s); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if n := kv.asked.Load(); n > 2*alone {
+				t.Errorf("%s: %d requests for 50 lists, %d for one", what, n, alone)
+			}
+		})
+	}
 }

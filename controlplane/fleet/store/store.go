@@ -42,7 +42,10 @@ type Store struct {
 	client *clientv3.Client
 	prefix string // ends with '/'
 	cfg    Config
-	nodes  shared[*nodeList]
+
+	nodes    shared[*nodeList]
+	newest   shared[[]*fleet.Revision]
+	rollouts shared[[]*fleet.Rollout]
 }
 
 // New makes a store. It does not wait for etcd.
@@ -226,13 +229,15 @@ func (s *Store) AllPolicies(ctx context.Context) ([]*fleet.Revision, int64, erro
 	return values(ctx, s, s.Policies(), s.DecodePolicy)
 }
 
-// Newest returns the newest version of each policy.
+// Newest returns the newest version of each policy. Callers who come at the same time share the list.
 func (s *Store) Newest(ctx context.Context) ([]*fleet.Revision, error) {
-	all, _, err := s.AllPolicies(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return fleet.Newest(all), nil
+	return s.newest.get(ctx, func(ctx context.Context) ([]*fleet.Revision, error) {
+		all, _, err := s.AllPolicies(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return fleet.Newest(all), nil
+	})
 }
 
 // Versions returns the revisions of a policy that etcd has, the newest first. The error is a
