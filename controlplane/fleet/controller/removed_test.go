@@ -1,7 +1,11 @@
 package controller
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
@@ -43,4 +47,32 @@ func TestRemovedNodeIsForgotten(t *testing.T) {
 			t.Fatalf("%v errors per second before the rollout, want 2", got.Before.Errors)
 		}
 	}
+}
+
+// A node that is left out, because there are too many, gets its policies once an operator has removed another one.
+func TestRoomForANodeThatWasLeftOut(t *testing.T) {
+	e := etcdtest.Start(t)
+	s := newStore(t, e)
+	var ops []clientv3.Op
+	for i := range fleet.MaxNodes {
+		ops = append(ops, clientv3.OpPut(s.StatusKey(fmt.Sprintf("n%d", i)), "{}"))
+	}
+	for some := range slices.Chunk(ops, 128) { // more are too many for etcd
+		if _, err := e.Client().Txn(t.Context()).Then(some...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := run(t, e, "c")
+	c.await(t, conditions.FleetLeads)
+	apply(t, s, "name: all\nsettings: {credits: {max: 9}}")
+	p := join(t, s, "new", "")
+	c.awaitText(t, "one node too many", "no more than 16384 nodes")
+	if err := s.RemoveNode(t.Context(), "n7"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Report(t.Context(), &fleet.Identity{}, &fleet.Report{}); err != nil {
+		t.Fatal(err)
+	}
+	awaitKey(t, e, "/rdmad/assign/new", `{"policies":["all@1"]}`)
+	c.awaitText(t, "room", "")
 }

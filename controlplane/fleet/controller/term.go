@@ -29,6 +29,7 @@ type term struct {
 	unreadable map[string]error
 	// leftOut are other keys that can't be read, at most maxLeftOut.
 	leftOut map[string]error
+	full    bool                         // nodes are left out, as there are too many
 	notable map[fleet.Ref]*fleet.Rollout // that have a condition
 }
 
@@ -58,7 +59,9 @@ func (t *term) round(ctx context.Context) error {
 			if res.CompactRevision != 0 {
 				return nil
 			}
-			if err := t.follow(res); err != nil {
+			if err := t.follow(res); errors.Is(err, errRoom) {
+				return nil
+			} else if err != nil {
 				return err
 			}
 			if !waiting {
@@ -83,6 +86,7 @@ func (t *term) round(ctx context.Context) error {
 // list reads everything.
 func (t *term) list(ctx context.Context) (revision int64, err error) {
 	t.view, t.unreadable, t.leftOut, t.stale = fleet.NewView(), make(map[string]error), make(map[string]error), true
+	t.full = false
 	return t.Store.List(ctx, t.Store.Prefix(), func(kv *mvccpb.KeyValue) { t.take(kv, false) })
 }
 
@@ -92,6 +96,7 @@ func (t *term) take(kv *mvccpb.KeyValue, gone bool) {
 	delete(t.unreadable, key)
 	delete(t.leftOut, key)
 	err := t.Store.Take(t.view, kv, gone, time.Now())
+	t.full = t.full || errors.Is(err, store.ErrTooMany)
 	switch {
 	case err == nil || gone:
 	case t.Store.Decides(key):
@@ -102,7 +107,11 @@ func (t *term) take(kv *mvccpb.KeyValue, gone bool) {
 	}
 }
 
-var errWatch = errors.New("the watch has ended")
+var (
+	errWatch = errors.New("the watch has ended")
+	// errRoom means that there is room for a node that was left out. Only a list has all of it.
+	errRoom = errors.New("there is room for another node")
+)
 
 // follow takes what the watch says.
 func (t *term) follow(res clientv3.WatchResponse) error {
@@ -114,6 +123,9 @@ func (t *term) follow(res clientv3.WatchResponse) error {
 	}
 	for _, e := range res.Events {
 		t.take(e.Kv, e.Type == mvccpb.DELETE)
+		if t.full && len(t.view.Members) < fleet.MaxNodes {
+			return errRoom
+		}
 		if !t.Store.Reports(string(e.Kv.Key)) {
 			t.stale = true
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,9 +19,9 @@ import (
 // maxProblems bounds the keys that AllNodes reports.
 const maxProblems = 16
 
-// errTooMany means that a node is left out. Nodes that have left still count, because they have a report, until an
+// ErrTooMany means that a node is left out. Nodes that have left still count, because they have a report, until an
 // operator removes them.
-var errTooMany = fmt.Errorf("no more than %d nodes, with those that are DOWN: rdmactl fleet remove makes room", fleet.MaxNodes)
+var ErrTooMany = fmt.Errorf("no more than %d nodes, with those that are DOWN: rdmactl fleet remove makes room", fleet.MaxNodes)
 
 // nodeFolders are those of nodes. Of a node that is down, its status has labels and version.
 var nodeFolders = []string{nodes, assignments, statuses}
@@ -39,6 +40,7 @@ func (s *Store) AllNodes(ctx context.Context) (list []*fleet.Node, problems []er
 type nodeList struct {
 	at       Position
 	nodes    map[string]*fleet.Node
+	full     bool // nodes are left out
 	problems []error
 }
 
@@ -50,7 +52,9 @@ func (s *Store) readNodes(ctx context.Context) (*nodeList, error) {
 	all := &nodeList{at: now, nodes: make(map[string]*fleet.Node)}
 	for _, folder := range nodeFolders {
 		_, err := s.listAt(ctx, s.prefix+folder, now.Revision, func(kv *mvccpb.KeyValue) {
-			if err := s.take(all.nodes, folder, kv, false); err != nil && len(all.problems) < maxProblems {
+			err := s.take(all.nodes, folder, kv, false)
+			all.full = all.full || errors.Is(err, ErrTooMany)
+			if err != nil && len(all.problems) < maxProblems {
 				all.problems = append(all.problems, err)
 			}
 		})
@@ -74,7 +78,7 @@ func (s *Store) take(all map[string]*fleet.Node, folder string, kv *mvccpb.KeyVa
 	}
 	old := all[node]
 	if old == nil && len(all) >= fleet.MaxNodes {
-		return &ValueError{string(kv.Key), errTooMany}
+		return &ValueError{string(kv.Key), ErrTooMany}
 	}
 	n := &fleet.Node{Name: node}
 	if old != nil {

@@ -1,12 +1,14 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/rdmad/rdmad/controlplane/fleet"
 )
@@ -24,5 +26,26 @@ func TestTooManyNodes(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "/rdmad/node/new") || !strings.Contains(err.Error(), "rdmactl fleet remove") {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRoomForAnotherNode: a watch ends once there is room for a node that was left out, also if a report of that node
+// comes at once. It would be DOWN, as its presence was left out.
+func TestRoomForAnotherNode(t *testing.T) {
+	all := make(map[string]*fleet.Node)
+	for i := range fleet.MaxNodes {
+		all[fmt.Sprintf("n%d", i)] = &fleet.Node{}
+	}
+	w := &nodeWatch{store: &Store{prefix: "/rdmad/"}, nodes: all, changed: make(map[string]struct{}), wake: make(chan struct{}, 1)}
+	event := func(kind mvccpb.Event_EventType, key string) *clientv3.Event {
+		return &clientv3.Event{Type: kind, Kv: &mvccpb.KeyValue{Key: []byte("/rdmad/" + key), Value: []byte("{}"), ModRevision: 1}}
+	}
+	w.take(&clientv3.WatchResponse{Events: []*clientv3.Event{event(mvccpb.PUT, "node/new")}})
+	if c, err := w.step(); err != nil || len(c.Problems) != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	w.take(&clientv3.WatchResponse{Events: []*clientv3.Event{event(mvccpb.DELETE, "status/n7"), event(mvccpb.PUT, "status/new")}})
+	if c, err := w.step(); !errors.Is(err, errWatch) {
+		t.Errorf("%+v, %v", c, err)
 	}
 }

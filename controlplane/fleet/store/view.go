@@ -57,7 +57,7 @@ func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Tim
 		m := v.Members[rest]
 		if m == nil {
 			if len(v.Members) >= fleet.MaxNodes {
-				return &ValueError{key, errTooMany}
+				return &ValueError{key, ErrTooMany}
 			}
 			m = &fleet.Member{Since: now}
 			v.Members[rest] = m

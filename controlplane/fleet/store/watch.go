@@ -42,7 +42,7 @@ func (s *Store) WatchNodes(ctx context.Context, from Position, changed func(*Nod
 		return err
 	}
 	now := all.at
-	w := &nodeWatch{store: s, nodes: maps.Clone(all.nodes), listed: now, at: now, changed: make(map[string]struct{}), wake: make(chan struct{}, 1)}
+	w := &nodeWatch{store: s, nodes: maps.Clone(all.nodes), full: all.full, listed: now, at: now, changed: make(map[string]struct{}), wake: make(chan struct{}, 1)}
 	if from.Cluster == now.Cluster && 0 < from.Revision && from.Revision <= now.Revision {
 		w.at = from
 		if err := w.follow(ctx, from.Revision+1, changed); !errors.Is(err, rpctypes.ErrCompacted) || w.at != from {
@@ -74,6 +74,7 @@ type nodeWatch struct {
 
 	mu       sync.Mutex
 	nodes    map[string]*fleet.Node
+	full     bool                // nodes were left out
 	changed  map[string]struct{} // names
 	problems []error
 	at       Position
@@ -139,6 +140,10 @@ func (w *nodeWatch) event(e *clientv3.Event) {
 		}
 		if e.Kv.ModRevision > w.listed.Revision {
 			err := w.store.take(w.nodes, folder, e.Kv, e.Type == mvccpb.DELETE)
+			w.full = w.full || errors.Is(err, ErrTooMany)
+			if w.full && len(w.nodes) < fleet.MaxNodes && w.err == nil {
+				w.err = errWatch // only the next list has all of a node that was left out
+			}
 			if err != nil && len(w.problems) < maxProblems {
 				w.problems = append(w.problems, err)
 			}
