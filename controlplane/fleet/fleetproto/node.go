@@ -56,7 +56,9 @@ func StatusMessage(n *fleet.Identity, s *fleet.Report) *rdmadv1.FleetStatus {
 // Status decodes a report. It refuses numbers that no node reports: NaN, for example, would pass every gate, because
 // no comparison with it holds.
 func Status(m *rdmadv1.FleetStatus) (*fleet.Identity, *fleet.Report, error) {
-	for _, n := range []float64{m.GetAssignedRevision(), m.GetAppliedRevision(), m.GetCallsPerSecond(), m.GetErrorsPerSecond()} {
+	for _, n := range []float64{
+		m.GetAssignedRevision(), m.GetAppliedRevision(), m.GetCallsPerSecond(), m.GetErrorsPerSecond(), m.GetP99().AsDuration().Seconds(),
+	} {
 		if !isNumber(n) {
 			return nil, nil, fmt.Errorf("%v is not a number that a node reports", n)
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -26,5 +28,8 @@ func TestNumbersOfReports(t *testing.T) {
 		if a, err := Assignment(&rdmadv1.FleetAssignment{Before: &rdmadv1.FleetBefore{ErrorsPerSecond: n}}); err == nil {
 			t.Errorf("before with %v: %+v", n, a)
 		}
+	}
+	if _, r, err := Status(&rdmadv1.FleetStatus{P99: durationpb.New(-time.Second)}); err == nil { // Assignment refuses it
+		t.Errorf("a negative p99: %+v", r)
 	}
 }
