@@ -322,7 +322,7 @@ func served(message []byte) bool {
 	case h.Proc == rpcrdma1.Error:
 		return true
 	case h.Version == rpcrdma2.Version:
-		return h.Direction == rpcrdma2.Reply || callsBack(message[n:])
+		return h.Direction == rpcrdma2.Reply || h.Option != rpcrdma2.OptXmtCont && callsBack(message[n:])
 	case h.Proc == rpcrdma1.NoMsg: // a call is in a chunk at position zero, a reply in the reply chunk
 		return !slices.ContainsFunc(h.Reads, func(s rpcrdma1.ReadSegment) bool { return s.Position == 0 })
 	}

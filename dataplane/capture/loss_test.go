@@ -205,6 +205,7 @@ func TestMidwayOtherFirstSend(t *testing.T) {
 		{"REQUEST", client, optional.Append(nil)},
 		{"RESPOND", server, respond.Append(nil)},
 		{"data that looks like a reply", client, append(continued.Append(nil), 0, 0, 0, 0, 0, 0, 0, 1)},
+		{"data that looks like a callback", client, oncrpc.AppendCall(continued.Append(nil), callback)},
 		{"callback", server, oncrpc.AppendCall(inline.Append(nil), callback)},
 		{"callback in version 2", server, oncrpc.AppendCall(inline2.Append(nil), callback)},
 	} {
