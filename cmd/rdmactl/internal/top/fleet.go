@@ -34,12 +34,20 @@ type fleetFeed struct {
 
 func (f *fleetFeed) follow(ctx context.Context, send func(tea.Msg)) error {
 	stream, err := f.client.WatchNodes(ctx, &rdmadv1.WatchNodesRequest{ResumeToken: f.token})
+	var list []*rdmadv1.WatchNodesResponse // that is not complete: if it breaks off, the next stream has another one
 	for err == nil {
 		var e *rdmadv1.WatchNodesResponse
-		if e, err = stream.Recv(); err == nil {
-			send(e)
-			f.token = cmp.Or(e.GetResumeToken(), f.token)
+		if e, err = stream.Recv(); err != nil {
+			break
 		}
+		if list = append(list, e); e.GetType() == rdmadv1.WatchNodesResponse_EXISTING {
+			continue
+		}
+		for _, e := range list {
+			send(e)
+		}
+		list = list[:0]
+		f.token = cmp.Or(e.GetResumeToken(), f.token)
 	}
 	if errors.Is(err, io.EOF) {
 		return errEnded

@@ -208,3 +208,44 @@ func TestFleetFeed(t *testing.T) {
 	server.Stop()
 	<-served
 }
+
+// brokenLists are the events of each watch, which then breaks off.
+type brokenLists struct {
+	rdmadv1.FleetServiceClient
+	grpc.ClientStream
+	events [][]*rdmadv1.WatchNodesResponse
+}
+
+func (b *brokenLists) WatchNodes(context.Context, *rdmadv1.WatchNodesRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[rdmadv1.WatchNodesResponse], error) {
+	return b, nil
+}
+
+func (b *brokenLists) Recv() (*rdmadv1.WatchNodesResponse, error) {
+	if len(b.events[0]) == 0 {
+		b.events = b.events[1:]
+		return nil, status.Error(codes.Unavailable, "etcd is away")
+	}
+	e := b.events[0][0]
+	b.events[0] = b.events[0][1:]
+	return e, nil
+}
+
+// A node that only a list which broke off had is not shown: it left before the next one.
+func TestFleetListBreaksOff(t *testing.T) {
+	existing := func(name string) *rdmadv1.WatchNodesResponse {
+		return event(rdmadv1.WatchNodesResponse_EXISTING, node(name, 1, nil))
+	}
+	f := &fleetFeed{client: &brokenLists{events: [][]*rdmadv1.WatchNodesResponse{
+		{existing("left")},
+		{existing("stays"), event(rdmadv1.WatchNodesResponse_LISTED, nil)},
+	}}}
+	m := newFleetModel(&Options{Sort: "node", Explain: func(err error) string { return err.Error() }})
+	for range 2 {
+		if err := f.follow(t.Context(), func(msg tea.Msg) { m.Update(msg) }); status.Code(err) != codes.Unavailable {
+			t.Fatal(err)
+		}
+	}
+	if got := m.order(); got != "stays" {
+		t.Errorf("nodes %q", got)
+	}
+}
