@@ -151,6 +151,9 @@ var arguments = map[string]string{
 	"name": "NAME", "names": "NAME", "id": "ID", "keys": "KEY", "key": "KEY", "unset": "KEY", "nfs": "NAME", "forward": "NAME",
 }
 
+// otherFlags are the flags of request fields that do not have the field's name.
+var otherFlags = map[string]string{"waves[0]": "canary", "max_errors_per_second": "max-errors", "max_p99_ratio": "max-p99"}
+
 // unsets says whether the command that runs gives fields the values of the configuration file back.
 func (a *app) unsets() bool { return a.command != nil && a.command.Name() == "unset" }
 
@@ -182,7 +185,7 @@ func (a *app) argument(field string) string {
 		return arguments[path]
 	}
 	for within := path; within != "" && a.command != nil; _, within, _ = strings.Cut(within, ".") {
-		flag := a.fieldFlags().Lookup(strings.NewReplacer("_", "-", ".", "-").Replace(within))
+		flag := a.fieldFlags().Lookup(cmp.Or(otherFlags[within+rest], strings.NewReplacer("_", "-", ".", "-").Replace(within)))
 		switch {
 		case flag == nil:
 		case flag.Value.Type() == typeItems:
@@ -197,8 +200,9 @@ func (a *app) argument(field string) string {
 	return field
 }
 
-// hint says where to look for what wasn't found.
+// hint says where to look for what wasn't found. rdmad says first what it is; names may have the same words.
 func hint(text string) string {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "no "), "way back to ")
 	for _, h := range []struct{ word, command string }{
 		{"service", "services list"},
 		{"connector", "connectors list"},
@@ -206,7 +210,7 @@ func hint(text string) string {
 		{"revision", "settings history"},
 		{"connection", "connections list"},
 	} {
-		if strings.Contains(text, h.word) {
+		if strings.HasPrefix(text, h.word) {
 			return " (rdmactl " + h.command + ")"
 		}
 	}
