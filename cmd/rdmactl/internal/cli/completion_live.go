@@ -39,22 +39,39 @@ func (a *app) connectionIDs(prefix string) (out []string) {
 // mostOffered bounds what a shell is given to choose from.
 const mostOffered = 500
 
-// listenerNames are those there are.
-func (a *app) listenerNames(prefix string) (out []string) {
-	res := try(a, api.ListListeners, &rdmadv1.ListListenersRequest{PageSize: mostOffered})
-	for _, l := range res.GetListeners() {
+func (a *app) listeners() *rdmadv1.ListListenersResponse {
+	return try(a, api.ListListeners, &rdmadv1.ListListenersRequest{PageSize: mostOffered})
+}
+
+func listenerNames(prefix string, all []*rdmadv1.Listener) (out []string) {
+	for _, l := range all {
 		out = append(out, cobra.CompletionWithDesc(prefix+l.GetName(), terminal.OneLine(l.GetAddress())))
 	}
 	return out
 }
 
-// completeConnector completes the name of a connector.
-func (a *app) completeConnector(*cobra.Command, []string, string) (out []string, _ cobra.ShellCompDirective) {
+// connectorNames are those there are.
+func (a *app) connectorNames(prefix string) (out []string) {
 	res := try(a, api.ListConnectors, &rdmadv1.ListConnectorsRequest{PageSize: mostOffered})
 	for _, c := range res.GetConnectors() {
-		out = append(out, cobra.CompletionWithDesc(c.GetName(), terminal.OneLine(c.GetAddress()+" to "+c.GetTarget())))
+		out = append(out, cobra.CompletionWithDesc(prefix+c.GetName(), terminal.OneLine(c.GetAddress()+" to "+c.GetTarget())))
 	}
-	return out, noFiles
+	return out
+}
+
+// withConnectors are the listeners that a connection may have: its connector is one. An rdmad that does not answer is
+// asked once.
+func (a *app) withConnectors(prefix string) []string {
+	res := a.listeners()
+	if res == nil {
+		return nil
+	}
+	return append(listenerNames(prefix, res.GetListeners()), a.connectorNames(prefix)...)
+}
+
+// completeConnector completes the name of a connector.
+func (a *app) completeConnector(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return a.connectorNames(""), noFiles
 }
 
 // completeService completes the name of a service.
@@ -91,7 +108,7 @@ func (a *app) completeConnection(*cobra.Command, []string, string) ([]string, co
 
 // completeListener completes the name of a listener.
 func (a *app) completeListener(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return a.listenerNames(""), noFiles
+	return listenerNames("", a.listeners().GetListeners()), noFiles
 }
 
 // completeRevision completes REVISION, the newest first.
@@ -119,7 +136,7 @@ func (a *app) completeScope(_ *cobra.Command, _ []string, typed string) ([]strin
 	case found && kind == "connection":
 		return a.connectionIDs("connection/"), inOrder
 	case found && kind == "listener":
-		return a.listenerNames("listener/"), noFiles
+		return a.withConnectors("listener/"), noFiles
 	case found:
 		return nil, noFiles
 	}

@@ -48,7 +48,9 @@ all fields of one connection.`,
 // listenerFlag adds --listener.
 func (a *app) listenerFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "listener", "", "only connections of this listener")
-	must(cmd.RegisterFlagCompletionFunc("listener", a.completeListener))
+	must(cmd.RegisterFlagCompletionFunc("listener", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return a.withConnectors(""), noFiles
+	}))
 }
 
 func connectionsTable(res *rdmadv1.ListConnectionsResponse) *output.Table {

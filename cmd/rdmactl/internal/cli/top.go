@@ -62,7 +62,12 @@ func newTop(a *app) *cobra.Command {
 	f.StringVar(&o.Sort, "sort", "calls", "column to sort by: "+strings.Join(top.Columns, ", ")+"; with --fleet: "+strings.Join(top.FleetColumns, ", "))
 	f.BoolVar(&o.Reverse, "reverse", false, "reverse the order")
 	f.StringVar(&o.Filter, "filter", "", "only connections whose id, listener, peer or service has this text; nodes whose name or a label does")
-	must(cmd.RegisterFlagCompletionFunc("sort", fixed(top.Columns...)))
+	must(cmd.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		if *inFleet {
+			return top.FleetColumns, noFiles
+		}
+		return top.Columns, noFiles
+	}))
 	return cmd
 }
 
