@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -50,16 +51,16 @@ func (s *State) peersAround(chain []*layer, inner netip.Prefix) []*layer {
 }
 
 // combinations lists the chains of layers that can come together on a
-// connection without settings of its own and say something about keys.
+// connection without settings of its own and say something about keys, in order.
 func (s *State) combinations(keys KeySet) [][]*layer {
 	listeners, peers := [][]*layer{nil}, [][]*layer{nil}
-	for scope := range s.narrow() {
-		chain := s.present(nil, scope)
-		if !slices.ContainsFunc(chain, func(l *layer) bool { return l.Values.Keys()&keys != 0 }) {
-			continue
-		}
+	about := slices.DeleteFunc(slices.Collect(maps.Keys(s.narrow())), func(scope Scope) bool {
+		return !slices.ContainsFunc(s.present(nil, scope), func(l *layer) bool { return l.Values.Keys()&keys != 0 })
+	})
+	slices.SortFunc(about, compareScopes)
+	for _, scope := range about {
 		if scope.Kind == Listener {
-			listeners = append(listeners, chain)
+			listeners = append(listeners, s.present(nil, scope))
 		} else {
 			peers = append(peers, s.peersAround(nil, scope.Prefix))
 		}

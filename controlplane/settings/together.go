@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -93,7 +95,7 @@ func (s *State) broken(changed KeySet, c *Change) iter.Seq[Violation] {
 }
 
 // chains are those of the layers that can come together on a connection and say
-// something about keys.
+// something about keys, always in the same order: of several violations the same one is found first each time.
 func (s *State) chains(keys KeySet, c *Change) iter.Seq[[]*layer] {
 	return func(yield func([]*layer) bool) {
 		var buf [usualChain]*layer
@@ -106,8 +108,12 @@ func (s *State) chains(keys KeySet, c *Change) iter.Seq[[]*layer] {
 				return
 			}
 		}
-		for _, l := range s.own.layers {
-			if l.Values.Keys()&keys != 0 && !yield(s.chain(buf[:0], l.target)) {
+		about := slices.DeleteFunc(slices.Collect(maps.Keys(s.own.layers)), func(id string) bool {
+			return s.own.layers[id].Values.Keys()&keys == 0
+		})
+		slices.Sort(about)
+		for _, id := range about {
+			if !yield(s.chain(buf[:0], s.own.layers[id].target)) {
 				return
 			}
 		}

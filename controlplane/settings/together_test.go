@@ -59,3 +59,24 @@ func TestExtensionsNeedTheirBase(t *testing.T) {
 		applies(t, on, "listener/a", set(c.base, 0, c.k, 0), "")
 	}
 }
+
+// TestTheSameViolationEachTime: of several violations, the first one in the order of scopes is named. A configuration
+// file that waits for other settings is reloaded when the reason is another one.
+func TestTheSameViolationEachTime(t *testing.T) {
+	narrow, own := initial(t), initial(t)
+	for _, scope := range []string{"peer/10.0.0.0/8", "peer/192.0.2.0/24", "listener/a", "listener/b"} {
+		narrow = applies(t, narrow, scope, set(live.CreditsMin, 20), "")
+	}
+	for _, id := range []string{"1", "2", "3", "4"} {
+		next, err := own.Apply(&Change{Scope: scopeOf(t, "connection/"+id), Target: Target{ID: id}, Set: set(live.CreditsMin, 20)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own = next
+	}
+	for range 100 {
+		const why = "credits.max: credits.min 20 (%s) would be above credits.max 10 (global)"
+		applies(t, narrow, "global", set(live.CreditsMax, 10), fmt.Sprintf(why, "peer/10.0.0.0/8"))
+		applies(t, own, "global", set(live.CreditsMax, 10), fmt.Sprintf(why, "connection/1"))
+	}
+}
