@@ -289,3 +289,17 @@ func TestCopyWithoutRoom(t *testing.T) {
 		t.Errorf("left: %q, %v", left, err)
 	}
 }
+
+// TestUnreadableIsNotDamaged: a log of which the disk gives only a part is not opened. With the first entry after that,
+// the rest would be moved away.
+func TestUnreadableIsNotDamaged(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, currentName), 0o700); err != nil { // it can be opened, but not read
+		t.Fatal(err)
+	}
+	l, err := openWith(config(dir), func(string) (file, error) { return os.Create(filepath.Join(dir, "other")) })
+	if err == nil {
+		l.Close()
+		t.Error("opened")
+	}
+}

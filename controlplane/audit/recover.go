@@ -98,6 +98,9 @@ func (l *Log) resume() (err error) {
 	}
 	defer f.Close()
 	good, at, rest := scan(f, chain{}, l.see)
+	if errors.As(rest, new(*fs.PathError)) { // of the disk: the rest may be as it was written
+		return rest
+	}
 	if good > 0 {
 		l.at = at
 	}
