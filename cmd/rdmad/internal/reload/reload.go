@@ -80,7 +80,7 @@ type Reloader struct {
 	text   []byte         // of the file at the last check; nil if it could not be read
 	waits  *config.Config // the file that was refused because of stored settings; nil without one
 	why    string         // the error with which waits was refused
-	again  *time.Timer    // fires when the file is to be tried again
+	again  *time.Timer    // fires when the file is to be tried again, or may wait no longer
 	pause  time.Duration  // before the next try
 	reason string         // of the last refusal; "" after a success
 }
@@ -184,8 +184,13 @@ func (r *Reloader) read() []byte {
 	return text
 }
 
-// retry loads the file again after an *OutsideError.
+// retry loads the file again after an *OutsideError, or if it waits no longer.
 func (r *Reloader) retry() {
+	if r.waits != nil {
+		r.again.Reset(r.cfg.LastRetry)
+		r.revised()
+		return
+	}
 	if r.text == nil {
 		r.text = r.read() // what load reports is no change any more
 	}
@@ -203,10 +208,12 @@ func (r *Reloader) revised() {
 	}
 }
 
-// wait remembers a file that was refused because of the stored settings: revised tries it again.
+// wait remembers a file that was refused because of the stored settings, or of those of a connection. revised tries
+// it again; again does so, too, because the end of a connection is no revision.
 func (r *Reloader) wait(next *config.Config, err error) {
 	if desired.Waits(err) {
 		r.waits, r.why = next, err.Error()
+		r.again.Reset(r.cfg.LastRetry)
 	}
 }
 

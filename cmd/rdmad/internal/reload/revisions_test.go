@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
@@ -69,6 +70,22 @@ func TestRevisionsThatDoNotMatter(t *testing.T) {
 	set(live.CreditsMin, 15) // another conflict
 	r.log("credits.min 15 (global) would be above credits.max 10 (config)")
 	set(live.CreditsMin, 5)
+	r.log("services 1 -> 1", "configuration reloaded")
+}
+
+// TestConflictingConnectionEnds: a file that conflicts with the settings of a connection is reloaded when that has
+// ended, which is no revision.
+func TestConflictingConnectionEnds(t *testing.T) {
+	r := start(t, echo)
+	r.plane.Connect(planetest.Peer{ID: "7", Listener: "nfs", Address: "192.0.2.1:1"})
+	c := settings.Change{Scope: settings.Scope{Kind: settings.Connection, Name: "7"}}
+	c.Set.Set(live.CreditsMin, 20)
+	if _, err := r.store.Set(c, desired.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r.write(echo + "settings: {credits: {max: 10}}\n")
+	r.log("credits.min 20 (connection/7) would be above credits.max 10 (config)")
+	r.store.Ended("7")
 	r.log("services 1 -> 1", "configuration reloaded")
 }
 
