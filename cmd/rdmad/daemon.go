@@ -427,6 +427,7 @@ func (d *daemon) wait(ctx context.Context) error {
 // stop lets calls in flight finish for at most drain, then ends everything. The control plane
 // answers until the last connection is down.
 func (d *daemon) stop(drain time.Duration) {
+	d.fleet.withdraw() // a rollout would halt at what drains from now on
 	d.stopping.Store(true)
 	d.data.Stopping()
 	d.notify.Stopping()

@@ -180,15 +180,20 @@ func fleetLoad(c telemetry.Counters) func(time.Time) fleet.Load {
 	}
 }
 
+// withdraw ends this rdmad's reports to the fleet.
+func (m *membership) withdraw() {
+	if m != nil && m.cancel != nil {
+		m.cancel()
+	}
+}
+
 // leave ends this rdmad's part in the fleet. The control plane still answers about the fleet. Without
 // an answer of etcd, leave gives up after closeTimeout; the leases then end by themselves.
 func (m *membership) leave() {
 	if m == nil {
 		return
 	}
-	if m.cancel != nil {
-		m.cancel()
-	}
+	m.withdraw()
 	giveUp := time.AfterFunc(closeTimeout, func() { _ = m.store.Close() })
 	m.running.Wait()
 	giveUp.Stop()

@@ -20,6 +20,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/conditions"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
@@ -164,5 +165,19 @@ func TestFleet(t *testing.T) {
 	d, _ = member(t, state, "")
 	if f, _ := d.control.Settings.Fleet(); f.Assignment != 0 || len(f.Scopes) != 0 {
 		t.Errorf("outside of the fleet: %+v", f)
+	}
+}
+
+// TestNoReportOfTheEnd: the fleet gets no report of what drains because rdmad ends. A rollout would halt.
+func TestNoReportOfTheEnd(t *testing.T) {
+	d, end := member(t, t.TempDir(), "fleet: {endpoints: [\"http://127.0.0.1:1\"], node: n1}\n")
+	cancel, states := d.fleet.cancel, []string(nil)
+	d.fleet.cancel = func() {
+		states = append(states, d.data.Listeners()[0].State)
+		cancel()
+	}
+	end()
+	if len(states) == 0 || states[0] != dataplane.StateUp {
+		t.Errorf("the listener is %q when reports end", states)
 	}
 }
