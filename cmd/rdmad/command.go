@@ -47,8 +47,9 @@ variables, then flags; the last one wins. The variable of the key limits.memory 
 RDMAD_LIMITS_MEMORY, that of --log-level is RDMAD_LOG_LEVEL. "rdmad check" shows
 where each value comes from.
 
-At SIGTERM or SIGINT rdmad finishes the calls in flight, then ends. At a second
-signal, 250 ms later or more, it ends at once.`,
+At SIGTERM or SIGINT rdmad finishes the calls in flight, then ends. It ends in any
+case 30 s after the time of --drain-timeout. At a second signal, 250 ms later or more,
+it ends at once.`,
 		Example: `  rdmad --export /srv/data
   rdmad --config /etc/rdmad/rdmad.yaml
   rdmad --config /etc/rdmad/rdmad.yaml --set limits.memory=2GiB --set metrics.listen=127.0.0.1:9000`,

@@ -73,12 +73,13 @@ type daemon struct {
 
 	ready    atomic.Bool
 	stopping atomic.Bool
+	waitsFor atomic.Value // string: what the end waits for
 	running  sync.WaitGroup
 	failed   chan error // has room for one error of each server
 }
 
 // serve runs a daemon until a signal ends it. load reads the configuration again. If serving
-// had begun, an error is a *servingError. Any other error means that nothing was started.
+// had begun, or something hangs at the end, an error is a *servingError. Any other error means that nothing was started.
 func serve(c *config.Config, load func() (*config.Config, error), drain time.Duration, log *slog.Logger, level *loglevel.Level) error {
 	signal.Ignore(syscall.SIGPIPE) // Go ends a program whose standard error has no reader any more
 	ctx, cancel := interrupt.Context()
@@ -86,21 +87,27 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	d, err := bind(ctx, c, log, level)
-	if err != nil {
-		d.close()
+	var up atomic.Pointer[daemon]
+	return inTime(ctx, drain+endTimeout, func() error {
+		d, err := bind(ctx, c, log, level)
+		if err != nil {
+			cancel()
+			d.close()
+			return err
+		}
+		d.start()
+		d.waitsFor.Store("a reload of the configuration")
+		up.Store(d)
+		d.running.Go(func() { d.notify.Watch(ctx, d.works) })
+		d.running.Go(func() { d.health.report(ctx, d.notify.Status) })
+		d.running.Go(func() { d.memory.Rest(ctx) })
+		stopReloading := d.reload(c, load, drain, hangup)
+		err = d.wait(ctx)
+		cancel()
+		stopReloading()
+		d.stop(drain)
 		return err
-	}
-	d.start()
-	d.running.Go(func() { d.notify.Watch(ctx, d.works) })
-	d.running.Go(func() { d.health.report(ctx, d.notify.Status) })
-	d.running.Go(func() { d.memory.Rest(ctx) })
-	stopReloading := d.reload(c, load, drain, hangup)
-	err = d.wait(ctx)
-	cancel()
-	stopReloading()
-	d.stop(drain)
-	return err
+	}, func() { up.Load().giveUp(log) })
 }
 
 // bind opens every address, directory and file that the configuration names. After an error
@@ -441,13 +448,16 @@ func (d *daemon) stop(drain time.Duration) {
 		d.fleet.leave()
 		d.unregister()
 	}()
+	d.waitsFor.Store("calls in flight, or a change of services, listeners or limits")
 	for _, err := range []error{d.data.Shutdown(ctx), <-tcp} {
 		if err != nil {
 			d.log.Warn("not everything was finished in time", "error", err)
 		}
 	}
+	d.waitsFor.Store("etcd or rpcbind")
 	<-unregistered
 	d.close()
+	d.waitsFor.Store("servers")
 	d.running.Wait()
 	d.log.Info("stopped")
 }
@@ -466,10 +476,12 @@ func (d *daemon) close() {
 	d.stopping.Store(true)
 	d.fleet.leave()
 	if d.health != nil {
-		d.health.close() // it may wait for checks
+		d.waitsFor.Store("checks of exports and peers")
+		d.health.close()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
+	d.waitsFor.Store("connections")
 	if d.manager != nil {
 		if err := d.manager.Shutdown(ctx); err != nil {
 			d.log.Warn("connections cut off", "error", err)
@@ -480,12 +492,14 @@ func (d *daemon) close() {
 			d.log.Warn("connections cut off", "error", err)
 		}
 	}
+	d.waitsFor.Store("the control plane, or the files of settings and of the audit log")
 	if d.control != nil {
 		if err := d.control.Shutdown(ctx); err != nil {
 			d.log.Warn("control plane cut off", "error", err)
 		}
 	}
 	d.fleet.close()
+	d.waitsFor.Store("scrapes of the metrics")
 	if d.metrics != nil {
 		if err := d.metrics.Shutdown(ctx); err != nil {
 			d.log.Warn("metrics cut off", "error", err)
@@ -494,9 +508,11 @@ func (d *daemon) close() {
 	if d.metricsOn != nil {
 		d.metricsOn.Close()
 	}
+	d.waitsFor.Store("services and their files")
 	if d.manager != nil {
 		d.manager.Close()
 	}
+	d.waitsFor.Store("RDMA devices")
 	d.providers.Close(d.log)
 	if d.state != nil {
 		d.state.close()

@@ -1,9 +1,9 @@
 // Command rdmad serves RPC-over-RDMA connections, and a control plane for them. See
 // README.md.
 //
-// Exit codes: 0 after an orderly end, 1 when something failed while serving or
-// audit verify or state check found damage, 2 when it could not start (standard
-// error says why, with a line for each mistake of the configuration).
+// Exit codes: 0 after an orderly end, 1 when something failed while serving, or kept
+// rdmad from ending in time, or audit verify or state check found damage, 2 when it could
+// not start (standard error says why, with a line for each mistake of the configuration).
 package main
 
 import (
@@ -32,6 +32,9 @@ func run(args []string) int {
 	if err == nil {
 		return 0
 	}
+	if errors.As(err, new(*servingError)) {
+		return 1
+	}
 	var mistakes configfile.Errors
 	if !errors.As(err, &mistakes) {
 		fmt.Fprintln(os.Stderr, "rdmad:", config.OneLine(err))
@@ -39,13 +42,14 @@ func run(args []string) int {
 	for _, one := range mistakes {
 		fmt.Fprintln(os.Stderr, "rdmad:", config.OneLine(one))
 	}
-	if errors.As(err, new(*servingError)) || errors.As(err, new(*audit.DamageError)) || errors.As(err, new(*stateError)) {
+	if errors.As(err, new(*audit.DamageError)) || errors.As(err, new(*stateError)) {
 		return 1
 	}
 	return 2
 }
 
-// servingError is a failure after everything was started.
+// servingError is a failure after everything was started, or something that hangs. The log has it. Nothing else writes it to
+// standard error, which may take nothing any more.
 type servingError struct{ err error }
 
 func (e *servingError) Error() string { return e.err.Error() }

@@ -33,11 +33,14 @@ rdmad uses that socket and does not make a new one.
 rdmad reads the configuration again. It also does so when the file changes.
 .TP
 .BR SIGTERM ", " SIGINT
-rdmad finishes the calls in flight, then ends. A second signal ends it at once, if it comes 250 ms later or more:
+rdmad finishes the calls in flight, then ends. If something hangs, such as calls in a file system that does not
+answer, rdmad ends 30 s after the time of
+.BR \-\-drain\-timeout ,
+and the log has what hangs. Everything that rdmad has acknowledged is stored. A second signal ends it at once, if it comes 250 ms later or more:
 .BR timeout (1)
 sends each signal twice.
 .SH EXIT STATUS
-0 after an orderly end. 1 when something failed while rdmad was serving, or when
+0 after an orderly end. 1 when something failed while rdmad was serving, when something hung at the end, or when
 .B audit verify
 or
 .B state check

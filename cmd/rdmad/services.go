@@ -268,15 +268,39 @@ func (s *services) shareFiles() {
 	s.shareFilesLocked()
 }
 
+// everyLocked returns the started services, with those that others have replaced.
+func (s *services) everyLocked() []*service {
+	return slices.AppendSeq(slices.Clone(s.replaced), maps.Values(s.all))
+}
+
 func (s *services) shareFilesLocked() {
 	var exports []*nfs.Server
-	for _, sv := range slices.AppendSeq(slices.Clone(s.replaced), maps.Values(s.all)) {
+	for _, sv := range s.everyLocked() {
 		if sv.nfs != nil {
 			exports = append(exports, sv.nfs)
 		}
 	}
 	for _, export := range exports {
 		export.SetMaxOpenFiles(s.files() / len(exports))
+	}
+}
+
+// logHanging logs the connections over TCP that have not ended, and the exports with calls.
+func (s *services) logHanging() {
+	s.mu.Lock()
+	every := s.everyLocked()
+	s.mu.Unlock()
+	for _, sv := range every {
+		if tcp := sv.tcp.Load(); tcp != nil {
+			for peer, calls := range tcp.InFlight() {
+				sv.log.Error("connection over TCP does not end", "peer", peer.String(), "calls", calls)
+			}
+		}
+		if sv.nfs != nil {
+			for path, calls := range sv.nfs.Calls() {
+				sv.log.Error("calls hang in an export", "path", path, "calls", calls)
+			}
+		}
 	}
 }
 

@@ -42,8 +42,14 @@ var (
 // file of the same name with .allocs.
 const profileVar = "RDMAD_TEST_PROFILE"
 
-// profiledMain is main, with profiles when the environment asks for them.
+// endVar has the endTimeout of a rdmad that a test starts.
+const endVar = "RDMAD_TEST_END"
+
+// profiledMain is main, with profiles, and a time to end in, when the environment asks for them.
 func profiledMain() {
+	if limit, err := time.ParseDuration(os.Getenv(endVar)); err == nil {
+		endTimeout = limit
+	}
 	if path := os.Getenv(profileVar); path != "" {
 		turn := make(chan os.Signal, 1)
 		signal.Notify(turn, syscall.SIGUSR1)

@@ -121,6 +121,18 @@ func (s *Server) Close() error {
 	return nil
 }
 
+// Calls returns how many calls are in the file system of each export, or wait for that, by its path. Exports
+// without such calls are left out.
+func (s *Server) Calls() map[string]int {
+	calls := make(map[string]int)
+	for _, e := range s.exports {
+		if n := int(e.crowd.calls.Load()) + len(e.mounting); n > 0 {
+			calls[e.Path] = n
+		}
+	}
+	return calls
+}
+
 // SetMaxOpenFiles changes how many descriptors the files of all exports together may have:
 // at most 4096, and at least 16 for each export. Over it, those that were not used for
 // longest are closed soon after; when all are in use, calls that need more are answered

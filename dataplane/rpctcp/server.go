@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -269,6 +270,15 @@ func (s *Server) openConns() []*serverConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.conns))
+}
+
+// InFlight returns the number of calls in flight of each open connection, by peer.
+func (s *Server) InFlight() map[netip.AddrPort]int {
+	calls := make(map[netip.AddrPort]int)
+	for _, c := range s.openConns() {
+		calls[c.peer] = int(c.inFlight.Load())
+	}
+	return calls
 }
 
 // Stats returns the current statistics.

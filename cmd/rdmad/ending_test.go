@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/dataplane/nfstest"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
+	"github.com/rdmad/rdmad/interop/child"
+)
+
+// TestInTime: the limit begins when the context ends. What gives up may hang, too.
+func TestInTime(t *testing.T) {
+	const limit = time.Minute
+	failure := errors.New("failure")
+	for name, c := range map[string]struct {
+		takes    time.Duration // work, after the end
+		giveUp   time.Duration
+		wantLate bool
+	}{
+		"in order":       {limit - 1, 0, false},
+		"hangs":          {time.Hour, 0, true},
+		"giving up, too": {time.Hour, time.Hour, true},
+		"by itself":      {-limit, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				over := 2 * limit
+				time.AfterFunc(over, cancel)
+				gaveUp := false
+				err := inTime(ctx, limit, func() error {
+					time.Sleep(over + c.takes)
+					return failure
+				}, func() {
+					gaveUp = true
+					time.Sleep(c.giveUp)
+				})
+				if late := errors.As(err, new(*servingError)); late != c.wantLate || !late && err != failure { //nolint:errorlint // it is not wrapped
+					t.Errorf("%v", err)
+				}
+				synctest.Wait()
+				if gaveUp != c.wantLate {
+					t.Errorf("gave up: %t", gaveUp)
+				}
+				time.Sleep(time.Hour) // all has ended
+			})
+		})
+	}
+}
+
+// awaitDeath waits until a process has ended, but for threads that the kernel can't end: they wait in a file system.
+func awaitDeath(t *testing.T, pid int) {
+	t.Helper()
+	alive := func() bool {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, task := range tasks {
+			text, err := os.ReadFile(task)
+			if err != nil {
+				continue // it has ended
+			}
+			if state := strings.TrimSpace(string(text[strings.LastIndexByte(string(text), ')')+1:]))[0]; !strings.ContainsRune("DZX", rune(state)) {
+				return true
+			}
+		}
+		return false
+	}
+	for deadline := time.Now().Add(startTimeout); alive(); <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("rdmad does not end")
+		}
+	}
+}
+
+// TestEndWhileCallsHang: rdmad ends while calls hang in a file system, and says which. Another one can start, though the
+// kernel keeps threads of the first one.
+func TestEndWhileCallsHang(t *testing.T) {
+	t.Setenv(endVar, "5s")
+	r := newRig(t)
+	hung, well := filepath.Join(r.dir, "hung"), filepath.Join(r.dir, "well")
+	makeDirectory(t, hung)
+	makeDirectory(t, well)
+	fs := have(mountHung(hung))(t)
+	defer func() { must(t, fs.Close()) }()
+	serve := func(control, metrics, path, tcp, nfs string) *process {
+		must(t, os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), fmt.Appendf(nil, `
+control: {listen: %q}
+metrics: {listen: %q}
+state: {path: state}
+services: [{name: disk, nfs: {path: %q, tcp_listen: %q}}]
+listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
+`, control, metrics, path, tcp, nfs), 0o600))
+		return r.start("--drain-timeout", "0s")
+	}
+	p := serve(apart, apart, hung, apart, apart)
+	tcp := have(rpctcp.Dial(t.Context(), p.addresses["tcp_disk"], rpctcp.ClientConfig{Cred: nfstest.User(0, 0)}))(t)
+	defer tcp.Close()
+	over := []nfstest.Files{nfstest.FilesOver(r.dial(p.addresses["nfs"]), 0, 0), {Carrier: nfstest.TCP{Client: tcp, Auth: nfstest.User(0, 0)}}}
+	root := have(over[0].Mount(t.Context(), hung))(t)
+	must(t, over[1].Getattr(t.Context(), root))
+	must(t, fs.Hang())
+	var calls sync.WaitGroup
+	for _, c := range over {
+		for range 2 {
+			calls.Go(func() { _ = c.Getattr(t.Context(), root) })
+		}
+	}
+	for have(fs.Waiting())(t) < 4 { // one may be a look at the export
+		<-time.After(time.Millisecond)
+	}
+	must(t, p.signal("TERM"))
+	awaitDeath(t, p.Pid())
+	for _, line := range []string{
+		`"level":"ERROR","msg":"ending at once: something hangs","waits_for":"calls in flight, `,
+		`"level":"ERROR","msg":"connection does not end","conn":"1","listener":"nfs","server":"disk","peer":"[^"]*","calls":[12]}`,
+		`"level":"ERROR","msg":"connection over TCP does not end","service":"disk","peer":"[^"]*","calls":[12]}`,
+		`"level":"ERROR","msg":"calls hang in an export","service":"disk","path":"[^"]*/hung","calls":[34]}`,
+	} {
+		must(t, p.waitLog(regexp.MustCompile(line), 1))
+	}
+	t.Setenv(endVar, "")
+	next := serve(p.addresses["control"], p.addresses["metrics"], well, p.addresses["tcp_disk"], p.addresses["nfs"])
+	next.end(t, "TERM", 0)
+	must(t, fs.Heal())
+	if code := p.wait(); code != 1 {
+		t.Errorf("exit code %d; log:\n%s", code, p.Log())
+	}
+	calls.Wait()
+}
+
+// TestEndWhileAReloadHangs: the configuration file has become a pipe.
+func TestEndWhileAReloadHangs(t *testing.T) {
+	t.Setenv(endVar, "1ms")
+	r := newRig(t)
+	p := r.start("--drain-timeout", "0s")
+	pipe, file := filepath.Join(r.dir, "pipe"), filepath.Join(r.dir, "rdmad.yaml")
+	must(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.Rename(pipe, file)))
+	w := have(os.OpenFile(file, os.O_WRONLY, 0))(t) // waits until rdmad reads
+	defer w.Close()
+	p.end(t, "TERM", 1)
+	if line := `"msg":"ending at once: something hangs","waits_for":"a reload of the configuration"`; !strings.Contains(p.Log(), line) {
+		t.Errorf("the log lacks %s:\n%s", line, p.Log())
+	}
+}
+
+// TestEndOfStartThatHangs: rdmad also ends while its start hangs, and while nothing takes its log.
+func TestEndOfStartThatHangs(t *testing.T) {
+	t.Setenv(endVar, "1ms")
+	r := newRig(t)
+	hung := filepath.Join(r.dir, "srv")
+	fs := have(mountHung(hung))(t)
+	defer func() { must(t, fs.Close()) }()
+	must(t, fs.HangStatfs())
+	read, write := pipe(t)
+	defer read.Close()
+	size := have(unix.FcntlInt(write.Fd(), unix.F_SETPIPE_SZ, 4096))(t)
+	have(write.Write(make([]byte, size)))(t)
+	cmd := exec.Command(have(exec.LookPath("rdmad"))(t), "--config", "rdmad.yaml", "--drain-timeout", "0s")
+	cmd.Dir, cmd.Stderr = r.dir, write
+	p := have(child.Start(cmd))(t)
+	defer p.Signal(syscall.SIGKILL)
+	for have(fs.Waiting())(t) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	p.Signal(syscall.SIGTERM)
+	awaitDeath(t, p.Pid())
+	must(t, fs.Heal())
+	_ = p.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+}
