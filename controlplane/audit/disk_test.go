@@ -302,4 +302,7 @@ func TestUnreadableIsNotDamaged(t *testing.T) {
 		l.Close()
 		t.Error("opened")
 	}
+	if _, err := Verify(dir); err == nil || errors.As(err, new(*DamageError)) {
+		t.Errorf("verified: %v", err)
+	}
 }

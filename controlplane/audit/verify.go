@@ -101,6 +101,9 @@ func (r *Report) add(file string, at chain) (chain, error) {
 		return nil
 	})
 	r.Last, r.Hash = at.sequence, at.hash
+	if errors.As(err, new(*fs.PathError)) { // of the disk
+		return at, err
+	}
 	if err != nil {
 		return at, &DamageError{File: file, Offset: good, After: at.sequence, Err: err}
 	}
