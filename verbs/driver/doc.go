@@ -14,7 +14,12 @@
 //     first use;
 //   - fail a queue pair when Overflow or End is called.
 //
+// SoftDevice has the memory of providers in software: regions and windows that peers name by
+// steering tags, with their rights and bounds. Such a provider prepares each posted bind, executes
+// or abandons it, and calls UnbindWindows at the end of a queue pair.
+//
 // Methods whose names end in Locked need the lock of their object. The locks of this
 // package are leaves, except those of CQBase and QP: a provider may take other locks
-// while it holds them.
+// while it holds them. SoftMW.mu comes before QP.winMu and Tags.mu. It is held while a region is
+// revoked, which waits for its pins: who has pinned a window does not take it.
 package driver

@@ -17,6 +17,9 @@ type QP struct {
 	mu    sync.Mutex
 	state verbs.QPState
 	cause error // set with QPErr
+
+	winMu   sync.Mutex
+	windows *SoftMW // bound on this queue pair
 }
 
 // CreateQP makes q, which self embeds, a queue pair of the domain. Its number is new on the

@@ -57,9 +57,9 @@ func (e *end) start(w *sendEntry, seq uint64) {
 	}
 	switch w.op {
 	case verbs.OpLocalInvalidate:
-		e.endLocal(w, e.qp.invalidate(w.key))
+		e.endLocal(w, e.qp.dev.Tags.Invalidate(&e.qp.QP, w.key))
 	case verbs.OpBindMW:
-		e.endLocal(w, e.bind(w))
+		e.endLocal(w, w.bind.Execute(&e.qp.QP))
 	case verbs.OpRDMARead:
 		e.startRead(w, seq)
 	default:
@@ -77,11 +77,6 @@ func (e *end) endLocal(w *sendEntry, ok bool) {
 		return
 	}
 	w.done = true
-}
-
-func (e *end) bind(w *sendEntry) bool {
-	b := w.binding
-	return b.region.Access.Binds(b.access) && w.window.bind(b)
 }
 
 func (e *end) startRead(w *sendEntry, seq uint64) {

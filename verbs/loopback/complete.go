@@ -67,8 +67,8 @@ func (q *queuePair) flush() {
 		if status == verbs.WCSuccess {
 			status = verbs.WCWRFlushErr
 		}
-		if w.binding != nil && !w.done {
-			q.dev.stags.remove(w.binding.key)
+		if !w.done {
+			w.bind.Abandon()
 		}
 		q.complete(q.sendCQ, verbs.WC{ID: w.id, Status: status})
 		q.sq.pop()

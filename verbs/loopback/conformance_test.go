@@ -19,7 +19,7 @@ func two(c FabricConfig) func(testing.TB) (rdmacm.Provider, rdmacm.Provider) {
 		f := NewFabric(c)
 		a, b := New(Config{Fabric: f, Host: netip.MustParseAddr("127.0.0.2")}), New(Config{Fabric: f})
 		t.Cleanup(func() {
-			if n := len(a.dev.stags.entries) + len(b.dev.stags.entries); n != 0 {
+			if n := a.dev.Tags.Len() + b.dev.Tags.Len(); n != 0 {
 				t.Errorf("%d steering tags left", n)
 			}
 		})

@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // deliver executes a message of the peer at e, with its data in p. It returns false if the
@@ -58,7 +59,7 @@ func (e *end) receiveSend(m *message, p *payload) bool {
 		e.failReceive(w, verbs.WCLocProtErr, &localFailure, m.seq)
 		return true
 	}
-	if m.inv && !q.invalidate(m.key) {
+	if m.inv && !q.dev.Tags.Invalidate(&q.QP, m.key) {
 		releaseAll(w.sgl)
 		e.refuse(&cannotInvalidate, m.seq)
 		return true
@@ -85,13 +86,13 @@ func (e *end) failReceive(w *recvEntry, s verbs.WCStatus, r *refusal, seq uint64
 // receiveWrite places a Write. As on InfiniBand, a message without data is not checked.
 func (e *end) receiveWrite(m *message, p *payload) {
 	if m.n > 0 {
-		g, r := e.qp.resolve(m, verbs.AccessRemoteWrite, &writeRefusals)
-		if r != nil {
-			e.refuse(r, m.seq)
+		r, v := e.qp.dev.Tags.Reach(&e.qp.QP, verbs.AccessRemoteWrite, m.key, m.addr, m.n)
+		if v != driver.Allowed {
+			e.refuse(&writeRefusals[v], m.seq)
 			return
 		}
-		p.copyTo(g.region.Buf[g.off : g.off+g.n])
-		g.region.release()
+		p.copyTo(r.At(m.addr, m.n))
+		r.Unpin()
 	}
 	e.ack(m.seq)
 }
@@ -103,14 +104,14 @@ func (e *end) receiveReadRequest(m *message) {
 		e.transmit(answer, nil)
 		return
 	}
-	g, r := e.qp.resolve(m, verbs.AccessRemoteRead, &readRefusals)
-	if r != nil {
-		e.refuse(r, m.seq)
+	r, v := e.qp.dev.Tags.Reach(&e.qp.QP, verbs.AccessRemoteRead, m.key, m.addr, m.n)
+	if v != driver.Allowed {
+		e.refuse(&readRefusals[v], m.seq)
 		return
 	}
-	source := [1]sge{g}
+	source := [1]sge{{b: r.At(m.addr, m.n)}}
 	e.transmit(answer, source[:])
-	g.region.release()
+	r.Unpin()
 }
 
 func (e *end) receiveReadResponse(m *message, p *payload) {
@@ -126,44 +127,6 @@ func (e *end) receiveReadResponse(m *message, p *payload) {
 	q.reads--
 	w.done = true
 	q.retire()
-}
-
-// resolve finds the memory that a Write or Read of the peer names and acquires its region,
-// or returns why not. m.n is not 0.
-func (q *queuePair) resolve(m *message, need verbs.Access, no *tagRefusals) (sge, *refusal) {
-	s := q.dev.stags.get(m.key)
-	r, off := s.region, 0
-	var size int
-	var access verbs.Access
-	switch {
-	case s.window != nil:
-		b := s.window.bound.Load()
-		if b == nil || b.key != m.key {
-			return sge{}, &no.unknown
-		}
-		if b.qp != q {
-			return sge{}, &no.foreign
-		}
-		r, off, size, access = b.region, b.off, b.n, b.access
-	case r == nil:
-		return sge{}, &no.unknown
-	case r.pd != q.pd:
-		return sge{}, &no.foreign
-	default:
-		size, access = len(r.Buf), r.Access
-	}
-	at := m.addr - (r.Base + uint64(off))
-	switch {
-	case access&need == 0:
-		return sge{}, &no.access
-	case m.addr+uint64(m.n) < m.addr:
-		return sge{}, &no.wrap
-	case at > uint64(size) || uint64(m.n) > uint64(size)-at:
-		return sge{}, &no.bounds
-	case !r.acquire():
-		return sge{}, &no.unknown
-	}
-	return sge{region: r, off: off + int(at), n: m.n}, nil
 }
 
 // ack reports to an InfiniBand requester that a request was executed.

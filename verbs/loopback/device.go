@@ -2,7 +2,6 @@ package loopback
 
 import (
 	"cmp"
-	"sync"
 
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/driver"
@@ -18,20 +17,10 @@ const (
 	maxReads   = 128
 )
 
-// device is the one device of a provider.
-type device struct {
-	driver.Device
-	stags stagTable
-
-	mu       sync.Mutex
-	nextAddr uint64
-}
-
-var _ verbs.LiveCounter = (*device)(nil)
-
-func newDevice(c Config) *device {
+// newDevice makes the one device of a provider.
+func newDevice(c Config) *driver.SoftDevice {
 	reads := cmp.Or(c.MaxReads, maxReads)
-	d := &device{nextAddr: firstAddr}
+	d := &driver.SoftDevice{}
 	d.Attrs = verbs.DeviceAttr{
 		Name:             cmp.Or(c.DeviceName, "loopback0"),
 		Provider:         "loopback",
@@ -48,21 +37,5 @@ func newDevice(c Config) *device {
 
 		ReadSinkRemoteWrite: c.ReadSinkRemoteWrite,
 	}
-	d.stags.entries = make(map[uint32]stag)
 	return d
-}
-
-// AllocPD implements verbs.Device.
-func (d *device) AllocPD() (verbs.PD, error) {
-	p := &pd{dev: d}
-	if err := d.CreatePD(&p.PD); err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// pd is a protection domain.
-type pd struct {
-	driver.PD
-	dev *device
 }

@@ -18,6 +18,5 @@
 //     connection's lock held;
 //   - share one Fabric between providers that connect to each other.
 //
-// Lock order: link, window, STag table. While holding a lock of package driver,
-// take no other lock.
+// Lock order: link, then those of package driver.
 package loopback

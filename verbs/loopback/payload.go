@@ -17,10 +17,10 @@ func (p *payload) copyTo(dst []byte) {
 	}
 	for len(dst) > 0 {
 		g := &p.sgl[p.i]
-		n := copy(dst, g.region.Buf[g.off+p.off:g.off+g.n])
+		n := copy(dst, g.b[p.off:])
 		dst = dst[n:]
 		p.off += n
-		if p.off == g.n {
+		if p.off == len(g.b) {
 			p.i, p.off = p.i+1, 0
 		}
 	}
@@ -30,8 +30,8 @@ func (p *payload) copyTo(dst []byte) {
 func (p *payload) scatter(list []sge, n int) {
 	for i := range list {
 		g := &list[i]
-		part := min(n, g.n)
-		p.copyTo(g.region.Buf[g.off : g.off+part])
+		part := min(n, len(g.b))
+		p.copyTo(g.b[:part])
 		n -= part
 	}
 }

@@ -19,8 +19,7 @@ type sendEntry struct {
 	n        int // number of bytes in sgl
 	addr     uint64
 	key      uint32 // rkey, or the key to invalidate
-	window   *window
-	binding  *binding
+	bind     driver.Binding
 }
 
 // recvEntry is a posted Receive.
@@ -67,7 +66,12 @@ func (q *queuePair) queueSend(wr *verbs.SendWR) error {
 	if q.sq.len()+q.held >= q.Attr.MaxSendWR {
 		return verbs.ErrQueueFull
 	}
-	if err := q.checkSend(wr); err != nil {
+	var bind driver.Binding
+	err := q.checkSend(wr)
+	if err == nil && wr.Op == verbs.OpBindMW {
+		err = bind.Prepare(&q.QP, &wr.Bind)
+	}
+	if err != nil {
 		return fmt.Errorf("loopback: post send: %w", err)
 	}
 	w := q.sq.push()
@@ -75,11 +79,10 @@ func (q *queuePair) queueSend(wr *verbs.SendWR) error {
 		id: wr.ID, op: wr.Op,
 		signaled: q.Attr.SigAll || wr.Flags&verbs.SendSignaled != 0,
 		fence:    wr.Flags&verbs.SendFence != 0,
-		sgl:      w.sgl[:0], addr: wr.RemoteAddr, key: wr.RKey,
+		sgl:      w.sgl[:0], addr: wr.RemoteAddr, key: wr.RKey, bind: bind,
 	}
 	switch wr.Op {
 	case verbs.OpBindMW:
-		q.prepareBind(w, &wr.Bind)
 	case verbs.OpLocalInvalidate:
 		w.key = wr.InvalidateRKey
 	case verbs.OpSendInvalidate:
@@ -91,20 +94,13 @@ func (q *queuePair) queueSend(wr *verbs.SendWR) error {
 	return nil
 }
 
-func (q *queuePair) prepareBind(w *sendEntry, b *verbs.BindInfo) {
-	w.window = b.MW.(*window)
-	r := b.MR.(*region)
-	w.binding = &binding{
-		key: w.window.prepare(*b, r), region: r,
-		off: b.Offset, n: b.Length, access: b.Access, qp: q,
-	}
-}
-
 func appendSGL(to []sge, list []verbs.SGE) ([]sge, int) {
 	n := 0
 	for i := range list {
-		to = append(to, sge{region: list[i].MR.(*region), off: list[i].Offset, n: list[i].Length})
-		n += list[i].Length
+		e := &list[i]
+		mr := e.MR.(*driver.SoftMR)
+		to = append(to, sge{mr, mr.Buf[e.Offset : e.Offset+e.Length]})
+		n += e.Length
 	}
 	return to, n
 }
@@ -126,31 +122,14 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) error {
 	case verbs.OpLocalInvalidate:
 		return nil
 	case verbs.OpBindMW:
-		return q.checkBind(&wr.Bind)
+		if !q.dev.Attrs.MemWindowType2B {
+			return fmt.Errorf("memory windows: %w", verbs.ErrNotSupported)
+		}
+		return nil
 	default:
 		return driver.ErrOpcode
 	}
 	return q.checkSGL(wr.SGL, q.Attr.MaxSendSGE, sink)
-}
-
-// checkBind does not check the rights of the region. The bind itself then completes with
-// WCMWBindErr.
-func (q *queuePair) checkBind(b *verbs.BindInfo) error {
-	if !q.dev.Attrs.MemWindowType2B {
-		return fmt.Errorf("memory windows: %w", verbs.ErrNotSupported)
-	}
-	w, ok := b.MW.(*window)
-	if !ok {
-		return driver.ErrForeignMW
-	}
-	r, ok := b.MR.(*region)
-	if !ok {
-		return driver.ErrForeignMR
-	}
-	if r.Closed() {
-		return driver.ErrClosedMR
-	}
-	return w.CheckBind(&q.pd.PD, &r.MR, b)
 }
 
 // checkSGL checks a list whose regions need the rights in access.
@@ -160,7 +139,7 @@ func (q *queuePair) checkSGL(list []verbs.SGE, limit int, access verbs.Access) e
 	}
 	total := 0
 	for i := range list {
-		r, ok := list[i].MR.(*region)
+		r, ok := list[i].MR.(*driver.SoftMR)
 		if !ok {
 			return driver.ErrForeignMR
 		}

@@ -40,7 +40,7 @@ type Provider struct {
 	fabric  *Fabric
 	host    netip.Addr
 	backlog int
-	dev     *device
+	dev     *driver.SoftDevice
 	users   driver.Users // listeners and identifiers
 }
 

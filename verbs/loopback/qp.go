@@ -12,8 +12,8 @@ import (
 type queuePair struct {
 	driver.QP
 	end            *end
-	dev            *device
-	pd             *pd
+	dev            *driver.SoftDevice
+	pd             *driver.SoftPD
 	sendCQ, recvCQ *driver.CQ
 
 	sq      ring[sendEntry]
@@ -23,20 +23,19 @@ type queuePair struct {
 	reads   int    // RDMA Reads outstanding
 	ord     int    // as negotiated
 	rq      ring[recvEntry]
-	windows map[*window]struct{} // bound on this queue pair
 	closed  bool
 }
 
 // CreateQP implements rdmacm.ID.
 func (e *end) CreateQP(p verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
-	domain, ok := p.(*pd)
-	if !ok || domain.dev != e.provider.dev {
-		return nil, fmt.Errorf("loopback: create QP: %w", driver.ErrForeignPD)
+	domain, err := e.provider.dev.Own(p)
+	if err != nil {
+		return nil, fmt.Errorf("loopback: create QP: %w", err)
 	}
 	e.link.mu.Lock()
 	defer e.link.mu.Unlock()
 	return e.AddQP(func() (*queuePair, error) {
-		q := &queuePair{end: e, dev: domain.dev, pd: domain, windows: make(map[*window]struct{})}
+		q := &queuePair{end: e, dev: e.provider.dev, pd: domain}
 		if err := domain.CreateQP(&q.QP, q, attr); err != nil {
 			return nil, fmt.Errorf("loopback: create QP: %w", err)
 		}
@@ -88,9 +87,7 @@ func (q *queuePair) destroy() {
 		return
 	}
 	q.closed = true
-	for w := range q.windows {
-		w.unbind(w.bound.Load())
-	}
+	q.UnbindWindows()
 	q.end.late = ring[lateWC]{}
 	q.sq, q.rq = ring[sendEntry]{}, ring[recvEntry]{}
 	q.Free()

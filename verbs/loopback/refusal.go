@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 )
 
 // refusal is why a request of the peer was not executed: the Terminate of RFC 5040 §4.8,
@@ -21,26 +22,22 @@ const (
 	layerDDP, typeTagged, typeUntagged = 1, 1, 2
 )
 
-// tagRefusals are the refusals of a request that names memory. DDP checks Writes, RDMAP
+// The refusals of a request that names memory, by the outcome of its check. DDP checks Writes, RDMAP
 // checks Reads.
-type tagRefusals struct {
-	unknown, bounds, foreign, wrap, access refusal
-}
-
 var (
-	writeRefusals = tagRefusals{
-		unknown: refusal{layerDDP, typeTagged, 0x00, "invalid STag", verbs.WCRemAccessErr},
-		bounds:  refusal{layerDDP, typeTagged, 0x01, "base or bounds violation", verbs.WCRemAccessErr},
-		foreign: refusal{layerDDP, typeTagged, 0x02, "STag not associated with this stream", verbs.WCRemAccessErr},
-		wrap:    refusal{layerDDP, typeTagged, 0x03, "tagged offset wrap", verbs.WCRemAccessErr},
-		access:  refusal{layerRDMAP, typeProtection, 0x02, "access rights violation", verbs.WCRemAccessErr},
+	writeRefusals = [...]refusal{
+		driver.BadSTag:       {layerDDP, typeTagged, 0x00, "invalid STag", verbs.WCRemAccessErr},
+		driver.OutOfBounds:   {layerDDP, typeTagged, 0x01, "base or bounds violation", verbs.WCRemAccessErr},
+		driver.NotAssociated: {layerDDP, typeTagged, 0x02, "STag not associated with this stream", verbs.WCRemAccessErr},
+		driver.Wraps:         {layerDDP, typeTagged, 0x03, "tagged offset wrap", verbs.WCRemAccessErr},
+		driver.NoRight:       {layerRDMAP, typeProtection, 0x02, "access rights violation", verbs.WCRemAccessErr},
 	}
-	readRefusals = tagRefusals{
-		unknown: refusal{layerRDMAP, typeProtection, 0x00, "invalid STag", verbs.WCRemAccessErr},
-		bounds:  refusal{layerRDMAP, typeProtection, 0x01, "base or bounds violation", verbs.WCRemAccessErr},
-		access:  refusal{layerRDMAP, typeProtection, 0x02, "access rights violation", verbs.WCRemAccessErr},
-		foreign: refusal{layerRDMAP, typeProtection, 0x03, "STag not associated with this stream", verbs.WCRemAccessErr},
-		wrap:    refusal{layerRDMAP, typeProtection, 0x04, "tagged offset wrap", verbs.WCRemAccessErr},
+	readRefusals = [...]refusal{
+		driver.BadSTag:       {layerRDMAP, typeProtection, 0x00, "invalid STag", verbs.WCRemAccessErr},
+		driver.OutOfBounds:   {layerRDMAP, typeProtection, 0x01, "base or bounds violation", verbs.WCRemAccessErr},
+		driver.NoRight:       {layerRDMAP, typeProtection, 0x02, "access rights violation", verbs.WCRemAccessErr},
+		driver.NotAssociated: {layerRDMAP, typeProtection, 0x03, "STag not associated with this stream", verbs.WCRemAccessErr},
+		driver.Wraps:         {layerRDMAP, typeProtection, 0x04, "tagged offset wrap", verbs.WCRemAccessErr},
 	}
 	cannotInvalidate = refusal{layerRDMAP, typeProtection, 0x09, "STag cannot be invalidated", verbs.WCRemInvReqErr}
 	noReceive        = refusal{layerDDP, typeUntagged, 0x02, "no receive posted", verbs.WCRNRRetryExcErr}

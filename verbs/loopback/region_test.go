@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
@@ -72,29 +73,29 @@ func TestRegionCloseWaits(t *testing.T) {
 		must(t, err)
 		mr, err := pd.RegMR(make([]byte, 8), verbs.AccessLocalWrite)
 		must(t, err)
-		r := mr.(*region)
+		r := mr.(*driver.SoftMR)
 		for range 2 {
-			if !r.acquire() {
-				t.Fatal("an open region can't be acquired")
+			if !r.Pin() {
+				t.Fatal("an open region can't be pinned")
 			}
 		}
 		closed := make(chan error, 1)
 		go func() { closed <- r.Close() }()
 		synctest.Wait()
-		if r.acquire() {
-			t.Error("a region being closed was acquired")
+		if r.Pin() {
+			t.Error("a region being closed was pinned")
 		}
-		r.release()
+		r.Unpin()
 		synctest.Wait()
 		select {
 		case <-closed:
 			t.Fatal("closed with a copy in progress")
 		default:
 		}
-		r.release()
+		r.Unpin()
 		should(t, <-closed)
-		if r.acquire() {
-			t.Error("a closed region was acquired")
+		if r.Pin() {
+			t.Error("a closed region was pinned")
 		}
 		if err := r.Close(); err != nil {
 			t.Errorf("second close: %v", err)

@@ -3,6 +3,7 @@ package softiwarp
 import (
 	"encoding/binary"
 
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 )
@@ -40,7 +41,7 @@ type batch struct {
 	vector [][]byte // in scratch.vector
 
 	// Regions that vector refers to.
-	pins  [maxPins]*region
+	pins  [maxPins]*driver.Region
 	npins int
 }
 
@@ -128,7 +129,7 @@ func (b *batch) keep(n int) (left *buffer, from, to int) {
 }
 
 // pin records r, which the caller has pinned. reset unpins it.
-func (b *batch) pin(r *region) {
+func (b *batch) pin(r *driver.Region) {
 	b.pins[b.npins] = r
 	b.npins++
 }
@@ -136,7 +137,7 @@ func (b *batch) pin(r *region) {
 // reset empties the batch, unpins its regions and returns its buffer.
 func (b *batch) reset() {
 	for i := range b.npins {
-		b.pins[i].unpin()
+		b.pins[i].Unpin()
 		b.pins[i] = nil
 	}
 	clear(b.vector)

@@ -21,9 +21,8 @@ const (
 
 // device is the one device of a provider.
 type device struct {
-	driver.Device
+	driver.SoftDevice
 	provider *Provider
-	stags    stagTable
 	buffers  buffers
 	held     atomic.Int32 // large buffers of connections that wait within an FPDU
 	watch    lease.Watch  // releases the right to read of queue pairs whose reader is away
@@ -50,7 +49,6 @@ func newDevice(p *Provider) *device {
 		MemWindowType2B: true,
 		SendInvalidate:  true,
 	}
-	d.stags.init()
 	d.buffers.init()
 	return d
 }
@@ -62,13 +60,4 @@ func (d *device) CreateCQ(depth int) (verbs.CQ, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// AllocPD implements verbs.Device.
-func (d *device) AllocPD() (verbs.PD, error) {
-	pd := &protectionDomain{dev: d}
-	if err := d.CreatePD(&pd.PD); err != nil {
-		return nil, err
-	}
-	return pd, nil
 }

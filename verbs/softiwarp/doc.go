@@ -9,8 +9,8 @@
 // socket is full, a writer goroutine continues until everything is sent. The goroutine
 // that sends owns transmission (queuePair.txBusy) and everything in queuePair.tx.
 //
-// Lock order: the queue pair's, recvQueue.mu, the CQ's; memWindow.mu, then queuePair.winMu
-// or stagTable.mu. No lock is held during a system call or while waiting for the peer.
+// Lock order: the queue pair's, recvQueue.mu, the CQ's. No lock is held during a system call
+// or while waiting for the peer.
 //
 // An idle connection keeps only its queues. Buffers come from a pool while there is data to
 // read (256 KiB) or to send (132 KiB). A peer that stops in the middle of a message ties up at

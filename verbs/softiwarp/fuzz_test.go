@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
@@ -14,15 +15,17 @@ import (
 // Keys and addresses of the fuzz target's regions, known to its seeds.
 const (
 	fuzzWritable, fuzzReadable, fuzzWindow = 0x11, 0x22, 0x33
-	fuzzBase                               = 1 << 20
+	fuzzPrivate, fuzzBound                 = 0x14, 0x25 // not in the seeds
+	fuzzBase                               = 1 << 47    // the address of regions for random bits that are 0
 	fuzzSinkBase                           = 0x40
 )
 
 // target is a queue pair that receives from memory instead of a socket.
 type target struct {
-	q   *queuePair
-	all []byte // of which a peer may change only spans
-	may []bool
+	q      *queuePair
+	random []uint32 // the next random bits of the device
+	all    []byte   // of which a peer may change only spans
+	may    []bool
 }
 
 func (f *target) span(off, n int) []byte {
@@ -32,25 +35,23 @@ func (f *target) span(off, n int) []byte {
 	return f.all[off : off+n]
 }
 
-// expose registers buf under a known key.
-func (f *target) expose(t testing.TB, key uint32, buf []byte, access verbs.Access) *memRegion {
-	m := must(f.q.pd.RegMR(buf, access))(t).(*memRegion)
-	m.revoke()
-	f.q.dev.stags.release(m.Key)
-	m.Key, m.base = key, fuzzBase
-	f.q.dev.stags.slots.Load().put(key, &m.region)
-	f.q.dev.stags.used++
-	m.enable(key)
-	return m
+// expose registers buf under a known key, at fuzzBase.
+func (f *target) expose(t testing.TB, key uint32, buf []byte, access verbs.Access) verbs.MR {
+	f.random = []uint32{0, 0, key}
+	return must(f.q.pd.RegMR(buf, access))(t)
 }
 
 func newTarget(t testing.TB, crc bool) *target {
 	p := must(New(Config{}))(t)
-	pd := must(p.dev.AllocPD())(t).(*protectionDomain)
+	pd := must(p.dev.AllocPD())(t).(*driver.SoftPD)
 	cq := must(p.dev.CreateCQ(64))(t)
 	q := must(newQP(newID(p, netip.AddrPort{}, netip.AddrPort{}), pd, verbs.QPAttr{SendCQ: cq, RecvCQ: cq, MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2}))(t)
 	f := &target{q: q, all: bytes.Repeat([]byte{0xa5}, 8192), may: make([]bool, 8192)}
 	q.sinkBase = fuzzSinkBase
+	p.dev.Tags.Random = func() (n uint32) {
+		n, f.random = f.random[0], f.random[1:]
+		return n
+	}
 	q.inbound.init(2)
 	q.crc, q.ord = crc, 2
 	q.ReadyLocked()
@@ -59,7 +60,7 @@ func newTarget(t testing.TB, crc bool) *target {
 
 	f.expose(t, fuzzWritable, f.span(100, 500), allAccess)
 	f.expose(t, fuzzReadable, f.all[1000:1500], verbs.AccessRemoteRead)
-	private := must(pd.RegMR(f.all[2000:4000], verbs.AccessLocalWrite))(t)
+	private := f.expose(t, fuzzPrivate, f.all[2000:4000], verbs.AccessLocalWrite)
 	f.span(2000+10, 64)
 	f.span(2000+200, 300)
 	f.span(2000+1000, 100)
@@ -76,16 +77,16 @@ func newTarget(t testing.TB, crc bool) *target {
 	return f
 }
 
-// bindWindow puts a window under a known key, as if it had just been bound.
+// bindWindow binds a window under a known key.
 func (f *target) bindWindow(t testing.TB) {
-	w := must(f.q.pd.AllocMW())(t).(*memWindow)
-	mr := must(f.q.pd.RegMR(f.span(5000, 100), allAccess))(t).(*memRegion)
-	mr.Use()
-	w.qp, w.access, w.base, w.buf, w.mr, w.bound = f.q, verbs.AccessRemoteWrite, fuzzBase, mr.buf, mr, fuzzWindow
-	f.q.addWindow(w)
-	f.q.dev.stags.slots.Load().put(fuzzWindow, &w.region)
-	f.q.dev.stags.used++
-	w.enable(fuzzWindow)
+	w := must(f.q.pd.AllocMW())(t)
+	mr := f.expose(t, fuzzBound, f.span(5000, 100), allAccess)
+	f.random = []uint32{fuzzWindow}
+	var b driver.Binding
+	err := b.Prepare(&f.q.QP, &verbs.BindInfo{MW: w, MR: mr, Length: 100, Access: verbs.AccessRemoteWrite})
+	if err != nil || !b.Execute(&f.q.QP) {
+		t.Fatal("not bound: ", err)
+	}
 }
 
 func fuzzSegment(op rdmap.Opcode, h ddp.Header, payload ...byte) []byte {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
@@ -31,8 +32,8 @@ func (t *transmitter) gather(sendEnd, responseEnd uint32) {
 }
 
 // inPlace reports whether a payload of n bytes in r is sent without a copy.
-func (t *transmitter) inPlace(n int, r *region) bool {
-	return n > copyLimit && (!t.q.crc || !r.exposed)
+func (t *transmitter) inPlace(n int, r *driver.Region) bool {
+	return n > copyLimit && (!t.q.crc || !r.Exposed)
 }
 
 // response adds one segment of the current Read Response. It returns false when the
@@ -42,14 +43,14 @@ func (t *transmitter) response() bool {
 	r := q.inbound.at(t.rpos)
 	n := min(int(r.Size)-t.roff, q.maxULPDU-ddp.TaggedSize)
 	src, reg, v := t.source(r, n)
-	if v != allowed {
+	if v != driver.Allowed {
 		t.fault = refusedRead(v, r)
 		return false
 	}
 	inPlace := reg != nil && t.inPlace(n, reg)
 	if !t.batch.room(ddp.TaggedSize, n, inPlace) {
 		if reg != nil {
-			reg.unpin()
+			reg.Unpin()
 		}
 		return false
 	}
@@ -67,7 +68,7 @@ func (t *transmitter) response() bool {
 		t.batch.pin(reg)
 	case reg != nil:
 		t.batch.copyIn(src)
-		reg.unpin()
+		reg.Unpin()
 	}
 	t.batch.end(ddp.TaggedSize + n)
 	t.roff += n
@@ -84,20 +85,16 @@ func (t *transmitter) response() bool {
 
 // source finds and pins the memory of the response's next n bytes. It checks the access
 // again, because rights may have ended since the Request arrived.
-func (t *transmitter) source(r *inboundRead, n int) ([]byte, *region, verdict) {
+func (t *transmitter) source(r *inboundRead, n int) ([]byte, *driver.Region, driver.Verdict) {
 	if n == 0 {
-		return nil, nil, allowed
-	}
-	reg := t.q.dev.stags.pin(r.SrcSTag)
-	if reg == nil {
-		return nil, nil, badSTag
+		return nil, nil, driver.Allowed
 	}
 	to := r.SrcTO + uint64(t.roff)
-	if v := reg.check(t.q, verbs.AccessRemoteRead, to, uint64(n)); v != allowed {
-		reg.unpin()
+	reg, v := t.q.dev.Tags.Reach(&t.q.QP, verbs.AccessRemoteRead, r.SrcSTag, to, n)
+	if v != driver.Allowed {
 		return nil, nil, v
 	}
-	return reg.at(to, n), reg, allowed
+	return reg.At(to, n), reg, v
 }
 
 // request adds one segment of the send queue's current request, or executes a local
@@ -111,7 +108,7 @@ func (t *transmitter) request() bool {
 		if t.batch.npins > 0 {
 			return false // as for localInvalidate: the reader may wait for the pins, with the window
 		}
-		if !e.bind.execute(t.q) {
+		if !e.bind.Execute(&t.q.QP) {
 			t.blame(errBindFailed)
 			return false
 		}
@@ -129,8 +126,7 @@ func (t *transmitter) localInvalidate(e *sendEntry) bool {
 		// The batch may have pinned the window. Revoking it would wait for this goroutine.
 		return false
 	}
-	w := t.q.dev.stags.window(e.inv)
-	if w == nil || !w.unbind(t.q, e.inv) {
+	if !t.q.dev.Tags.Invalidate(&t.q.QP, e.inv) {
 		t.blame(errInvalidateFailed)
 		return false
 	}
@@ -209,7 +205,7 @@ func (t *transmitter) payload(e *sendEntry, n int) {
 		piece := &e.pieces[t.piece]
 		p := piece.b[t.pieceOff:]
 		p = p[:min(n, len(p))]
-		if t.inPlace(len(p), &piece.mr.region) && t.batch.vectorRoom() {
+		if t.inPlace(len(p), &piece.mr.Region) && t.batch.vectorRoom() {
 			t.batch.refer(p)
 		} else {
 			t.batch.copyIn(p)

@@ -43,9 +43,9 @@ func (id *connID) Device() verbs.Device { return id.p.dev }
 
 // CreateQP implements rdmacm.ID.
 func (id *connID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
-	own, ok := pd.(*protectionDomain)
-	if !ok || own.dev != id.p.dev {
-		return nil, driver.ErrForeignPD
+	own, err := id.p.dev.Own(pd)
+	if err != nil {
+		return nil, err
 	}
 	return id.AddQP(func() (*queuePair, error) { return newQP(id, own, attr) })
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
@@ -89,18 +90,12 @@ func (r *receiver) placeWrite(s *segment) bool {
 		// Nothing is accessed, so any STag is accepted.
 		return true
 	}
-	reg := r.q.dev.stags.pin(s.STag)
-	if reg == nil {
-		return r.refuse(rdmap.TaggedInvalidSTag, s)
-	}
-	v := reg.check(r.q, verbs.AccessRemoteWrite, s.TO, uint64(len(s.payload)))
-	if v == allowed {
-		copy(reg.at(s.TO, len(s.payload)), s.payload)
-	}
-	reg.unpin()
-	if v != allowed {
+	reg, v := r.q.dev.Tags.Reach(&r.q.QP, verbs.AccessRemoteWrite, s.STag, s.TO, len(s.payload))
+	if v != driver.Allowed {
 		return r.refuse(writeFaults[v], s)
 	}
+	copy(reg.At(s.TO, len(s.payload)), s.payload)
+	reg.Unpin()
 	return true
 }
 
@@ -151,8 +146,7 @@ func (r *receiver) scatter(p []byte) {
 func (r *receiver) completeSend(s *segment) bool {
 	wc := verbs.WC{ID: r.entry.id, Op: verbs.WCRecv, QPNum: r.q.Num(), ByteLen: r.got}
 	if s.op.Invalidates() {
-		w := r.q.dev.stags.window(s.ULP2)
-		if w == nil || !w.unbind(r.q, s.ULP2) {
+		if !r.q.dev.Tags.Invalidate(&r.q.QP, s.ULP2) {
 			return r.refuse(rdmap.STagNotInvalidatable, s)
 		}
 		wc.Invalidated, wc.WithInvalidate = s.ULP2, true

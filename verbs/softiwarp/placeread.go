@@ -2,6 +2,7 @@ package softiwarp
 
 import (
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
 )
 
@@ -23,7 +24,7 @@ func (r *receiver) takeReadRequest(s *segment) bool {
 		return r.refuse(rdmap.UntaggedNoBuffer, s)
 	}
 	in := inboundRead{Read: req, msn: s.MSN}
-	if v := r.checkSource(&req); v != allowed {
+	if v := r.checkSource(&req); v != driver.Allowed {
 		return r.terminate(refusedReadTerm(v, &in))
 	}
 	r.readMSN++
@@ -36,17 +37,16 @@ func (r *receiver) takeReadRequest(s *segment) bool {
 
 // checkSource checks the memory that a Read Request names, before any response is sent.
 // Each response segment checks it again.
-func (r *receiver) checkSource(req *rdmap.Read) verdict {
+func (r *receiver) checkSource(req *rdmap.Read) driver.Verdict {
 	if req.Size == 0 {
 		// Nothing is accessed, so any STag is accepted.
-		return allowed
+		return driver.Allowed
 	}
-	reg := r.q.dev.stags.pin(req.SrcSTag)
-	if reg == nil {
-		return badSTag
+	reg, v := r.q.dev.Tags.Reach(&r.q.QP, verbs.AccessRemoteRead, req.SrcSTag, req.SrcTO, int(req.Size))
+	if v == driver.Allowed {
+		reg.Unpin()
 	}
-	defer reg.unpin()
-	return reg.check(r.q, verbs.AccessRemoteRead, req.SrcTO, uint64(req.Size))
+	return v
 }
 
 // placeReadResponse copies a segment of a Read Response into the sink of the oldest Read.

@@ -2,7 +2,6 @@ package softiwarp
 
 import (
 	"net"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,7 +16,7 @@ import (
 type queuePair struct {
 	driver.QP
 	dev            *device
-	pd             *protectionDomain
+	pd             *driver.SoftPD
 	id             *connID
 	sendCQ, recvCQ *completionQueue
 	reading        lease.Lease // the right to read the connection, and to use rx
@@ -28,8 +27,6 @@ type queuePair struct {
 	input    atomic.Bool   // there was input since the last request for a notice
 	sinkBase uint32        // the sink STag of a Read is sinkBase plus its MSN
 	done     chan struct{} // closed when finished is true
-	winMu    sync.Mutex
-	windows  *memWindow // windows bound on this queue pair
 
 	rq recvQueue
 
@@ -70,8 +67,9 @@ type queuePair struct {
 
 var _ verbs.QP = (*queuePair)(nil)
 
-func newQP(id *connID, pd *protectionDomain, attr verbs.QPAttr) (*queuePair, error) {
-	q := &queuePair{dev: pd.dev, pd: pd, id: id, done: make(chan struct{}), sinkBase: randomUint32()}
+func newQP(id *connID, pd *driver.SoftPD, attr verbs.QPAttr) (*queuePair, error) {
+	d := id.p.dev
+	q := &queuePair{dev: d, pd: pd, id: id, done: make(chan struct{}), sinkBase: d.Tags.Draw()}
 	if err := pd.CreateQP(&q.QP, q, attr); err != nil {
 		return nil, err
 	}
@@ -106,7 +104,7 @@ func (q *queuePair) Close() error {
 	}
 	q.fail(verbs.ErrDisconnected, nil)
 	<-q.done
-	q.unbindWindows()
+	q.UnbindWindows()
 	q.recvCQ.driver.CompareAndSwap(q, nil)
 	q.Free()
 	return nil
@@ -127,42 +125,5 @@ func (q *queuePair) rest() {
 	defer q.Unlock()
 	if !q.txBusy {
 		q.sq.shrink()
-	}
-}
-
-func (q *queuePair) addWindow(w *memWindow) {
-	q.winMu.Lock()
-	defer q.winMu.Unlock()
-	w.prev, w.next = nil, q.windows
-	if w.next != nil {
-		w.next.prev = w
-	}
-	q.windows = w
-}
-
-func (q *queuePair) removeWindow(w *memWindow) {
-	q.winMu.Lock()
-	defer q.winMu.Unlock()
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		q.windows = w.next
-	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next = nil, nil
-}
-
-// unbindWindows ends the remaining bindings when the queue pair ends.
-func (q *queuePair) unbindWindows() {
-	for {
-		q.winMu.Lock()
-		w := q.windows
-		q.winMu.Unlock()
-		if w == nil {
-			return
-		}
-		w.unbindFrom(q)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // piece is one scatter/gather entry. It has been checked and uses its region.
 type piece struct {
 	b  []byte
-	mr *memRegion
+	mr *driver.SoftMR
 }
 
 // recvEntry is a posted Receive.

@@ -20,7 +20,7 @@ type sendEntry struct {
 	inv      uint32
 	msn      uint32 // of a Send on queue 0, or of a Read on queue 1
 	sinkSTag uint32 // the STag of the Read's responses
-	bind     binding
+	bind     driver.Binding
 }
 
 // sendQueue is the bounded ring of send-queue requests. Positions only grow (and wrap). The
@@ -98,7 +98,7 @@ func (s *sendQueue) read(msn uint32) *sendEntry { return s.at(s.reads[msn&s.mask
 // release drops everything that an entry holds.
 func (e *sendEntry) release() {
 	releasePieces(&e.pieces)
-	e.bind = binding{}
+	e.bind = driver.Binding{}
 }
 
 // PostSend implements verbs.QP.
@@ -188,26 +188,10 @@ func (q *queuePair) fill(e *sendEntry, wr *verbs.SendWR) error {
 }
 
 func (q *queuePair) fillBind(e *sendEntry, info *verbs.BindInfo) error {
-	mw, ok := info.MW.(*memWindow)
-	if !ok {
-		return driver.ErrForeignMW
-	}
-	mr, ok := info.MR.(*memRegion)
-	if !ok {
-		return driver.ErrForeignMR
-	}
-	if err := mw.CheckBind(&q.pd.PD, &mr.MR, info); err != nil {
-		return err
-	}
-	if !mr.Access.Binds(info.Access) {
+	if mr, ok := info.MR.(*driver.SoftMR); ok && !mr.Access.Binds(info.Access) {
 		return driver.ErrBindAccess
 	}
-	e.bind = binding{mw: mw, mr: mr, off: info.Offset, n: info.Length, access: info.Access}
-	if !e.bind.prepare() {
-		e.bind = binding{}
-		return driver.ErrClosedMW
-	}
-	return nil
+	return e.bind.Prepare(&q.QP, info)
 }
 
 // retireLocked completes requests from the head on, up to the first that is not done. If
@@ -244,8 +228,8 @@ func (q *queuePair) flushSendsLocked() {
 	s := &q.sq
 	for ; s.head != s.tail; s.head++ {
 		e := s.at(s.head)
-		if e.bind.mw != nil && !e.done {
-			e.bind.abandon()
+		if !e.done {
+			e.bind.Abandon()
 		}
 		wc := verbs.WC{ID: e.id, Status: verbs.WCWRFlushErr, QPNum: q.Num()}
 		if q.failed && s.head == q.failedPos {

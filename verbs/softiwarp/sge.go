@@ -35,7 +35,7 @@ func (q *queuePair) takePieces(dst *[]piece, sgl []verbs.SGE, need verbs.Access)
 }
 
 func (q *queuePair) takePiece(sge *verbs.SGE, need verbs.Access) (piece, error) {
-	mr, ok := sge.MR.(*memRegion)
+	mr, ok := sge.MR.(*driver.SoftMR)
 	if !ok {
 		return piece{}, driver.ErrForeignMR
 	}

@@ -2,6 +2,7 @@ package softiwarp
 
 import (
 	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/driver"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/ddp"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/mpa"
 	"github.com/rdmad/rdmad/verbs/softiwarp/internal/rdmap"
@@ -38,25 +39,25 @@ func (r *receiver) refuse(f rdmap.Fault, s *segment) bool {
 // writeFaults are the faults of an RDMA Write. They are DDP faults, except for access
 // rights, which only RDMAP knows (RFC 5040 §7.2).
 var writeFaults = [...]rdmap.Fault{
-	badSTag:       rdmap.TaggedInvalidSTag,
-	notAssociated: rdmap.TaggedNotAssociated,
-	noRight:       rdmap.AccessRights,
-	wraps:         rdmap.TaggedTOWrap,
-	outOfBounds:   rdmap.TaggedBaseOrBounds,
+	driver.BadSTag:       rdmap.TaggedInvalidSTag,
+	driver.NotAssociated: rdmap.TaggedNotAssociated,
+	driver.NoRight:       rdmap.AccessRights,
+	driver.Wraps:         rdmap.TaggedTOWrap,
+	driver.OutOfBounds:   rdmap.TaggedBaseOrBounds,
 }
 
 // readFaults are the faults of an RDMA Read Request's source.
 var readFaults = [...]rdmap.Fault{
-	badSTag:       rdmap.InvalidSTag,
-	notAssociated: rdmap.STagNotAssociated,
-	noRight:       rdmap.AccessRights,
-	wraps:         rdmap.TOWrap,
-	outOfBounds:   rdmap.BaseOrBounds,
+	driver.BadSTag:       rdmap.InvalidSTag,
+	driver.NotAssociated: rdmap.STagNotAssociated,
+	driver.NoRight:       rdmap.AccessRights,
+	driver.Wraps:         rdmap.TOWrap,
+	driver.OutOfBounds:   rdmap.BaseOrBounds,
 }
 
 // refusedReadTerm returns the Terminate for a Read Request whose source may not be read.
 // It includes the request's headers, by which the peer finds the request.
-func refusedReadTerm(v verdict, in *inboundRead) *rdmap.Term {
+func refusedReadTerm(v driver.Verdict, in *inboundRead) *rdmap.Term {
 	return &rdmap.Term{
 		Fault:         readFaults[v],
 		HasSegment:    true,
@@ -70,7 +71,7 @@ func refusedReadTerm(v verdict, in *inboundRead) *rdmap.Term {
 	}
 }
 
-func refusedRead(v verdict, in *inboundRead) txFault {
+func refusedRead(v driver.Verdict, in *inboundRead) txFault {
 	t := refusedReadTerm(v, in)
 	return txFault{cause: terminateError(t.Fault, false), goodbye: t}
 }
