@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -103,6 +104,35 @@ func TestFetchesTakeTurns(t *testing.T) {
 		wg.Go(func() { should(t, writeOut(b.ctx, c, 1<<20, uint32(i))) })
 	}
 	wg.Wait()
+}
+
+// TestHolderOfBuffersCalls: a call that needs little more than its buffers of Alloc does not wait for one
+// that waits for these.
+func TestHolderOfBuffersCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+		s := rpcrdma.DefaultSettings()
+		s.InlineReceiveSize = 16 << 10
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, MemoryLimit: rpcrdma.MinMemoryLimit})
+		must(t, err)
+		defer c.Close()
+		must(t, plain(b.ctx, c, procNull)) // brings its receives
+		const size = 900000
+		item, err := c.Alloc(b.ctx, size)
+		must(t, err)
+		other, err := c.Alloc(b.ctx, 1<<19)
+		must(t, err)
+		defer other.Release()
+		large := begin(func() error { return echo(b.ctx, c, size, 1) })
+		synctest.Wait()
+		if len(large) > 0 {
+			t.Fatalf("there is memory: %+v", c.Memory())
+		}
+		pattern(item.Bytes()[:size], 2)
+		should(t, writeFrom(b.ctx, c, item, size, 2))
+		item.Release()
+		should(t, <-large)
+	})
 }
 
 func TestReject(t *testing.T) {

@@ -101,7 +101,8 @@ func (p *Pool) Failure() error {
 }
 
 // Alloc returns a buffer of at least n bytes, in the order of the requests. It waits until
-// there is one, ctx ends or the pool is closed.
+// there is one, ctx ends or the pool is closed. A small one for Service goes before the others if
+// there is room for its class, because the caller may hold memory that they wait for.
 func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 	return p.AllocBeside(ctx, n, use, -1)
 }
@@ -115,11 +116,17 @@ func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Bu
 	}
 	class := classOf(n)
 	p.mu.Lock()
-	if held > 0 || len(p.waiters[use]) == 0 {
-		if b, err := p.take(class, use); b != nil || err != nil {
-			p.mu.Unlock()
-			return b, err
-		}
+	var b *Buffer
+	var err error
+	switch {
+	case held > 0 || len(p.waiters[use]) == 0:
+		b, err = p.take(class, use)
+	case use == Service && class < firstLarge:
+		b, err = p.takeExactly(class, use)
+	}
+	if b != nil || err != nil {
+		p.mu.Unlock()
+		return b, err
 	}
 	w := &waiter{turn: make(chan struct{}, 1)}
 	if held > 0 {
