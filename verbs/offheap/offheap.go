@@ -16,6 +16,7 @@ var ErrLimit = errors.New("offheap: limit of memory reached")
 // Region is memory with one owner.
 type Region struct {
 	mem   []byte
+	part  *Part // from which it was taken, or nil
 	freed atomic.Bool
 }
 
@@ -30,6 +31,8 @@ type ledger struct {
 	mu      sync.Mutex
 	limit   int64
 	used    int64
+	kept    int64 // for parts
+	lent    int64 // the part of used that is from parts
 	regions int
 	peak    int64
 	changed func(used int64)     // see Observe
@@ -43,6 +46,7 @@ type Stats struct {
 	Used    int64 // bytes of all regions that are not freed
 	Peak    int64 // the most so far
 	Limit   int64 // math.MaxInt64 without one
+	Kept    int64 // for parts
 	Regions int
 }
 
@@ -50,7 +54,7 @@ type Stats struct {
 func Read() Stats {
 	account.mu.Lock()
 	defer account.mu.Unlock()
-	return Stats{Used: account.used, Peak: account.peak, Limit: account.limit, Regions: account.regions}
+	return Stats{Used: account.used, Peak: account.peak, Limit: account.limit, Kept: account.kept, Regions: account.regions}
 }
 
 // SetLimit limits the bytes of all regions. Existing regions stay, even beyond the limit.
@@ -110,27 +114,29 @@ func OnShortage(free func()) (stop func()) {
 // should free them while it is not 0.
 func Waiting() int { return int(account.wanting.Load()) }
 
-// Alloc returns n bytes, rounded up to whole pages. Beyond the limit the error is ErrLimit.
-func Alloc(n int) (*Region, error) { return alloc(n, false) }
+// Alloc returns n bytes, rounded up to whole pages. Beyond the limit, less what is kept for parts, the
+// error is ErrLimit.
+func Alloc(n int) (*Region, error) { return alloc(n, nil, account.take) }
 
 // Force is Alloc without the limit. It is for small amounts that cannot wait and are
 // limited elsewhere.
-func Force(n int) (*Region, error) { return alloc(n, true) }
+func Force(n int) (*Region, error) { return alloc(n, nil, account.force) }
 
-func alloc(n int, force bool) (*Region, error) {
+// alloc maps memory that take has counted.
+func alloc(n int, part *Part, take func(int64) bool) (*Region, error) {
 	if n <= 0 {
 		return nil, fmt.Errorf("offheap: %d bytes asked for", n)
 	}
 	n = wholePages(n)
-	if !account.take(int64(n), force) {
+	if !take(int64(n)) {
 		return nil, ErrLimit
 	}
 	mem, err := mapped(n)
 	if err != nil {
-		account.give(int64(n))
+		account.give(int64(n), part)
 		return nil, fmt.Errorf("offheap: map %d bytes: %w", n, err)
 	}
-	return &Region{mem: mem}, nil
+	return &Region{mem: mem, part: part}, nil
 }
 
 // Free frees the region's memory. It must be called only once.
@@ -141,7 +147,7 @@ func (r *Region) Free() {
 	mem := r.mem
 	r.mem = nil
 	unmap(mem)
-	account.give(int64(len(mem)))
+	account.give(int64(len(mem)), r.part)
 }
 
 func wholePages(n int) int {
@@ -150,22 +156,43 @@ func wholePages(n int) int {
 }
 
 // take counts n bytes more, unless the limit forbids it.
-func (l *ledger) take(n int64, force bool) bool {
+func (l *ledger) take(n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !force && l.used+n > l.limit {
+	used := l.used
+	if l.keeps() {
+		used += l.kept - l.lent
+	}
+	if n > l.limit-used {
 		return false
 	}
+	l.count(n)
+	return true
+}
+
+// force counts n bytes more.
+func (l *ledger) force(n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count(n)
+	return true
+}
+
+// count counts n bytes more. l.mu is held.
+func (l *ledger) count(n int64) {
 	l.used += n
 	l.regions++
 	l.peak = max(l.peak, l.used)
 	l.changed(l.used)
-	return true
 }
 
 // give counts n bytes less.
-func (l *ledger) give(n int64) {
+func (l *ledger) give(n int64, part *Part) {
 	l.mu.Lock()
+	if part != nil && !part.closed {
+		part.used -= n
+		l.lent -= n
+	}
 	l.used -= n
 	l.regions--
 	l.changed(l.used)
