@@ -23,9 +23,15 @@ type idleBuffers struct {
 	closed  bool
 	trimmer *time.Timer // nil while there are no buffers
 	stop    func()      // ends the calls of drain by OnShortage
+	// small and large are kept for the pool: others may have all other memory until its calls are answered. One
+	// buffer of up to smallRequest bytes is always possible, and one of any size beside it.
+	small, large *offheap.Part
 }
 
-func (i *idleBuffers) init() { i.stop = offheap.OnShortage(i.drain) }
+func (i *idleBuffers) init(largest int) {
+	i.stop = offheap.OnShortage(i.drain)
+	i.small, i.large = offheap.Keep(smallRequest), offheap.Keep(largest)
+}
 
 // idleClass is a stack: the buffer used last is used next.
 type idleClass struct {
@@ -119,15 +125,17 @@ func (i *idleBuffers) close() {
 	}
 	i.mu.Unlock()
 	i.drain()
+	i.small.Close()
+	i.large.Close()
 }
 
 // alloc maps n bytes. While the process is at its memory limit, it waits.
 func (i *idleBuffers) alloc(ctx context.Context, n int) (*offheap.Region, error) {
-	r, err := offheap.Alloc(n)
+	r, err := i.allocNow(n)
 	for errors.Is(err, offheap.ErrLimit) {
 		freed := make(chan struct{})
 		forget := offheap.Notify(func() { close(freed) }) // unused buffers are freed now, here and elsewhere
-		if r, err = offheap.Alloc(n); !errors.Is(err, offheap.ErrLimit) {
+		if r, err = i.allocNow(n); !errors.Is(err, offheap.ErrLimit) {
 			forget()
 			break
 		}
@@ -139,4 +147,16 @@ func (i *idleBuffers) alloc(ctx context.Context, n int) (*offheap.Region, error)
 		}
 	}
 	return r, err
+}
+
+// allocNow maps n bytes: of the common memory, or else of what is kept for the pool.
+func (i *idleBuffers) allocNow(n int) (*offheap.Region, error) {
+	r, err := offheap.Alloc(n)
+	if !errors.Is(err, offheap.ErrLimit) {
+		return r, err
+	}
+	if n <= smallRequest {
+		return i.small.Alloc(n)
+	}
+	return i.large.Alloc(n)
 }

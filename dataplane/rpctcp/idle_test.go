@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,5 +219,35 @@ func TestSlowPeerAtProcessLimit(t *testing.T) {
 		if waited := time.Since(began); waited < fair.Grace || waited > 2*fair.Grace {
 			t.Errorf("waited %v", waited)
 		}
+	})
+}
+
+// TestOthersHaveAll: while others have all memory of the process, calls are served one after the other.
+func TestOthersHaveAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		_, l := pipeServer(t, Config{Handler: echo.New()})
+		defer offheap.SetLimit(math.MaxInt64)
+		offheap.SetLimit(offheap.Read().Used + 8*size)
+		for {
+			others, err := offheap.Alloc(64 << 10)
+			if err != nil {
+				break
+			}
+			defer others.Free()
+		}
+		var calls sync.WaitGroup
+		for range 3 {
+			c := NewClient(l.dial(t), ClientConfig{MaxRecord: 2 * size})
+			defer c.Close()
+			for proc, args := range map[uint32][]byte{echo.ProcRead: xdr.AppendUint32(nil, size), echo.ProcWrite: opaque(size)} {
+				calls.Go(func() {
+					if _, err := echoCall(t.Context(), c, proc, args); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		calls.Wait()
 	})
 }

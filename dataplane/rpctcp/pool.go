@@ -39,8 +39,8 @@ type pool struct {
 // share. limit is raised to the size of the largest buffer.
 func newPool(limit, maximum int) *pool {
 	p := &pool{maximum: maximum}
-	p.idle.init()
 	largest := p.largest()
+	p.idle.init(int(largest))
 	p.fair = fair.NewPool(max(int64(limit), largest), largest)
 	return p
 }
