@@ -27,6 +27,9 @@ type DialConfig struct {
 	Logger *slog.Logger
 	// MemoryLimit limits the client's registered memory, in bytes. 0 means 1 GiB.
 	MemoryLimit int64
+	// Reserve, if not nil, is memory of the process for the client's calls when there is no other
+	// (verbs/offheap). Several clients can have one.
+	Reserve *Reserve
 	// Reconnect, if not nil, makes the client connect again when a connection is lost. The
 	// calls in flight are then repeated with the same XIDs. A server without a duplicate
 	// request cache may then execute a call twice. If the first connection fails, Dial
@@ -139,7 +142,7 @@ func (c *Client) useHost(dev verbs.Device) (err error) {
 	case c.host == nil:
 		c.dev = dev
 		c.host, err = transport.NewHost(transport.HostConfig{
-			Device: dev, Role: transport.RoleRequester, MemoryLimit: c.cfg.MemoryLimit, Logger: c.cfg.Logger,
+			Device: dev, Role: transport.RoleRequester, MemoryLimit: c.cfg.MemoryLimit, Reserve: c.cfg.Reserve, Logger: c.cfg.Logger,
 		})
 	case c.dev != dev:
 		err = errOtherDevice

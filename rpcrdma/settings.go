@@ -132,6 +132,13 @@ const SizeBuckets = transport.SizeBuckets
 // MemoryStats are statistics of registered memory, in bytes.
 type MemoryStats = regmem.Stats
 
+// Reserve is memory that the process keeps for clients. Close it after them.
+type Reserve = transport.Reserve
+
+// NewReserve makes a reserve: one call of one client is always possible, whatever others hold of the memory of the
+// process (verbs/offheap.Keep has the exceptions).
+func NewReserve() *Reserve { return transport.NewReserve() }
+
 // MinMemoryLimit is the smallest limit of registered memory for a listener or a client, in
 // bytes. Smaller limits are raised to it.
 const MinMemoryLimit = regmem.MinLimit

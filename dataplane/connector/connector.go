@@ -32,6 +32,9 @@ type Connector struct {
 	memory *fair.Pool    // bytes of the calls of all clients
 	spares rpctcp.Spares // storage of calls and replies
 	relief *rpctcp.Relief
+	// reserve lets one call go on when the process has no other memory: the target may be a listener here, which
+	// needs memory to answer the calls that hold all.
+	reserve *rpcrdma.Reserve
 	// versions remembers whether the target speaks version 1 only.
 	versions rpcrdma.VersionMemory
 	stats    counters
@@ -86,6 +89,7 @@ func Prepare(ctx context.Context, cfg Config) (*Connector, error) {
 		l.Close()
 		return nil, err
 	}
+	c.reserve = rpcrdma.NewReserve()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -239,6 +243,7 @@ func (c *Connector) Shutdown(ctx context.Context) dataplane.Removed {
 	moment, over := context.WithTimeout(ctx, c.fresh)
 	defer over()
 	defer context.AfterFunc(moment, c.stop)()
+	defer c.reserve.Close()
 	return c.place.Remove(ctx, func() {
 		c.making.Wait()
 		c.stop()

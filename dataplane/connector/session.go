@@ -90,7 +90,7 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 func (s *session) connect(ctx context.Context, target string) (err error) {
 	settings := *s.seat.Settings()
 	s.rdma, err = rpcrdma.Dial(ctx, s.c.cfg.Provider, target, rpcrdma.DialConfig{
-		Settings: &settings, Logger: s.c.log, MemoryLimit: s.c.cfg.ClientMemory, Handler: s, Tap: s.seat.Tap(),
+		Settings: &settings, Logger: s.c.log, MemoryLimit: s.c.cfg.ClientMemory, Reserve: s.c.reserve, Handler: s, Tap: s.seat.Tap(),
 		Versions: &s.c.versions,
 	})
 	if err == nil {

@@ -38,11 +38,20 @@ type HostConfig struct {
 	// MemoryLimit limits the pooled registered memory, in bytes. 0 means
 	// DefaultMemoryLimit.
 	MemoryLimit int64
-	Logger      *slog.Logger // nil means slog.Default
+	// Reserve is what a requester's calls use when the process has no other memory. nil means none. A responder has one
+	// of its own.
+	Reserve *Reserve
+	Logger  *slog.Logger // nil means slog.Default
 	// DoneTimeout is how long a peer may take to acknowledge a reply that it reads. It is
 	// rounded up to ticks of 5 s. 0 means DefaultDoneTimeout.
 	DoneTimeout time.Duration
 }
+
+// Reserve is memory that the process keeps for the calls of hosts.
+type Reserve = regmem.Reserve
+
+// NewReserve makes a reserve for hosts of requesters: one call of one of them is always possible.
+func NewReserve() *Reserve { return regmem.NewCallReserve() }
 
 // Host holds what the connections of one listener or dialer share.
 type Host struct {
@@ -59,6 +68,7 @@ type Host struct {
 	scarce chan struct{}
 	// gathers holds a token while a call of a requester waits for the rest of its memory.
 	gathers chan struct{}
+	reserve *Reserve // to close with the host, or nil
 	shares  hostShares
 	// exposable limits the memory of replies that peers read.
 	exposable   budget
@@ -107,6 +117,11 @@ func NewHost(cfg HostConfig) (*Host, error) {
 		h.pool.Close()
 		return nil, fmt.Errorf("transport: register memory: %w", err)
 	}
+	if cfg.Role == RoleResponder {
+		h.reserve = regmem.NewReserve()
+		cfg.Reserve = h.reserve
+	}
+	h.pool.SetReserve(cfg.Reserve)
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	h.workers.start()
@@ -248,7 +263,11 @@ func (h *Host) Close() error {
 	h.workers.close()
 	h.watch.Close()
 	h.zeros.Release()
-	if err := h.pool.Close(); err != nil {
+	err := h.pool.Close()
+	if h.reserve != nil {
+		h.reserve.Close()
+	}
+	if err != nil {
 		return err // a user's buffers are still charged
 	}
 	return h.shares.free()

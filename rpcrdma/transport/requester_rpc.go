@@ -308,12 +308,12 @@ func (r *Requester) alloc(ctx context.Context, p *pending, c *RPC, n int) (*regm
 	return b, err
 }
 
-// holds returns how much of the pool's memory a call has, in bytes.
+// holds returns how much of the pool's memory a call has in its slabs, in bytes.
 func (p *pending) holds(c *RPC) (n int64) {
 	pool := p.r.host.pool
 	var counted []*regmem.Buffer // several items may be in one
 	count := func(b oncrpc.Buffer) {
-		if own, ok := b.(*regmem.Buffer); ok && own != nil && own.Of(pool) && !slices.Contains(counted, own) {
+		if own, ok := b.(*regmem.Buffer); ok && own != nil && own.Of(pool) && own.Pooled() && !slices.Contains(counted, own) {
 			counted = append(counted, own)
 			n += int64(len(own.Bytes()))
 		}

@@ -21,6 +21,9 @@
 // available for large buffers of services. If a share does not allow a small buffer, the
 // buffer comes from the smallest large class.
 //
+// The shares are of the pool's limit. The process may have less, because others have it. Then requests that wait
+// go on one after the other, with memory that the process keeps for the pool (Reserve).
+//
 // Lock order: the pool's lock comes before the provider's locks, and after all others.
 package regmem
 

@@ -28,6 +28,9 @@ type Pool struct {
 	quiet      sync.Cond        // on mu: busy became 0
 	scarce     func()           // see OnScarce
 	starved    func() bool      // nil, or the process was at its memory limit: fed will be called, unless this returns true
+	reserve    *Reserve         // or nil
+	owns       bool             // the reserve is the pool's now
+	lent       int              // buffers of the reserve in use
 	divided    func(Division)   // see OnDivision
 	failed     error            // error of the last registration
 	closed     bool
@@ -109,17 +112,19 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 
 // AllocBeside is Alloc for a caller that keeps buffers of held bytes meanwhile. Its request goes
 // before others, because these may wait for the caller's buffers. It fails with ErrTooLarge if
-// nobody but the caller could give memory back.
+// nobody but the caller could give memory back. With a reserve it goes before others also if held
+// is 0: they may wait for calls that wait for this one.
 func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
 	}
 	class := classOf(n)
+	first := held > 0 || held == 0 && p.reserve != nil
 	p.mu.Lock()
 	var b *Buffer
 	var err error
 	switch {
-	case held > 0 || len(p.waiters[use]) == 0:
+	case first || len(p.waiters[use]) == 0:
 		b, err = p.take(class, use)
 	case use == Service && class < firstLarge:
 		b, err = p.takeExactly(class, use)
@@ -129,7 +134,7 @@ func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Bu
 		return b, err
 	}
 	w := &waiter{turn: make(chan struct{}, 1)}
-	if held > 0 {
+	if first {
 		p.waiters[use] = slices.Insert(p.waiters[use], 0, w)
 	} else {
 		p.waiters[use] = append(p.waiters[use], w)
@@ -139,7 +144,7 @@ func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Bu
 		w.turn <- struct{}{} // take may have released the lock, so look again for buffers given back or a closed pool
 	}
 	p.mu.Unlock()
-	return p.wait(ctx, w, class, use, held)
+	return p.wait(ctx, w, n, use, held)
 }
 
 // lack reports a request that found no memory. When receives have their whole share, nobody
@@ -151,28 +156,40 @@ func (p *Pool) lack(class int, use Use) {
 	p.scarce()
 }
 
-// wait waits until w is the first of its queue and there is memory.
-func (p *Pool) wait(ctx context.Context, w *waiter, class int, use Use, held int64) (*Buffer, error) {
+// wait waits until w is the first of its queue, or the reserve is the pool's, and there is memory.
+func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) (*Buffer, error) {
+	class := classOf(n)
 	for {
 		var err error
+		owns := false
 		select {
 		case <-w.turn:
+		case <-p.turn(ctx):
+			owns = true
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
 		p.mu.Lock()
+		p.owns = p.owns || owns
 		var b *Buffer
 		if err == nil {
 			b, err = p.take(class, use)
+		}
+		if b == nil && err == nil {
+			b, err = p.lend(n, use, held)
 		}
 		if b == nil && err == nil && p.solely(held) {
 			err = fmt.Errorf("%w: %d bytes beside %d, the limit is %d", ErrTooLarge, classSize(class), held, p.limit)
 		}
 		if b != nil || err != nil {
 			p.leave(w, use)
+			p.settle()
 			p.wake()
 			p.mu.Unlock()
 			return b, err
+		}
+		if p.starved == nil { // it waits for this pool
+			p.settle()
 		}
 		p.mu.Unlock()
 	}
@@ -468,6 +485,8 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	p.mu.Unlock()
 	mr, err := p.pd.RegMR(mem, p.access)
 	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.uncount()
 		return nil, err
 	}
@@ -477,7 +496,12 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 // Single is Register for n bytes that the buffer owns. It ignores the process's memory
 // limit.
 func (p *Pool) Single(n int) (*Buffer, error) {
-	region, err := offheap.Force(n)
+	return p.alone(n, offheap.Force)
+}
+
+// alone returns a buffer with a registration of its own, in memory of alloc.
+func (p *Pool) alone(n int, alloc func(int) (*offheap.Region, error)) (*Buffer, error) {
+	region, err := alloc(n)
 	if err != nil {
 		return nil, err
 	}
@@ -494,13 +518,17 @@ func (p *Pool) unregister(b *Buffer) {
 	if err := b.slab.close(); err != nil {
 		panic("regmem: unregister a single buffer: " + err.Error())
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b.slab.lent {
+		p.lent--
+		p.settle()
+	}
 	p.uncount()
 }
 
-// uncount records that a buffer of Register was released.
+// uncount records that a buffer of Register was released. p.mu is held.
 func (p *Pool) uncount() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.single--
 	if p.closed {
 		p.mustSweep()

@@ -18,6 +18,7 @@ type slab struct {
 	bufs  []Buffer
 	free  []*Buffer
 	idle  bool // all buffers were free since the last Trim
+	lent  bool // of the pool's reserve
 }
 
 const alone = -1

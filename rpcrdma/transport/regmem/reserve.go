@@ -1,0 +1,98 @@
+package regmem
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rdmad/rdmad/verbs/offheap"
+)
+
+// Reserve is memory that the process keeps for pools, which go on with it when others have all the rest.
+// Calls of a client hold memory until a listener has answered them, and the listener may be in the same
+// process. One pool at a time uses a reserve: calls of several pools could each have a part of what they need.
+type Reserve struct {
+	// A call gets memory in this order, and holds nothing of a part while it waits for one before that: data that is
+	// read; what Alloc returns, for replies of services, arguments and results; what AllocBeside returns, for the message
+	// and the chunks of a call that is made.
+	fetch, service, beside *offheap.Part
+	turn                   chan struct{} // a token while no pool uses the reserve
+}
+
+// most is what the buffers of a call for one purpose need at most, in bytes: of a message of MaxBuffer bytes all
+// pieces begin at a page.
+const most = MaxBuffer + slabBytes
+
+// NewReserve makes the reserve of a pool that reads calls and answers them: one of each is always possible.
+func NewReserve() *Reserve { return newReserve(MaxBuffer, MaxBuffer, slabBytes) }
+
+// NewCallReserve makes a reserve for pools of which calls are made: one call is always possible, with arguments,
+// results, message and reply.
+func NewCallReserve() *Reserve { return newReserve(0, 2*most, 2*most) }
+
+func newReserve(fetch, service, beside int) *Reserve {
+	r := &Reserve{offheap.Keep(fetch), offheap.Keep(service), offheap.Keep(beside), make(chan struct{}, 1)}
+	r.turn <- struct{}{}
+	return r
+}
+
+// Close gives the memory to all. Buffers in use stay. A second Close does nothing.
+func (r *Reserve) Close() {
+	r.fetch.Close()
+	r.service.Close()
+	r.beside.Close()
+}
+
+// part returns what a request is served from.
+func (r *Reserve) part(use Use, held int64) *offheap.Part {
+	switch {
+	case use == Fetch:
+		return r.fetch
+	case held < 0:
+		return r.service
+	}
+	return r.beside
+}
+
+// SetReserve gives the pool a reserve. Call it before the pool is used. The caller closes the reserve after the pool.
+func (p *Pool) SetReserve(r *Reserve) { p.reserve = r }
+
+// turn returns what to wait on for the reserve: nil if the process has memory, the reserve is the pool's already,
+// or the caller cannot wait.
+func (p *Pool) turn(ctx context.Context) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reserve == nil || p.owns || p.starved == nil || ctx.Err() != nil {
+		return nil
+	}
+	return p.reserve.turn
+}
+
+// lend returns a buffer of the reserve, or nil if the reserve is not the pool's or has too little left. p.mu is held,
+// but released meanwhile.
+func (p *Pool) lend(n int, use Use, held int64) (*Buffer, error) {
+	if !p.owns || p.starved == nil || use.receives() {
+		return nil, nil
+	}
+	p.lent++
+	p.begin()
+	b, err := p.alone((n+pageSize-1)/pageSize*pageSize, p.reserve.part(use, held).Alloc)
+	p.end()
+	if err != nil {
+		p.lent--
+		if errors.Is(err, offheap.ErrLimit) {
+			err = nil
+		}
+		return nil, err
+	}
+	b.slab.lent = true
+	return b, nil
+}
+
+// settle leaves the reserve to other pools once nothing of it is in use. p.mu is held.
+func (p *Pool) settle() {
+	if p.owns && p.lent == 0 {
+		p.owns = false
+		p.reserve.turn <- struct{}{}
+		p.wake()
+	}
+}

@@ -1,0 +1,108 @@
+package regmem
+
+import (
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rdmad/rdmad/verbs/offheap"
+)
+
+// othersTakeAll makes others have all memory of the process that is not kept, until the test's end.
+func othersTakeAll(t *testing.T) {
+	t.Helper()
+	const room = 64 << 20
+	s := offheap.Read()
+	offheap.SetLimit(s.Used + s.Kept + room)
+	others, err := offheap.Alloc(room)
+	must(t, err)
+	t.Cleanup(func() {
+		offheap.SetLimit(math.MaxInt64)
+		others.Free()
+	})
+}
+
+// withReserve makes a pool with a reserve.
+func withReserve(t *testing.T, r *Reserve) *Pool {
+	pool := newPool(t, 64<<20)
+	pool.SetReserve(r)
+	return pool
+}
+
+// TestReserve: while others have all memory, calls are read and answered one after the other. Data that was read
+// is not in the memory for replies.
+func TestReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewReserve()
+		t.Cleanup(r.Close)
+		pool := withReserve(t, r)
+		othersTakeAll(t)
+		var calls sync.WaitGroup
+		for range 4 {
+			calls.Go(func() {
+				data, err := pool.Alloc(t.Context(), MaxBuffer, Fetch)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mebibyte(t, pool).Release()
+				data.Release()
+			})
+		}
+		calls.Wait()
+		if pool.TryAlloc(1<<20, Service) != nil {
+			t.Error("a request that need not go on uses the reserve")
+		}
+	})
+}
+
+// TestCallReserve: while others have all memory, calls of several pools are made one after the other, also if each of
+// them has a part of its memory.
+func TestCallReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pools, depth = 3, 4
+		r := NewCallReserve()
+		t.Cleanup(r.Close)
+		short := make(chan struct{})
+		var begun, calls sync.WaitGroup
+		begun.Add(pools * depth)
+		for range pools {
+			pool, gathers := withReserve(t, r), make(chan struct{}, 1)
+			for i := range depth {
+				calls.Go(func() {
+					var all []*Buffer
+					take := func(b *Buffer, err error) {
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						all = append(all, b)
+					}
+					if i%2 == 0 {
+						take(pool.Alloc(t.Context(), 1<<20, Service))
+					}
+					begun.Done()
+					<-short
+					if i%2 == 1 {
+						take(pool.Alloc(t.Context(), 1<<20, Service))
+					}
+					gathers <- struct{}{}
+					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 0))
+					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 1<<20))
+					<-gathers
+					for _, b := range all {
+						b.Release()
+					}
+				})
+			}
+		}
+		begun.Wait()
+		othersTakeAll(t)
+		close(short)
+		calls.Wait()
+		if len(r.turn) == 0 {
+			t.Error("a pool keeps the reserve")
+		}
+	})
+}
