@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/procmem"
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -47,5 +50,17 @@ func TestTCPMemoryOfANewService(t *testing.T) {
 		if got := r.services.all["disk"].tcp.Load().MemoryLimit(); got != memory/16 {
 			t.Errorf("of %d bytes the new service has %d", memory, got)
 		}
+	}
+}
+
+// TestTCPMemoryOfTheReplaced: a service that a change has replaced, and that finishes its calls, follows the limit.
+func TestTCPMemoryOfTheReplaced(t *testing.T) {
+	old := new(service)
+	old.tcp.Store(rpctcp.NewServer(rpctcp.Config{Handler: echo.New(), MemoryLimit: 64 << 20}))
+	defer old.tcp.Load().Close()
+	s := services{memory: func() procmem.Limit { return procmem.Limit{Bytes: 512 << 20} }, replaced: []*service{old}}
+	s.shareMemory()
+	if got := old.tcp.Load().MemoryLimit(); got != 32<<20 {
+		t.Errorf("%d bytes", got)
 	}
 }
