@@ -2,7 +2,6 @@ package offheap
 
 // Part is memory that the process keeps for one owner, who takes it when the common memory is used up.
 // Owners that hold memory while they wait for others could otherwise have all of it, and wait for ever.
-// A Part is not needed to be fair or fast: it is what is needed to go on.
 type Part struct {
 	size int64
 
@@ -23,7 +22,8 @@ func Keep(n int) *Part {
 }
 
 // Alloc returns n bytes of the part, rounded up to whole pages. If there are not as many left, the error is
-// ErrLimit. If the limit was lowered below what is in use, they may be beyond it.
+// ErrLimit. They are beyond the limit if others had too much when the part was made, or when the limit was
+// lowered, and have not given it back.
 func (p *Part) Alloc(n int) (*Region, error) { return alloc(n, p, p.take) }
 
 func (p *Part) take(n int64) bool {
