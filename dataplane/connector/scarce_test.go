@@ -19,6 +19,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/offheap"
+	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
 // TestScarceMemory: clients that together want more memory than there is wait for each other,
@@ -128,6 +129,34 @@ func TestProbeWithoutMemory(t *testing.T) {
 	if connected, err := r.c.Probe(t.Context()); !connected || err != nil {
 		t.Errorf("with memory, connected: %v, %v", connected, err)
 	}
+}
+
+// TestProbeWithoutMemoryForCall: so does a probe that has no more memory once its connection is up.
+func TestProbeWithoutMemoryForCall(t *testing.T) {
+	r := newRig(t, filling{newLoopback(t)}, reads, Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	connected, err := r.c.Probe(ctx)
+	offheap.SetLimit(math.MaxInt64)
+	if !connected || !errors.Is(err, offheap.ErrLimit) {
+		t.Errorf("connected: %v, %v", connected, err)
+	}
+}
+
+// filling is a provider whose connections come up when the process may have no more memory.
+type filling struct{ rdmacm.Provider }
+
+func (p filling) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
+	id, err := p.Provider.Resolve(ctx, address)
+	return fillingID{id}, err
+}
+
+type fillingID struct{ rdmacm.ID }
+
+func (id fillingID) Connect(ctx context.Context, p rdmacm.ConnParam) error {
+	err := id.ID.Connect(ctx, p)
+	offheap.SetLimit(offheap.Read().Used)
+	return err
 }
 
 // pipes is a listener that accepts one end of each net.Pipe that dial makes: no sockets, so that a test can
