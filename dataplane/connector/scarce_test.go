@@ -18,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
+	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/offheap"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
@@ -141,6 +142,39 @@ func TestProbeWithoutMemoryForCall(t *testing.T) {
 	if !connected || !errors.Is(err, offheap.ErrLimit) {
 		t.Errorf("connected: %v, %v", connected, err)
 	}
+}
+
+// TestProbeWhileOthersFree: it says so also if others free memory, and take it, while its connection is given up.
+func TestProbeWhileOthersFree(t *testing.T) {
+	r := newRig(t, freeing{newLoopback(t)}, reads, Config{})
+	offheap.SetLimit(offheap.Read().Used)
+	connected, err := r.c.Probe(t.Context())
+	offheap.SetLimit(math.MaxInt64)
+	if connected || !errors.Is(err, offheap.ErrLimit) {
+		t.Errorf("connected: %v, %v", connected, err)
+	}
+}
+
+// freeing is a provider during whose end of a queue pair others free memory of the process, and take it.
+type freeing struct{ rdmacm.Provider }
+
+func (p freeing) Resolve(ctx context.Context, address string) (rdmacm.ID, error) {
+	id, err := p.Provider.Resolve(ctx, address)
+	return freeingID{id}, err
+}
+
+type freeingID struct{ rdmacm.ID }
+
+func (id freeingID) CreateQP(pd verbs.PD, attr verbs.QPAttr) (verbs.QP, error) {
+	qp, err := id.ID.CreateQP(pd, attr)
+	return freeingQP{qp}, err
+}
+
+type freeingQP struct{ verbs.QP }
+
+func (qp freeingQP) Close() error {
+	offheap.SetLimit(offheap.Read().Used)
+	return qp.QP.Close()
 }
 
 // filling is a provider whose connections come up when the process may have no more memory.

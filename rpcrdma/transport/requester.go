@@ -99,8 +99,9 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	r.takeCalls(s)
 	l.mu.releaseAndPost()
 	if bad {
+		err := h.noMemory() // others may free some meanwhile
 		l.abandon()
-		return nil, h.noMemory()
+		return nil, err
 	}
 	return r, nil
 }

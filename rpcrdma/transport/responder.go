@@ -115,8 +115,9 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 	short := !l.dead && !r.core.Settle()
 	l.mu.releaseAndPost()
 	if l.dead || short {
+		err := h.noMemory() // others may free some meanwhile
 		l.abandon()
-		return nil, h.noMemory()
+		return nil, err
 	}
 	return r, nil
 }
