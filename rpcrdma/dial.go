@@ -246,6 +246,14 @@ func (c *Client) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 	return b, err
 }
 
+// GiveWay waits, before a call has any memory, until the client's calls have left the Reserve, if other clients want
+// it. It waits until ctx ends, and at most for the time given.
+func (c *Client) GiveWay(ctx context.Context, most time.Duration) {
+	if r := c.cfg.Reserve; r != nil && r.Wanted() {
+		c.session().req.GiveWay(ctx, most)
+	}
+}
+
 // session returns the current connection, or the last one.
 func (c *Client) session() *session {
 	c.mu.Lock()

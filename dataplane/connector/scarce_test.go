@@ -118,6 +118,71 @@ func TestNewcomerGetsMemory(t *testing.T) {
 	wg.Wait()
 }
 
+// TestBusyClientGivesWay: when there is only the memory that is kept for the connector, a client that always has
+// calls in flight does not keep it from another one.
+func TestBusyClientGivesWay(t *testing.T) {
+	const depth = 4
+	var last atomic.Pointer[chan struct{}]
+	r := newRig(t, newLoopback(t), handlerFunc(func(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+		if c.Procedure == procRead { // it ends when the next has begun, if there is one
+			next := make(chan struct{})
+			if p := last.Swap(&next); p != nil {
+				close(*p)
+			}
+			select {
+			case <-next:
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		return reads(ctx, c, r)
+	}), Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	call := func(c *rpctcp.Client, proc uint32, args []byte) error {
+		_, err := c.Call(ctx, nfs.Program, 3, proc, args, nil)
+		return err
+	}
+	read := nfstest.ReadArgs([]byte("file"), 0, readSize)
+	busy, other := r.dial(rpctcp.ClientConfig{MaxCalls: depth}), r.dial(rpctcp.ClientConfig{})
+	for _, c := range []*rpctcp.Client{busy, other} {
+		if err := call(c, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	memory := offheap.Read()
+	offheap.SetLimit(memory.Used + 2*memory.Kept)
+	defer offheap.SetLimit(math.MaxInt64)
+	for {
+		others, err := offheap.Alloc(64 << 10)
+		if err != nil {
+			break
+		}
+		defer others.Free()
+	}
+	var calls atomic.Int32
+	var stop atomic.Bool
+	warm := make(chan struct{})
+	var wg sync.WaitGroup
+	for range depth {
+		wg.Go(func() {
+			for !stop.Load() {
+				if err := call(busy, procRead, read); err != nil {
+					t.Error(err)
+				}
+				if calls.Add(1) == 4*depth {
+					close(warm)
+				}
+			}
+		})
+	}
+	<-warm
+	if err := call(other, procRead, read); err != nil {
+		t.Error(err)
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
 // TestProbeWithoutMemory: a probe that fails because the process may have no more memory says so.
 func TestProbeWithoutMemory(t *testing.T) {
 	r := newRig(t, newLoopback(t), reads, Config{})

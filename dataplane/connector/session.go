@@ -202,6 +202,7 @@ func (s *session) readCalls() error {
 			}
 			return err
 		}
+		s.rdma.GiveWay(s.ctx, s.c.cfg.RecordTimeout) // the client is not behind meanwhile
 		cl := s.take()
 		cl.times = s.slow.BeginNow(cl.times)
 		if handed, err := s.readCall(cl); err != nil {

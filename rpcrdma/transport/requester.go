@@ -140,6 +140,9 @@ func (r *Requester) Alloc(ctx context.Context, n int) (oncrpc.Buffer, error) {
 	return r.memory.Alloc(ctx, n)
 }
 
+// GiveWay is regmem.Pool.GiveWay.
+func (r *Requester) GiveWay(ctx context.Context, most time.Duration) { r.host.pool.GiveWay(ctx, most) }
+
 // SetSettings changes the settings. They apply from the next call on.
 func (r *Requester) SetSettings(s *settings.Settings) {
 	r.mu.Lock()

@@ -31,6 +31,7 @@ type Pool struct {
 	reserve    *Reserve         // or nil
 	owns       bool             // the reserve is the pool's now
 	lent       int              // buffers of the reserve in use
+	settled    chan struct{}    // nil, or closed when the pool leaves the reserve: see GiveWay
 	divided    func(Division)   // see OnDivision
 	failed     error            // error of the last registration
 	closed     bool
@@ -162,12 +163,16 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 	for {
 		var err error
 		owns := false
+		turn := p.turn(ctx)
 		select {
 		case <-w.turn:
-		case <-p.turn(ctx):
+		case <-turn:
 			owns = true
 		case <-ctx.Done():
 			err = ctx.Err()
+		}
+		if turn != nil {
+			p.reserve.wanted.Add(-1)
 		}
 		p.mu.Lock()
 		p.owns = p.owns || owns

@@ -3,6 +3,8 @@ package regmem
 import (
 	"context"
 	"errors"
+	"sync/atomic"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
@@ -16,6 +18,7 @@ type Reserve struct {
 	// and the chunks of a call that is made.
 	fetch, service, beside *offheap.Part
 	turn                   chan struct{} // a token while no pool uses the reserve
+	wanted                 atomic.Int32  // requests that wait for turn
 }
 
 // most is what the buffers of a call for one purpose need at most, in bytes: of a message of MaxBuffer bytes all
@@ -30,7 +33,9 @@ func NewReserve() *Reserve { return newReserve(MaxBuffer, MaxBuffer, slabBytes) 
 func NewCallReserve() *Reserve { return newReserve(0, 2*most, 2*most) }
 
 func newReserve(fetch, service, beside int) *Reserve {
-	r := &Reserve{offheap.Keep(fetch), offheap.Keep(service), offheap.Keep(beside), make(chan struct{}, 1)}
+	r := &Reserve{
+		fetch: offheap.Keep(fetch), service: offheap.Keep(service), beside: offheap.Keep(beside), turn: make(chan struct{}, 1),
+	}
 	r.turn <- struct{}{}
 	return r
 }
@@ -56,14 +61,43 @@ func (r *Reserve) part(use Use, held int64) *offheap.Part {
 // SetReserve gives the pool a reserve. Call it before the pool is used. The caller closes the reserve after the pool.
 func (p *Pool) SetReserve(r *Reserve) { p.reserve = r }
 
+// Wanted reports whether requests wait for their pool's turn.
+func (r *Reserve) Wanted() bool { return r.wanted.Load() > 0 }
+
+// GiveWay waits, before a call has any memory, until the pool has left the reserve, if other pools want it. Else a
+// pool whose calls overlap would keep it for ever. It waits until ctx ends, and at most for the time given.
+func (p *Pool) GiveWay(ctx context.Context, most time.Duration) {
+	if p.reserve == nil || !p.reserve.Wanted() {
+		return
+	}
+	p.mu.Lock()
+	if !p.owns || p.lent == 0 {
+		p.mu.Unlock()
+		return
+	}
+	if p.settled == nil {
+		p.settled = make(chan struct{})
+	}
+	settled := p.settled
+	p.mu.Unlock()
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-settled:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
 // turn returns what to wait on for the reserve: nil if the process has memory, the reserve is the pool's already,
-// or the caller cannot wait.
+// or the caller cannot wait. Else the request counts as wanting it.
 func (p *Pool) turn(ctx context.Context) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reserve == nil || p.owns || p.starved == nil || ctx.Err() != nil {
 		return nil
 	}
+	p.reserve.wanted.Add(1)
 	return p.reserve.turn
 }
 
@@ -92,6 +126,10 @@ func (p *Pool) lend(n int, use Use, held int64) (*Buffer, error) {
 func (p *Pool) settle() {
 	if p.owns && p.lent == 0 {
 		p.owns = false
+		if p.settled != nil {
+			close(p.settled)
+			p.settled = nil
+		}
 		p.reserve.turn <- struct{}{}
 		p.wake()
 	}

@@ -1,10 +1,12 @@
 package regmem
 
 import (
+	"context"
 	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
@@ -103,6 +105,47 @@ func TestCallReserve(t *testing.T) {
 		calls.Wait()
 		if len(r.turn) == 0 {
 			t.Error("a pool keeps the reserve")
+		}
+	})
+}
+
+// TestGiveWay: a pool whose calls overlap does not keep the reserve from others.
+func TestGiveWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewCallReserve()
+		t.Cleanup(r.Close)
+		busy, other := withReserve(t, r), withReserve(t, r)
+		othersTakeAll(t)
+		busy.GiveWay(t.Context(), time.Hour) // nobody uses it
+		first := mebibyte(t, busy)
+		busy.GiveWay(t.Context(), time.Hour) // nobody else wants it
+		got := make(chan struct{})
+		go func() {
+			mebibyte(t, other).Release()
+			close(got)
+		}()
+		synctest.Wait()
+		begun := time.Now()
+		busy.GiveWay(t.Context(), time.Second)
+		if waited := time.Since(begun); waited != time.Second {
+			t.Errorf("it waits %v while a call has memory", waited)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		busy.GiveWay(ctx, time.Hour)
+		other.GiveWay(t.Context(), time.Hour) // it has nothing of it
+		go func() {
+			time.Sleep(time.Second)
+			first.Release()
+		}()
+		busy.GiveWay(t.Context(), time.Hour)
+		<-got
+		if waited := time.Since(begun); waited != 2*time.Second {
+			t.Errorf("another pool has the reserve after %v", waited)
+		}
+		mebibyte(t, busy).Release()
+		if n := r.wanted.Load(); n != 0 {
+			t.Errorf("%d requests want the reserve", n)
 		}
 	})
 }
