@@ -163,7 +163,7 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 	for {
 		var err error
 		owns := false
-		turn := p.turn(ctx)
+		turn := p.turn(ctx, use)
 		select {
 		case <-w.turn:
 		case <-turn:

@@ -17,6 +17,7 @@ type Reserve struct {
 	// read; what Alloc returns, for replies of services, arguments and results; what AllocBeside returns, for the message
 	// and the chunks of a call that is made.
 	fetch, service, beside *offheap.Part
+	fetches                bool          // there is some for fetch
 	turn                   chan struct{} // a token while no pool uses the reserve
 	wanted                 atomic.Int32  // requests that wait for turn
 }
@@ -34,7 +35,8 @@ func NewCallReserve() *Reserve { return newReserve(0, 2*most, 2*most) }
 
 func newReserve(fetch, service, beside int) *Reserve {
 	r := &Reserve{
-		fetch: offheap.Keep(fetch), service: offheap.Keep(service), beside: offheap.Keep(beside), turn: make(chan struct{}, 1),
+		fetch: offheap.Keep(fetch), service: offheap.Keep(service), beside: offheap.Keep(beside),
+		fetches: fetch > 0, turn: make(chan struct{}, 1),
 	}
 	r.turn <- struct{}{}
 	return r
@@ -90,11 +92,11 @@ func (p *Pool) GiveWay(ctx context.Context, most time.Duration) {
 }
 
 // turn returns what to wait on for the reserve: nil if the process has memory, the reserve is the pool's already,
-// or the caller cannot wait. Else the request counts as wanting it.
-func (p *Pool) turn(ctx context.Context) <-chan struct{} {
+// the caller cannot wait, or the reserve has nothing for the use. Else the request counts as wanting it.
+func (p *Pool) turn(ctx context.Context, use Use) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.reserve == nil || p.owns || p.starved == nil || ctx.Err() != nil {
+	if p.reserve == nil || p.owns || p.starved == nil || ctx.Err() != nil || use == Fetch && !p.reserve.fetches {
 		return nil
 	}
 	p.reserve.wanted.Add(1)

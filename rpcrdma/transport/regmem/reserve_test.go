@@ -149,3 +149,31 @@ func TestGiveWay(t *testing.T) {
 		}
 	})
 }
+
+// TestFetchWithoutPart: a request for which the reserve has nothing does not take the turn from other pools.
+func TestFetchWithoutPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewCallReserve()
+		t.Cleanup(r.Close)
+		reads, other := withReserve(t, r), withReserve(t, r)
+		othersTakeAll(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var fetch sync.WaitGroup
+		fetch.Go(func() {
+			if b, err := reads.Alloc(ctx, 1<<20, Fetch); err == nil {
+				b.Release()
+				t.Error("there is memory")
+			}
+		})
+		synctest.Wait()
+		soon, over := context.WithTimeout(t.Context(), time.Hour)
+		defer over()
+		if b, err := other.Alloc(soon, 1<<20, Service); err != nil {
+			t.Error(err)
+		} else {
+			b.Release()
+		}
+		cancel()
+		fetch.Wait()
+	})
+}
