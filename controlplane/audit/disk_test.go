@@ -306,3 +306,26 @@ func TestUnreadableIsNotDamaged(t *testing.T) {
 		t.Errorf("verified: %v", err)
 	}
 }
+
+// TestUnreadableFinishedFile: while the disk does not give the end of the finished file, nothing can follow it.
+func TestUnreadableFinishedFile(t *testing.T) {
+	dir := t.TempDir()
+	older := filepath.Join(dir, olderName(1))
+	if err := os.Mkdir(older, 0o700); err != nil { // it can be opened, but not read
+		t.Fatal(err)
+	}
+	if l, err := Open(config(dir)); err == nil {
+		l.Close()
+		t.Error("opened without a place to go on")
+	}
+	if err := os.Remove(older); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, config(dir))
+	made(t, l, 2)
+	l.Close()
+	if err := os.Mkdir(filepath.Join(dir, olderName(0)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	open(t, config(dir)) // the entries are in the file that is written
+}

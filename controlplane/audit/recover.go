@@ -36,15 +36,22 @@ func (l *Log) recover() error {
 	if err != nil {
 		return err
 	}
+	var unread *fs.PathError // of the disk
 	if len(older) > 0 {
 		last := older[len(older)-1]
-		if err := l.follow(last); err != nil {
+		switch err := l.follow(last); {
+		case errors.As(err, &unread):
+			l.cfg.Logger.Error("audit log can't be read", "file", last, "after", l.at.sequence, "error", err)
+		case err != nil:
 			l.cfg.Logger.Error("audit log is damaged", "file", last, "after", l.at.sequence, "error", err)
 		}
 	}
 	l.first = 0
 	if err := l.resume(); err != nil {
 		return err
+	}
+	if unread != nil && l.size == 0 { // the position is in what could not be read
+		return unread
 	}
 	l.owed = l.unfinished()
 	for _, e := range l.owed {
