@@ -88,7 +88,7 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	var up atomic.Pointer[daemon]
-	return inTime(ctx, drain+endTimeout, func() error {
+	return inTime(ctx, max(drain, drain+endTimeout), func() error { // the sum is negative if it overflows
 		d, err := bind(ctx, c, log, level)
 		if err != nil {
 			cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,6 +155,12 @@ func TestEndWhileAReloadHangs(t *testing.T) {
 	if line := `"msg":"ending at once: something hangs","waits_for":"a reload of the configuration"`; !strings.Contains(p.Log(), line) {
 		t.Errorf("the log lacks %s:\n%s", line, p.Log())
 	}
+}
+
+// TestEndWithLongestDrain: rdmad ends in order also if the time of the drain leaves no room for a longer one.
+func TestEndWithLongestDrain(t *testing.T) {
+	p := newRig(t).start("--drain-timeout", time.Duration(math.MaxInt64).String())
+	p.end(t, "TERM", 0)
 }
 
 // TestEndOfStartThatHangs: rdmad also ends while its start hangs, and while nothing takes its log.
