@@ -45,6 +45,9 @@ import (
 // closeTimeout bounds the time for closing everything that remains after the drain.
 const closeTimeout = 2 * time.Second
 
+// reloading is what the end waits for if a reload hangs.
+const reloading = "a reload of the configuration"
+
 // daemon is one rdmad. It is first bound, then runs.
 type daemon struct {
 	log       *slog.Logger
@@ -96,7 +99,7 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 			return err
 		}
 		d.start()
-		d.waitsFor.Store("a reload of the configuration")
+		d.waitsFor.Store(reloading)
 		up.Store(d)
 		d.running.Go(func() { d.notify.Watch(ctx, d.works) })
 		d.running.Go(func() { d.health.report(ctx, d.notify.Status) })
@@ -104,8 +107,15 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 		stopReloading := d.reload(c, load, drain, hangup)
 		err = d.wait(ctx)
 		cancel()
-		stopReloading()
+		reloads := stopReloading()
+		select {
+		case <-reloads:
+		case <-time.After(closeTimeout): // one that hangs must keep no addresses, and no calls from their drain
+		}
 		d.stop(drain)
+		d.waitsFor.Store(reloading)
+		<-reloads
+		d.log.Info("stopped")
 		return err
 	}, func() { up.Load().giveUp(log) })
 }
@@ -459,7 +469,6 @@ func (d *daemon) stop(drain time.Duration) {
 	d.close()
 	d.waitsFor.Store("servers")
 	d.running.Wait()
-	d.log.Info("stopped")
 }
 
 // unregister removes the registrations from rpcbind, so that no new clients come.

@@ -157,6 +157,45 @@ func TestEndWhileAReloadHangs(t *testing.T) {
 	}
 }
 
+// TestEndWhileAReloadHangsInAFileSystem: another rdmad can use the addresses and the state, though the kernel keeps a thread
+// of the first one.
+func TestEndWhileAReloadHangsInAFileSystem(t *testing.T) {
+	t.Setenv(endVar, "10s")
+	r := newRig(t)
+	hung, file := filepath.Join(r.dir, "hung"), filepath.Join(r.dir, "rdmad.yaml")
+	makeDirectory(t, hung)
+	fs := have(mountHung(hung))(t)
+	defer func() { must(t, fs.Close()) }()
+	serve := func(control, metrics, tcp, nfs string) *process {
+		must(t, os.WriteFile(file, fmt.Appendf(nil, `
+control: {listen: %q}
+metrics: {listen: %q}
+state: {path: state}
+services: [{name: disk, nfs: {path: srv, tcp_listen: %q}}]
+listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
+`, control, metrics, tcp, nfs), 0o600))
+		return r.start("--drain-timeout", "0s")
+	}
+	p := serve(apart, apart, apart, apart)
+	must(t, fs.Hang())
+	link := filepath.Join(r.dir, "link")
+	must(t, errors.Join(os.Symlink(filepath.Join(hung, hungFile), link), os.Rename(link, file)))
+	for have(fs.Waiting())(t) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	must(t, p.signal("TERM"))
+	awaitDeath(t, p.Pid())
+	must(t, p.waitLog(regexp.MustCompile(`"msg":"ending at once: something hangs","waits_for":"a reload of the configuration"`), 1))
+	must(t, os.Remove(file))
+	t.Setenv(endVar, "")
+	next := serve(p.addresses["control"], p.addresses["metrics"], p.addresses["tcp_disk"], p.addresses["nfs"])
+	next.end(t, "TERM", 0)
+	must(t, fs.Heal())
+	if code := p.wait(); code != 1 {
+		t.Errorf("exit code %d; log:\n%s", code, p.Log())
+	}
+}
+
 // TestEndWithLongestDrain: rdmad ends in order also if the time of the drain leaves no room for a longer one.
 func TestEndWithLongestDrain(t *testing.T) {
 	p := newRig(t).start("--drain-timeout", time.Duration(math.MaxInt64).String())

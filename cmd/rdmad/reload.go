@@ -17,9 +17,9 @@ import (
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
-// reload reloads the configuration file when it changes and on hangup, until stop is called.
-// stop returns when no reload is running any more.
-func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), drain time.Duration, hangup <-chan os.Signal) (stop func()) {
+// reload reloads the configuration file when it changes and on hangup, until stop is called. The
+// channel that stop returns is closed when no reload is running any more.
+func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), drain time.Duration, hangup <-chan os.Signal) (stop func() <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := reload.New(reload.Config{
 		Running:  c,
@@ -45,9 +45,9 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 		defer close(done)
 		r.Run(ctx, hangup)
 	}()
-	return func() {
+	return func() <-chan struct{} {
 		cancel()
-		<-done
+		return done
 	}
 }
 
