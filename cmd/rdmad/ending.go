@@ -56,8 +56,7 @@ func (d *daemon) giveUp(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := d.control.Shutdown(ctx); err != nil {
-		log.Warn("control plane cut off", "error", err)
-		return
+		log.Warn("control plane cut off", "error", err) // a request waits for what hangs; settings and audit log are closed
 	}
 	d.state.close() // the kernel may keep a process that hangs, and its locks
 }

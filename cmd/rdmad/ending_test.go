@@ -17,10 +17,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/interop/child"
+	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 // TestInTime: the limit begins when the context ends. What gives up may hang, too.
@@ -135,6 +139,54 @@ listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
 	t.Setenv(endVar, "")
 	next := serve(p.addresses["control"], p.addresses["metrics"], well, p.addresses["tcp_disk"], p.addresses["nfs"])
 	next.end(t, "TERM", 0)
+	must(t, fs.Heal())
+	if code := p.wait(); code != 1 {
+		t.Errorf("exit code %d; log:\n%s", code, p.Log())
+	}
+	calls.Wait()
+}
+
+// TestEndWhileARequestHangs: another rdmad can use the state also if a request of the control plane waits for what hangs.
+func TestEndWhileARequestHangs(t *testing.T) {
+	t.Setenv(endVar, "1s")
+	r := newRig(t)
+	hung := filepath.Join(r.dir, "hung")
+	makeDirectory(t, hung)
+	fs := have(mountHung(hung))(t)
+	defer func() { must(t, fs.Close()) }()
+	serve := func(path string) *process {
+		must(t, os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), fmt.Appendf(nil, `
+control: {listen: %q}
+metrics: {listen: ""}
+state: {path: state}
+services: [{name: disk, nfs: {path: %q}}]
+listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
+`, apart, path, apart), 0o600))
+		return r.start("--drain-timeout", "0s")
+	}
+	p := serve(hung)
+	files := nfstest.FilesOver(r.dial(p.addresses["nfs"]), 0, 0)
+	root := have(files.Mount(t.Context(), hung))(t)
+	must(t, fs.Hang())
+	var calls sync.WaitGroup
+	calls.Go(func() { _ = files.Getattr(t.Context(), root) })
+	for have(fs.Waiting())(t) < 2 { // one may be a look at the export
+		calls.Go(func() { _ = files.Getattr(t.Context(), root) })
+		<-time.After(10 * time.Millisecond)
+	}
+	conn := have(grpc.NewClient(p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+	defer conn.Close()
+	listeners := rdmadv1.NewListenerServiceClient(conn)
+	calls.Go(func() {
+		_, _ = listeners.RemoveListener(t.Context(), &rdmadv1.RemoveListenerRequest{Name: "nfs", Deadline: durationpb.New(0)})
+	})
+	for have(listeners.ListListeners(t.Context(), &rdmadv1.ListListenersRequest{}))(t).GetListeners()[0].GetState() != rdmadv1.Listener_DRAINING {
+		<-time.After(time.Millisecond)
+	}
+	must(t, p.signal("TERM"))
+	awaitDeath(t, p.Pid())
+	t.Setenv(endVar, "")
+	serve("srv").end(t, "TERM", 0)
 	must(t, fs.Heal())
 	if code := p.wait(); code != 1 {
 		t.Errorf("exit code %d; log:\n%s", code, p.Log())
