@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
@@ -19,6 +20,10 @@ import (
 
 // version is set at build time.
 var version = ""
+
+// init keeps the main thread for the main goroutine, which only waits while rdmad serves. The kernel gives a signal to the
+// main thread, and to no other one while that hangs in a file system.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	os.Exit(run(os.Args[1:]))
