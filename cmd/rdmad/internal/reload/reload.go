@@ -69,7 +69,8 @@ type Config struct {
 	// settings, or because they can't be stored: see desired.Store.Open.
 	Waiting bool
 	// FirstRetry and LastRetry are the first and the longest pause before a file is tried
-	// again after an *OutsideError. 0 means the defaults.
+	// again after an *OutsideError. LastRetry is also the pause before it is looked whether a
+	// file that conflicts with stored settings still does. 0 means the defaults.
 	FirstRetry, LastRetry time.Duration
 	Logger                *slog.Logger
 }
