@@ -1,7 +1,6 @@
 package regmem
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,9 +36,6 @@ type Pool struct {
 	closed     bool
 	gone       bool // the protection domain is closed
 }
-
-// waiter is a request that waits for memory. turn holds a token when it should try again.
-type waiter struct{ turn chan struct{} }
 
 // Stats are the statistics of a pool. Sizes are in bytes.
 type Stats struct {
@@ -102,129 +98,6 @@ func (p *Pool) Failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
-}
-
-// Alloc returns a buffer of at least n bytes, in the order of the requests. It waits until
-// there is one, ctx ends or the pool is closed. A small one for Service goes before the others if
-// there is room for its class, because the caller may hold memory that they wait for.
-func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
-	return p.AllocBeside(ctx, n, use, -1)
-}
-
-// AllocBeside is Alloc for a caller that keeps buffers of held bytes meanwhile. Its request goes
-// before others, because these may wait for the caller's buffers. It fails with ErrTooLarge if
-// nobody but the caller could give memory back. With a reserve it goes before others also if held
-// is 0: they may wait for calls that wait for this one.
-func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Buffer, error) {
-	if n > MaxBuffer {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
-	}
-	class := classOf(n)
-	first := held > 0 || held == 0 && p.reserve != nil
-	p.mu.Lock()
-	var b *Buffer
-	var err error
-	switch {
-	case first || len(p.waiters[use]) == 0:
-		b, err = p.take(class, use)
-	case use == Service && class < firstLarge:
-		b, err = p.takeExactly(class, use)
-	}
-	if b != nil || err != nil {
-		p.mu.Unlock()
-		return b, err
-	}
-	w := &waiter{turn: make(chan struct{}, 1)}
-	if first {
-		p.waiters[use] = slices.Insert(p.waiters[use], 0, w)
-	} else {
-		p.waiters[use] = append(p.waiters[use], w)
-	}
-	p.lack(class, use)
-	if p.waiters[use][0] == w {
-		w.turn <- struct{}{} // take may have released the lock, so look again for buffers given back or a closed pool
-	}
-	p.mu.Unlock()
-	return p.wait(ctx, w, n, use, held)
-}
-
-// lack reports a request that found no memory. When receives have their whole share, nobody
-// can give memory back for another one.
-func (p *Pool) lack(class int, use Use) {
-	if use.receives() && !p.allowed(class, use) {
-		return
-	}
-	p.scarce()
-}
-
-// wait waits until w is the first of its queue, or the reserve is the pool's, and there is memory.
-func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) (*Buffer, error) {
-	class := classOf(n)
-	for {
-		var err error
-		owns := false
-		turn := p.turn(ctx, use)
-		select {
-		case <-w.turn:
-		case <-turn:
-			owns = true
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		if turn != nil {
-			p.reserve.wanted.Add(-1)
-		}
-		p.mu.Lock()
-		p.owns = p.owns || owns
-		var b *Buffer
-		if err == nil {
-			b, err = p.take(class, use)
-		}
-		if b == nil && err == nil {
-			b, err = p.lend(n, use, held)
-		}
-		if b == nil && err == nil && p.solely(held) {
-			err = fmt.Errorf("%w: %d bytes beside %d, the limit is %d", ErrTooLarge, classSize(class), held, p.limit)
-		}
-		if b != nil || err != nil {
-			p.leave(w, use)
-			p.settle()
-			p.wake()
-			p.mu.Unlock()
-			return b, err
-		}
-		if p.starved == nil { // it waits for this pool
-			p.settle()
-		}
-		p.mu.Unlock()
-	}
-}
-
-// solely reports whether held bytes are all that can be given back. p.mu is held.
-func (p *Pool) solely(held int64) bool {
-	return p.used[Service]+p.used[Fetch] == held && p.busy == 0 && p.starved == nil
-}
-
-// wake lets the first waiter of each queue try again.
-func (p *Pool) wake() {
-	for _, q := range p.waiters {
-		if len(q) > 0 {
-			select {
-			case q[0].turn <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-func (p *Pool) leave(w *waiter, use Use) {
-	q := p.waiters[use]
-	if i := slices.Index(q, w); i >= 0 {
-		p.waiters[use] = slices.Delete(q, i, i+1)
-	}
-	if !slices.ContainsFunc(p.waiters[:], func(q []*waiter) bool { return len(q) > 0 }) {
-		p.forgo()
-	}
 }
 
 // take returns a buffer of a class, or of the smallest large class instead. It returns nil
@@ -362,36 +235,6 @@ func (p *Pool) makeRoom(class int) bool {
 	return true
 }
 
-// starve handles the process's memory limit. It frees an unused slab of this pool. If there
-// is none, waiting callers look again when any pool has freed memory. again means that
-// there may be memory already.
-func (p *Pool) starve() (again bool) {
-	if s := p.unused(classes - 1); s != nil {
-		p.drop(s)
-		return true
-	}
-	if p.starved != nil {
-		return false
-	}
-	p.starved = offheap.Notify(p.fed)
-	return true
-}
-
-// fed is called when any pool has freed memory. It wakes the waiting callers.
-func (p *Pool) fed() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.starved = nil
-	p.wake()
-}
-
-// forgo ends the wait for memory of the process. It does not count as one of those who wait any more.
-func (p *Pool) forgo() {
-	if p.starved != nil && p.starved() {
-		p.starved = nil
-	}
-}
-
 // begin releases p.mu for work on a registration. end takes it again.
 func (p *Pool) begin() {
 	p.busy++
@@ -465,16 +308,6 @@ func (p *Pool) put(b *Buffer) {
 	default:
 		p.wake()
 	}
-}
-
-// othersWait reports whether others wait for memory of the process. A pool that keeps what it gets
-// back for its own requests could keep them waiting for ever.
-func (p *Pool) othersWait() bool {
-	n := offheap.Waiting()
-	if p.starved != nil {
-		n--
-	}
-	return n > 0
 }
 
 // Register registers mem on its own, regardless of the limit. It is for callers that can

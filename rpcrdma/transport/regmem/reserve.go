@@ -30,7 +30,7 @@ const most = MaxBuffer + slabBytes
 func NewReserve() *Reserve { return newReserve(MaxBuffer, MaxBuffer, slabBytes) }
 
 // NewCallReserve makes a reserve for pools of which calls are made: one call is always possible, with arguments,
-// results, message and reply.
+// results, message and reply. It has nothing for a reply that the caller reads.
 func NewCallReserve() *Reserve { return newReserve(0, 2*most, 2*most) }
 
 func newReserve(fetch, service, beside int) *Reserve {
