@@ -2,9 +2,7 @@ package connector
 
 import (
 	"context"
-	"log/slog"
 	"math"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,7 +28,7 @@ func TestTargetHere(t *testing.T) {
 	for name, leads := range map[string]func(*testing.T, oncrpc.Handler) oncrpc.Handler{
 		"a listener": func(_ *testing.T, h oncrpc.Handler) oncrpc.Handler { return h },
 		"a service on TCP": func(t *testing.T, h oncrpc.Handler) oncrpc.Handler {
-			return forwards(serveTCP(t, h))
+			return forwards(nfstest.ServeTCP(t, h))
 		},
 		"another connector": func(t *testing.T, h oncrpc.Handler) oncrpc.Handler {
 			return forwards(newRig(t, newLoopback(t), h, Config{}).c.Addr().String())
@@ -83,23 +81,4 @@ func TestTargetHere(t *testing.T) {
 			calls.Wait()
 		})
 	}
-}
-
-// serveTCP serves a handler on TCP until the test's end.
-func serveTCP(t *testing.T, h oncrpc.Handler) (address string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := rpctcp.NewServer(rpctcp.Config{Handler: h, Logger: slog.New(slog.DiscardHandler)})
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return l.Addr().String()
 }

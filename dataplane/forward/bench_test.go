@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -76,7 +77,7 @@ func BenchmarkForward(b *testing.B) {
 		{"WRITE/size=1MiB/depth=8", benchWrite, 8, 64},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			upstream := serveTCP(b, disk{})
+			upstream := nfstest.ServeTCP(b, disk{})
 			through, straight := benchThrough(b, upstream, c.proc, c.depth), benchStraight(b, upstream, c.proc, c.depth)
 			timed(b, through, c.round) // credits, buffers and TCP windows grow
 			timed(b, straight, c.round)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
-	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -164,23 +162,4 @@ func (w *waiter) serve(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Rep
 // serve makes one call of a session.
 func serve(ctx context.Context, s *Session, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	return newWaiter(s).serve(ctx, call, reply)
-}
-
-// serveTCP serves a handler on TCP until the test's end.
-func serveTCP(t testing.TB, h oncrpc.Handler) (address string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := rpctcp.NewServer(rpctcp.Config{Handler: h, Logger: slog.New(slog.DiscardHandler)})
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	return l.Addr().String()
 }

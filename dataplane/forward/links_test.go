@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/verbs/softiwarp"
 )
 
@@ -64,7 +65,7 @@ func pass(to, from net.Conn) {
 func BenchmarkSlowLinks(b *testing.B) {
 	for _, proc := range []uint32{benchRead, benchWrite} {
 		b.Run(map[uint32]string{benchRead: "READ", benchWrite: "WRITE"}[proc]+"/size=1MiB", func(b *testing.B) {
-			upstream := slowLink(b, serveTCP(b, disk{}))
+			upstream := slowLink(b, nfstest.ServeTCP(b, disk{}))
 			p, err := softiwarp.New(softiwarp.Config{Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				b.Fatal(err)

@@ -27,7 +27,7 @@ func nfsUpstream(t testing.TB) (address, dir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return serveTCP(t, s), dir
+	return nfstest.ServeTCP(t, s), dir
 }
 
 // nfsClient makes NFSv3 calls, as the user who runs the test.

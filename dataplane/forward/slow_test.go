@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -21,7 +22,7 @@ func (f handlerFunc) ServeRPC(ctx context.Context, c *oncrpc.Call, r *oncrpc.Rep
 // TestSlowCalls: a slow call shows how much of its time the upstream took.
 func TestSlowCalls(t *testing.T) {
 	const late = 20 * time.Millisecond
-	upstream := serveTCP(t, handlerFunc(func(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+	upstream := nfstest.ServeTCP(t, handlerFunc(func(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
 		<-time.After(late)
 		return echo.New().ServeRPC(ctx, c, r)
 	}))

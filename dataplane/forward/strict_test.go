@@ -17,7 +17,7 @@ import (
 func strictly(t *testing.T, f func(t *testing.T, through nfstest.Through)) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		server := new(nfstest.Server)
-		r := newRig(t, p, serveTCP(t, server))
+		r := newRig(t, p, nfstest.ServeTCP(t, server))
 		c := &nfstest.Client{T: t, Carrier: nfstest.RDMA{Client: r.dial()}}
 		f(t, nfstest.Through{Client: c, Server: server, Back: r.settings.InlineSendMax - 28})
 		if s := r.Stats(); s.Calls != s.Replies || s.Lost+s.Refused+s.BadReplies+s.Strays != 0 {
