@@ -27,7 +27,7 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// TestInTime: the limit begins when the context ends. What gives up may hang, too.
+// TestInTime: the limit begins when the context ends. giveUp may hang as well: then the end does not wait for it.
 func TestInTime(t *testing.T) {
 	const limit = time.Minute
 	failure := errors.New("failure")
