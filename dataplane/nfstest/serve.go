@@ -12,7 +12,7 @@ import (
 // ServeTCP serves a handler on TCP until the test's end.
 func ServeTCP(t testing.TB, h oncrpc.Handler) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
