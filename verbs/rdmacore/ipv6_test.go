@@ -3,6 +3,7 @@
 package rdmacore
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 func TestIPv6(t *testing.T) {
 	const global = "fd00:20:49::15"
 	system(t, "/sbin/ip -6 addr replace "+global+"/64 dev "+network+" nodad")
+	settled(t)
 	iface, err := net.InterfaceByName(network)
 	must(t, err)
 	byIndex := linkLocal(t, iface).WithZone(strconv.Itoa(iface.Index))
@@ -50,6 +52,15 @@ func testAddress(t *testing.T, listen, dial string) {
 	if a, b := pair.A.ID.LocalAddr().Port(), pair.B.ID.RemoteAddr().Port(); a != b {
 		t.Errorf("the active side's port is %d here and %d there", a, b)
 	}
+}
+
+// settled waits until the interface's addresses have been checked for duplicates:
+// after the interface was down, the kernel does not send from its link-local
+// address before that.
+func settled(t *testing.T) {
+	t.Helper()
+	system(t, fmt.Sprintf("timeout %d sh -c 'while [ -n \"$(/sbin/ip -6 addr show dev %s tentative)\" ]; do sleep 0.1; done'",
+		int(verbstest.Patience.Seconds()), network))
 }
 
 // linkLocal returns the link-local address of an interface.
