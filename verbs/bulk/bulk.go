@@ -5,17 +5,28 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Large is the largest number of bytes that need no place. Calls of 64 KiB, which many
 // clients make, are below it, and full batches of softiwarp are above it.
 const Large = 96 << 10
 
-// keep is how long a processor is kept free after a small message.
-const keep = time.Second
+const (
+	// keep is how long a processor is kept free after a small message.
+	keep = time.Second
+	// stretch is for how long a place moves data before its thread lets other threads of
+	// the machine go first.
+	stretch = 500 * time.Microsecond
+)
 
 // process is the gate of this process.
-var process = newGate(runtime.GOMAXPROCS(0))
+var process = newGate(runtime.GOMAXPROCS(0), yield)
+
+// yield lets other threads that wait for this processor go first. The goroutine keeps the
+// runtime's processor (its P): without it, it would have to wait in the runtime's queue afterwards.
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // Enter waits for a place to move n bytes, and takes it. Without a place, because n is not
 // above Large, it returns at once. The caller passes what it returns to Leave.
@@ -51,6 +62,7 @@ func Usage() (inside, waiting int) {
 // gate has the places.
 type gate struct {
 	processors int
+	yield      func()
 	pass       chan struct{} // has a token for each waiting goroutine that got a place
 	busy       atomic.Bool   // somebody has a place
 	small      atomic.Bool   // a small message was sent since the last look at this
@@ -59,10 +71,11 @@ type gate struct {
 	inside  int
 	waiting int
 	until   time.Time // a processor is kept free until then
+	yielded time.Time // when a goroutine last let others go first
 }
 
-func newGate(processors int) *gate {
-	return &gate{processors: processors, pass: make(chan struct{}, 64)}
+func newGate(processors int, yield func()) *gate {
+	return &gate{processors: processors, yield: yield, pass: make(chan struct{}, 64)}
 }
 
 // note records a small message. It takes no lock.
@@ -87,6 +100,12 @@ func (g *gate) enter() {
 
 func (g *gate) leave() {
 	g.mu.Lock()
+	if now := time.Now(); g.mixed(now) && now.Sub(g.yielded) >= stretch/time.Duration(g.inside) {
+		g.yielded = now
+		g.mu.Unlock()
+		g.yield() // the next one inside would only take the processor that others wait for
+		g.mu.Lock()
+	}
 	g.inside--
 	g.admit()
 }
@@ -106,16 +125,17 @@ func (g *gate) admit() {
 
 // most returns the number of places at this moment. g.mu is held.
 func (g *gate) most() int {
-	if g.processors == 1 {
-		return 1
+	if g.mixed(time.Now()) {
+		return max(g.processors-1, 1)
 	}
-	now := time.Now()
+	return g.processors
+}
+
+// mixed reports whether small messages are sent, too. g.mu is held.
+func (g *gate) mixed(now time.Time) bool {
 	if g.small.Load() {
 		g.small.Store(false)
 		g.until = now.Add(keep)
 	}
-	if now.Before(g.until) {
-		return g.processors - 1
-	}
-	return g.processors
+	return now.Before(g.until)
 }

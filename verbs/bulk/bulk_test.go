@@ -39,7 +39,7 @@ func TestPlaces(t *testing.T) {
 	for _, c := range []struct{ processors, small int }{{1, 1}, {2, 1}, {8, 7}} {
 		synctest.Test(t, func(t *testing.T) {
 			const n = 40
-			g := crowd{gate: newGate(c.processors), let: make(chan struct{}), got: make(chan int, n+1)}
+			g := crowd{gate: newGate(c.processors, func() {}), let: make(chan struct{}), got: make(chan int, n+1)}
 			g.note() // nobody moves much: it has no effect
 			g.come(0, n)
 			inside := func(want int, when string) {
@@ -71,6 +71,46 @@ func TestPlaces(t *testing.T) {
 			if g.waiting != 0 || g.busy.Load() {
 				t.Errorf("%d processors: %d waiting, busy %v", c.processors, g.waiting, g.busy.Load())
 			}
+		})
+	}
+}
+
+// TestOthersGoFirst: while small messages are sent, a thread yields its processor once in a
+// stretch for each place, before anybody else gets the place. Without them it never does.
+func TestOthersGoFirst(t *testing.T) {
+	for _, c := range []struct {
+		processors, places int
+	}{{1, 1}, {2, 1}, {5, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			yields := 0
+			var g *gate
+			g = newGate(c.processors, func() {
+				if yields++; g.inside != c.places {
+					t.Errorf("%d processors: %d inside while one yields, want %d", c.processors, g.inside, c.places)
+				}
+			})
+			moves := func(small bool, want int, when string) {
+				t.Helper()
+				yields = 0
+				for range 400 {
+					g.enter()
+					if small {
+						g.note()
+					}
+					time.Sleep(stretch / 40)
+					g.leave()
+				}
+				if yields != want {
+					t.Errorf("%d processors, %s: yielded %d times in 10 stretches, want %d", c.processors, when, yields, want)
+				}
+			}
+			for range c.places - 1 {
+				g.enter()
+			}
+			moves(false, 0, "without small messages")
+			moves(true, 10*c.places, "with small messages")
+			time.Sleep(keep)
+			moves(false, 0, "without them again")
 		})
 	}
 }

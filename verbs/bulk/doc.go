@@ -7,6 +7,10 @@
 // processor is kept free for them, so there is one place less, but at least one. Waiting
 // goroutines get places in the order in which they came.
 //
+// While small messages are sent, goroutines that move data also let other threads of the
+// machine go first now and then (sched_yield(2)). Otherwise the kernel may give those the
+// processor only at the next tick of its clock, up to 10 ms later.
+//
 // The caller must:
 //
 //   - Enter before each system call that may move more than Large bytes, and Leave after it;
