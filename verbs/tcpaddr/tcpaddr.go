@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -125,17 +126,21 @@ func overlap(a, b netip.AddrPort) bool {
 	return a.Port() == b.Port() && (covers(a.Addr(), b.Addr()) || covers(b.Addr(), a.Addr()))
 }
 
-// same returns another descriptor of a socket. Both accept from the same queue.
-func same(t *net.TCPListener) net.Listener {
-	f, err := t.File()
+// same returns another descriptor of a socket. Both accept from the same queue. A file that
+// TCPListener.File returns would make both blocking for a moment: an Accept at that moment stays in
+// the kernel until the next connection comes, and Close waits for it.
+func same(t *net.TCPListener) (l net.Listener) {
+	c, err := t.SyscallConn()
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
-	l, err := net.FileListener(f)
-	if err != nil {
-		return nil
-	}
+	_ = c.Control(func(fd uintptr) {
+		if dup, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			f := os.NewFile(uintptr(dup), "")
+			defer f.Close()
+			l, _ = net.FileListener(f)
+		}
+	})
 	return l
 }
 

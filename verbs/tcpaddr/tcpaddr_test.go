@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
@@ -108,5 +110,43 @@ func TestYieldKeepsTheQueue(t *testing.T) {
 	defer served.Close()
 	if served.RemoteAddr().String() != conn.LocalAddr().String() {
 		t.Errorf("accepted %v, want %v", served.RemoteAddr(), conn.LocalAddr())
+	}
+}
+
+// TestYieldDoesNotBlock: the old socket stays non-blocking while it gives its address. Otherwise an
+// Accept could stay in the kernel.
+func TestYieldDoesNotBlock(t *testing.T) {
+	old, err := Listen(t.Context(), "127.0.0.1:0")
+	verbstest.Must(t, err)
+	defer old.Close()
+	raw, err := old.(*net.TCPListener).SyscallConn()
+	verbstest.Must(t, err)
+	stop, blocked := make(chan struct{}), make(chan bool)
+	go func() {
+		was := false
+		_ = raw.Control(func(fd uintptr) {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+				was = was || err == nil && flags&unix.O_NONBLOCK == 0
+			}
+		})
+		blocked <- was
+	}()
+	for range 1000 {
+		l, err := Listen(Yield(t.Context(), []net.Listener{old}), old.Addr().String())
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		l.Close()
+	}
+	close(stop)
+	if <-blocked {
+		t.Error("the old socket was blocking")
 	}
 }
