@@ -3,6 +3,8 @@
 package rdmacore
 
 import (
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/rdmad/rdmad/verbs"
@@ -29,6 +31,28 @@ func TestInlineOfIntel(t *testing.T) {
 			if got := q.fitsInline(op, sges); got != c.want {
 				t.Errorf("Intel %v, operation %d with %d entries: inline %v", c.intel, op, c.entries, got)
 			}
+		}
+	}
+}
+
+// TestInlineWithoutMemory: a device that refuses inline data is asked for less from then on, and one
+// that has too little memory once is not.
+func TestInlineWithoutMemory(t *testing.T) {
+	const takes = 80
+	for _, c := range []struct {
+		refuses syscall.Errno
+		want    uint32
+	}{{syscall.EINVAL, 64}, {syscall.ENOMEM, mostInline}} {
+		var most atomic.Uint32
+		most.Store(mostInline)
+		err := tryInline(&most, syscall.ENOMEM, func(ask uint32) syscall.Errno {
+			if ask > takes {
+				return c.refuses
+			}
+			return 0
+		})
+		if err != 0 || most.Load() != c.want {
+			t.Errorf("%v at first: %v, asked for %d next", c.refuses, err, most.Load())
 		}
 	}
 }

@@ -92,24 +92,36 @@ func (q *queuePair) createLocked() error {
 const mostInline, leastInline = 256, 64
 
 // createWithInline creates the device's queue pair with as much inline data as the device
-// takes. No attribute of a device says how much that is, so it is tried, once for a device.
-func (q *queuePair) createWithInline() (rc C.int) {
-	for ask := q.dev.inline.Load(); ; ask /= 2 {
-		if ask < leastInline {
-			ask = 0
-		}
+// takes.
+func (q *queuePair) createWithInline() C.int {
+	return tryInline(&q.dev.inline, C.ENOMEM, func(ask uint32) C.int {
 		q.inline = C.uint32_t(ask)
-		rc = command(func() C.int {
+		return command(func() C.int {
 			return C.rdmad_create_qp(q.pd.c, q.sendCQ.c, q.recvCQ.c, C.uint64_t(q.handle),
 				C.uint32_t(q.Attr.MaxSendWR+spareSends), C.uint32_t(max(q.Attr.MaxRecvWR, 1)),
 				C.uint32_t(max(q.Attr.MaxSendSGE, leastSendSGE)), C.uint32_t(max(q.Attr.MaxRecvSGE, 1)), &q.inline, &q.c)
 		})
-		if rc == 0 {
-			q.dev.inline.Store(ask)
+	})
+}
+
+// tryInline calls create with less and less inline data until it succeeds. No attribute of a
+// device says how much it takes, so that is tried once for a device, and most has the result.
+// After a lack of memory, which may pass, most stays as it was.
+func tryInline[E comparable](most *atomic.Uint32, lack E, create func(ask uint32) E) (rc E) {
+	var success E
+	lacked := false
+	for ask := most.Load(); ; ask /= 2 {
+		if ask < leastInline {
+			ask = 0
 		}
-		if rc == 0 || ask == 0 {
+		rc = create(ask)
+		if rc == success && !lacked {
+			most.Store(ask)
+		}
+		if rc == success || ask == 0 {
 			return rc
 		}
+		lacked = lacked || rc == lack
 	}
 }
 
