@@ -161,6 +161,33 @@ func TestCloseOrder(t *testing.T) {
 	}
 }
 
+// A bind is refused for the first of several reasons, on each provider the same.
+func TestCheckBind(t *testing.T) {
+	const read, write = verbs.AccessRemoteRead, verbs.AccessRemoteWrite
+	pd, other := &PD{}, &PD{}
+	w, m, foreign := &MW{pd: pd}, &MR{pd: pd, Buf: make([]byte, 8), Access: read}, &MR{pd: other}
+	for _, c := range []struct {
+		pd     *PD
+		m      *MR
+		n      int
+		access verbs.Access
+		want   error
+	}{
+		{pd, m, 8, read, nil},
+		{pd, m, 8, write, ErrBindAccess},
+		{pd, m, 8, read | write, ErrBindAccess},
+		{pd, m, 8, verbs.AccessLocalWrite, ErrBindAccess},
+		{pd, m, 8, 0, ErrBindAccess},
+		{pd, m, 9, write, ErrBindBounds},
+		{pd, foreign, 9, write, ErrForeignMR},
+		{other, foreign, 9, write, ErrForeignMW},
+	} {
+		if err := w.CheckBind(c.pd, c.m, &verbs.BindInfo{Length: c.n, Access: c.access}); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // A call of an identifier happens once, its Close ends the call, and a queue pair that never
 // gets a connection fails.
 func TestIDCall(t *testing.T) {

@@ -105,8 +105,7 @@ func (w *MW) Posted(key uint32, m *MR, off int) {
 // Free uncounts a destroyed window.
 func (w *MW) Free() { w.pd.unuse(MWs) }
 
-// CheckBind returns why a bind of w to m cannot be posted on a queue pair of pd. It leaves
-// missing rights of the region to Access.Binds.
+// CheckBind returns why a bind of w to m cannot be posted on a queue pair of pd.
 func (w *MW) CheckBind(pd *PD, m *MR, b *verbs.BindInfo) error {
 	const remote = verbs.AccessRemoteRead | verbs.AccessRemoteWrite
 	switch {
@@ -116,7 +115,7 @@ func (w *MW) CheckBind(pd *PD, m *MR, b *verbs.BindInfo) error {
 		return ErrForeignMR
 	case !m.has(b.Offset, b.Length):
 		return ErrBindBounds
-	case b.Access == 0 || b.Access&^remote != 0:
+	case b.Access == 0 || b.Access&^remote != 0 || !m.Access.Binds(b.Access):
 		return ErrBindAccess
 	}
 	return nil

@@ -31,7 +31,7 @@ type Binding struct {
 }
 
 // Prepare checks a bind that is being posted on q, and reserves its key. After it, Execute or
-// Abandon must follow. It leaves missing rights of the region to Execute.
+// Abandon must follow.
 func (b *Binding) Prepare(q *QP, info *verbs.BindInfo) error {
 	w, ok := info.MW.(*SoftMW)
 	if !ok {
@@ -56,13 +56,12 @@ func (b *Binding) Prepare(q *QP, info *verbs.BindInfo) error {
 	return nil
 }
 
-// Execute binds the window on q. It returns false if the window is bound already, or if the
-// region lacks rights.
+// Execute binds the window on q. It returns false if the window is bound already.
 func (b *Binding) Execute(q *QP) bool {
 	w := b.mw
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.bound != 0 || !b.mr.Access.Binds(b.access) {
+	if w.bound != 0 {
 		return false
 	}
 	w.posted--

@@ -154,11 +154,8 @@ func (q *queuePair) prepareBind(b *verbs.BindInfo, e *sendEntry, r *C.struct_rdm
 	if err := w.CheckBind(&q.pd.PD, &m.MR, b); err != nil {
 		return err
 	}
-	switch {
-	case b.Length == 0:
+	if b.Length == 0 {
 		return driver.ErrBindBounds
-	case !m.Access.Binds(b.Access):
-		return driver.ErrBindAccess
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -178,20 +178,13 @@ func (q *queuePair) fill(e *sendEntry, wr *verbs.SendWR) error {
 		return nil
 	case verbs.OpBindMW:
 		e.length = 0
-		return q.fillBind(e, &wr.Bind)
+		return e.bind.Prepare(&q.QP, &wr.Bind)
 	default:
 		return driver.ErrOpcode
 	}
 	var err error
 	e.length, err = q.takePieces(&e.pieces, wr.SGL, need)
 	return err
-}
-
-func (q *queuePair) fillBind(e *sendEntry, info *verbs.BindInfo) error {
-	if mr, ok := info.MR.(*driver.SoftMR); ok && !mr.Access.Binds(info.Access) {
-		return driver.ErrBindAccess
-	}
-	return e.bind.Prepare(&q.QP, info)
 }
 
 // retireLocked completes requests from the head on, up to the first that is not done. If
