@@ -103,7 +103,8 @@ type MR interface {
 	// RKey returns the steering tag (STag) with which a peer accesses the region.
 	RKey() uint32
 	// Close deregisters the region. When it returns, no peer accesses the buffer any more.
-	// It fails with ErrBusy while a window is bound to the region.
+	// It fails with ErrBusy while a window is bound to the region. It may also do so while
+	// a posted request uses the region.
 	Close() error
 }
 
@@ -119,7 +120,8 @@ type MW interface {
 	// Addr returns the remote address of the first bound byte: the bound
 	// region's Addr plus the bind's offset.
 	Addr() uint64
-	// Close revokes the window if it is bound and frees it.
+	// Close revokes the window if it is bound and frees it. It may fail with ErrBusy while a
+	// bind of it is posted.
 	Close() error
 }
 

@@ -20,6 +20,8 @@
 //
 // Methods whose names end in Locked need the lock of their object. The locks of this
 // package are leaves, except those of CQBase and QP: a provider may take other locks
-// while it holds them. SoftMW.mu comes before QP.winMu and Tags.mu. It is held while a region is
-// revoked, which waits for its pins: who has pinned a window does not take it.
+// while it holds them. SoftMW.mu comes before QP.winMu and Tags.mu. It is held while a window is
+// revoked, which waits for its pins. A goroutine that has pinned a window takes its lock only to
+// abandon a bind of it, as in loopback: Close does not revoke a window while a bind is posted, and
+// the lock of the link keeps others from doing so.
 package driver
