@@ -188,6 +188,36 @@ func TestCheckBind(t *testing.T) {
 	}
 }
 
+// TestReopen: a region that the device did not deregister can be used and closed again, also if a
+// use of it was refused meanwhile.
+func TestReopen(t *testing.T) {
+	var m MR
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if m.Use() {
+				m.Unuse()
+			}
+		}
+	}()
+	for range 300_000 {
+		if first, _ := m.Shut(); first {
+			m.Reopen()
+		}
+	}
+	close(stop)
+	<-stopped
+	if first, err := m.Shut(); !first {
+		t.Errorf("the region is not open: %v", err)
+	}
+}
+
 // A call of an identifier happens once, its Close ends the call, and a queue pair that never
 // gets a connection fails.
 func TestIDCall(t *testing.T) {

@@ -59,7 +59,7 @@ func (m *MR) Shut() (first bool, err error) {
 }
 
 // Reopen undoes Shut if the device fails to deregister the region.
-func (m *MR) Reopen() { m.uses.Store(0) }
+func (m *MR) Reopen() { m.uses.Add(-regionClosed) }
 
 // Free uncounts a destroyed region.
 func (m *MR) Free() { m.pd.unuse(MRs) }
