@@ -135,6 +135,64 @@ func TestHolderOfBuffersCalls(t *testing.T) {
 	})
 }
 
+// TestAllocHasItsTurn: at a client whose calls hold all memory, an Alloc gets what one of them gives
+// back. A call that came later waits, also if it has a buffer already.
+func TestAllocHasItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{handler: handlerFunc(func(_ context.Context, c *call, _ *reply) error {
+			if c.Procedure != procNull {
+				<-let
+			}
+			return nil
+		})})
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: rpcrdma.MinMemoryLimit})
+		must(t, err)
+		defer c.Close()
+		must(t, plain(b.ctx, c, procNull)) // brings credits
+		item, err := c.Alloc(b.ctx, 4)
+		must(t, err)
+		defer item.Release()
+		const size = 1 << 20
+		over := make(chan error, 4)
+		more := func() {
+			go func() {
+				call := newCall(procCrowd)
+				call.Args = make([]byte, 4)
+				call.Items = []oncrpc.ReplyItem{{Pos: 4, Len: 4, Buf: item}}
+				call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, size), Max: size}}
+				over <- c.Call(b.ctx, &call)
+			}()
+			synctest.Wait()
+		}
+		for range 3 { // there is memory for these
+			more()
+		}
+		got := make(chan oncrpc.Buffer, 1)
+		go func() {
+			buf, err := c.Alloc(b.ctx, size)
+			should(t, err)
+			got <- buf
+		}()
+		synctest.Wait()
+		more()
+		if len(got) > 0 || c.Stats().Calls != 1+3 {
+			t.Fatalf("%+v", c.Memory())
+		}
+		let <- struct{}{}
+		should(t, <-over)
+		synctest.Wait()
+		if len(got) == 0 {
+			t.Error("the later call went first")
+		}
+		close(let)
+		for range 3 {
+			should(t, <-over)
+		}
+		(<-got).Release()
+	})
+}
+
 func TestReject(t *testing.T) {
 	eachProvider(t, func(t *testing.T, p rdmacm.Provider) {
 		l, err := rpcrdma.Listen(t.Context(), refereetest.Around(t, p), bedHost+":0", rpcrdma.ListenConfig{})

@@ -301,15 +301,16 @@ func (r *Requester) alloc(ctx context.Context, p *pending, c *RPC, n int) (*regm
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
-	b, err = r.host.pool.AllocBeside(both, n, regmem.Service, p.holds(c))
+	own, held := p.holds(c)
+	b, err = r.host.pool.AllocBeside(both, n, regmem.Service, own, held)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = r.whyEnded()
 	}
 	return b, err
 }
 
-// holds returns how much of the pool's memory a call has in its slabs, in bytes.
-func (p *pending) holds(c *RPC) (n int64) {
+// holds returns how much of the pool's memory a call has in its slabs, in bytes: of its own, and with its caller's.
+func (p *pending) holds(c *RPC) (own, n int64) {
 	pool := p.r.host.pool
 	var counted []*regmem.Buffer // several items may be in one
 	count := func(b oncrpc.Buffer) {
@@ -325,13 +326,14 @@ func (p *pending) holds(c *RPC) (n int64) {
 			count(m.buf)
 		}
 	}
+	own = n
 	for i := range c.Items {
 		count(c.Items[i].Buf)
 	}
 	for i := range c.Results {
 		count(c.Results[i].Buf)
 	}
-	return n
+	return own, n
 }
 
 // begin sends the call, now or once there is a credit.

@@ -28,10 +28,10 @@ func TestHolderGoesFirst(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		b, err := pool.AllocBeside(ctx, 1<<16, Service, held)
+		b, err := pool.AllocBeside(ctx, 1<<16, Service, 0, held)
 		must(t, err)
 		b.Release()
-		if _, err := pool.AllocBeside(ctx, 1<<20, Service, held); !errors.Is(err, ErrTooLarge) {
+		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held); !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
 		}
 		for _, b := range all {

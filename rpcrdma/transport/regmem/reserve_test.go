@@ -90,8 +90,8 @@ func TestCallReserve(t *testing.T) {
 						take(pool.Alloc(t.Context(), 1<<20, Service))
 					}
 					gathers <- struct{}{}
-					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 0))
-					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 1<<20))
+					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 0, 0))
+					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 1<<20, 1<<20))
 					<-gathers
 					for _, b := range all {
 						b.Release()
@@ -175,5 +175,36 @@ func TestFetchWithoutPart(t *testing.T) {
 		}
 		cancel()
 		fetch.Wait()
+	})
+}
+
+// TestAnswerBesideLongCall: a call to the client for which the reserve has too little does not keep answers waiting,
+// for which it has enough.
+func TestAnswerBesideLongCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewReserve()
+		t.Cleanup(r.Close)
+		pool := withReserve(t, r)
+		othersTakeAll(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		var call sync.WaitGroup
+		call.Go(func() {
+			if b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, 0); err == nil {
+				b.Release()
+				t.Error("there is memory")
+			}
+		})
+		synctest.Wait()
+		soon, over := context.WithTimeout(t.Context(), time.Hour)
+		defer over()
+		for range 2 {
+			if b, err := pool.Alloc(soon, 1<<20, Service); err != nil {
+				t.Error(err)
+			} else {
+				b.Release()
+			}
+		}
+		cancel()
+		call.Wait()
 	})
 }

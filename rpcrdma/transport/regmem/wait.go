@@ -9,25 +9,44 @@ import (
 )
 
 // waiter is a request that waits for memory. turn holds a token when it should try again.
-type waiter struct{ turn chan struct{} }
+type waiter struct {
+	turn   chan struct{}
+	beside bool // older requests may wait for its call: see AllocBeside
+}
+
+func (w *waiter) again() {
+	select {
+	case w.turn <- struct{}{}:
+	default:
+	}
+}
+
+// oldest returns the first request of one kind, or nil.
+func oldest(q []*waiter, beside bool) *waiter {
+	if i := slices.IndexFunc(q, func(w *waiter) bool { return w.beside == beside }); i >= 0 {
+		return q[i]
+	}
+	return nil
+}
 
 // Alloc returns a buffer of at least n bytes, in the order of the requests. It waits until
 // there is one, ctx ends or the pool is closed. A small one for Service goes before the others if
 // there is room for its class, because the caller may hold memory that they wait for.
 func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
-	return p.AllocBeside(ctx, n, use, -1)
+	return p.AllocBeside(ctx, n, use, 0, -1)
 }
 
-// AllocBeside is Alloc for a caller that keeps buffers of held bytes meanwhile. Its request goes
-// before others, because these may wait for the caller's buffers. It fails with ErrTooLarge if
-// nobody but the caller could give memory back. With a reserve it goes before others also if held
-// is 0: they may wait for calls that wait for this one.
-func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Buffer, error) {
+// AllocBeside is Alloc for a call. The call keeps buffers of held bytes meanwhile: own bytes that it got for itself, and
+// its caller's. Older requests for which there is no memory do not keep it waiting, because they may wait for these
+// buffers. With a reserve this is so without buffers, too: older requests may wait for calls that wait for this one. A
+// call with 64 KiB of its own or more goes before all requests: others could get what it lacks, and then wait for what
+// it has. It fails with ErrTooLarge if nobody but the caller could give memory back.
+func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
 	}
 	class := classOf(n)
-	first := held > 0 || held == 0 && p.reserve != nil
+	first := own >= slabBytes
 	p.mu.Lock()
 	var b *Buffer
 	var err error
@@ -41,15 +60,15 @@ func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, held int64) (*Bu
 		p.mu.Unlock()
 		return b, err
 	}
-	w := &waiter{turn: make(chan struct{}, 1)}
+	w := &waiter{turn: make(chan struct{}, 1), beside: held > 0 || held == 0 && p.reserve != nil}
 	if first {
 		p.waiters[use] = slices.Insert(p.waiters[use], 0, w)
 	} else {
 		p.waiters[use] = append(p.waiters[use], w)
 	}
 	p.lack(class, use)
-	if p.waiters[use][0] == w {
-		w.turn <- struct{}{} // take may have released the lock, so look again for buffers given back or a closed pool
+	if q := p.waiters[use]; oldest(q, w.beside) == w {
+		q[0].again() // take may have released the lock, so look again for buffers given back or a closed pool
 	}
 	p.mu.Unlock()
 	return p.wait(ctx, w, n, use, held)
@@ -64,7 +83,7 @@ func (p *Pool) lack(class int, use Use) {
 	p.scarce()
 }
 
-// wait waits until w is the first of its queue, or the reserve is the pool's, and there is memory.
+// wait waits until w has its turn, or the reserve is the pool's, and there is memory.
 func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) (*Buffer, error) {
 	class := classOf(n)
 	for {
@@ -103,6 +122,9 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 		if p.starved == nil { // it waits for this pool
 			p.settle()
 		}
+		if q := p.waiters[use]; q[0] == w {
+			p.pass(q)
+		}
 		p.mu.Unlock()
 	}
 }
@@ -116,11 +138,16 @@ func (p *Pool) solely(held int64) bool {
 func (p *Pool) wake() {
 	for _, q := range p.waiters {
 		if len(q) > 0 {
-			select {
-			case q[0].turn <- struct{}{}:
-			default:
-			}
+			q[0].again()
 		}
+	}
+}
+
+// pass lets the first waiter of the other kind try, after the first of all, which found nothing. One that is not beside
+// others goes on then only with the reserve, which has memory for each kind.
+func (p *Pool) pass(q []*waiter) {
+	if w := oldest(q, !q[0].beside); w != nil && (w.beside || p.owns) {
+		w.again()
 	}
 }
 
