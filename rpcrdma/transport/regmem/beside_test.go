@@ -40,3 +40,22 @@ func TestHolderGoesFirst(t *testing.T) {
 		must(t, <-done)
 	})
 }
+
+// TestBeyondTheLimit: a request that is beyond the limit together with its caller's buffers does not wait for those of
+// others.
+func TestBeyondTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, MinLimit)
+		all := takeAll(pool, 1<<20, Service)
+		held := int64(len(all)) << 20
+		all = append(all, pool.TryAlloc(1024, Service)) // another's
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held); !errors.Is(err, ErrTooLarge) {
+			t.Error(err)
+		}
+		for _, b := range all {
+			b.Release()
+		}
+	})
+}

@@ -40,7 +40,8 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 // its caller's. Older requests for which there is no memory do not keep it waiting, because they may wait for these
 // buffers. With a reserve this is so without buffers, too: older requests may wait for calls that wait for this one. A
 // call with 64 KiB of its own or more goes before all requests: others could get what it lacks, and then wait for what
-// it has. It fails with ErrTooLarge if nobody but the caller could give memory back.
+// it has. It fails with ErrTooLarge if the buffers together are beyond the limit, or if nobody but the caller could
+// give memory back.
 func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
@@ -109,7 +110,7 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 		if b == nil && err == nil {
 			b, err = p.lend(n, use, held)
 		}
-		if b == nil && err == nil && p.solely(held) {
+		if b == nil && err == nil && p.inVain(class, held) {
 			err = fmt.Errorf("%w: %d bytes beside %d, the limit is %d", ErrTooLarge, classSize(class), held, p.limit)
 		}
 		if b != nil || err != nil {
@@ -129,9 +130,11 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 	}
 }
 
-// solely reports whether held bytes are all that can be given back. p.mu is held.
-func (p *Pool) solely(held int64) bool {
-	return p.used[Service]+p.used[Fetch] == held && p.busy == 0 && p.starved == nil
+// inVain reports whether a request beside held bytes is beyond the limit, or these are all that can be given back.
+// p.mu is held.
+func (p *Pool) inVain(class int, held int64) bool {
+	return held+int64(classSize(class)) > p.limit ||
+		p.used[Service]+p.used[Fetch] == held && p.busy == 0 && p.starved == nil
 }
 
 // wake lets the first waiter of each queue try again.
