@@ -378,6 +378,7 @@ func (p *Pool) uncount() {
 func (p *Pool) Trim() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.forgo()                // TryAlloc may have found none
 	others := p.othersWait() // not asked again: nobody waits just after the first slab is freed
 	var due []*slab
 	for c := range p.free {

@@ -141,6 +141,13 @@ func TestGaveUpWaiting(t *testing.T) {
 	if n := offheap.Waiting(); n != before || pool.Stats().Starved {
 		t.Errorf("%d wait, %d before; %+v", n, before, pool.Stats())
 	}
+	if b := pool.TryAlloc(1<<20, Service); b != nil {
+		b.Release()
+		t.Error("there is memory")
+	}
+	if pool.Trim(); offheap.Waiting() != before {
+		t.Errorf("%d wait after a request that does not, %d before", offheap.Waiting(), before)
+	}
 	t.Run("closed", func(t *testing.T) {
 		if b := newPool(t, MinLimit).TryAlloc(1<<20, Service); b != nil {
 			b.Release()

@@ -159,9 +159,7 @@ func (p *Pool) leave(w *waiter, use Use) {
 	if i := slices.Index(q, w); i >= 0 {
 		p.waiters[use] = slices.Delete(q, i, i+1)
 	}
-	if !slices.ContainsFunc(p.waiters[:], func(q []*waiter) bool { return len(q) > 0 }) {
-		p.forgo()
-	}
+	p.forgo()
 }
 
 // starve handles the process's memory limit. It frees an unused slab of this pool. If there
@@ -187,9 +185,11 @@ func (p *Pool) fed() {
 	p.wake()
 }
 
-// forgo ends the wait for memory of the process. It does not count as one of those who wait any more.
+// forgo ends the wait for memory of the process if no request waits. The pool does not count as one of those who wait
+// any more.
 func (p *Pool) forgo() {
-	if p.starved != nil && p.starved() {
+	waits := slices.ContainsFunc(p.waiters[:], func(q []*waiter) bool { return len(q) > 0 })
+	if !waits && p.starved != nil && p.starved() {
 		p.starved = nil
 	}
 }
