@@ -31,10 +31,12 @@ const (
 	Role_ROLE_UNSPECIFIED Role = 0
 	// Reads everything except the audit log and the content of messages.
 	Role_ROLE_VIEWER Role = 1
-	// Changes settings, drains and closes connections, traces them.
+	// Changes settings, and the policies and rollouts of a fleet; drains, closes and
+	// traces connections.
 	Role_ROLE_OPERATOR Role = 2
-	// Adds and removes listeners and services, captures their traffic, sets the
-	// log level, takes profiles of rdmad, reads the audit log.
+	// Changes listeners, services, connectors and limits, imports configurations,
+	// captures traffic, sets the log level, takes profiles of rdmad, ends sessions
+	// of the console, reads the audit log.
 	Role_ROLE_ADMIN Role = 3
 )
 

@@ -108,8 +108,8 @@ type Connector struct {
 	Calls float64 `protobuf:"fixed64,9,opt,name=calls,proto3" json:"calls,omitempty"`
 	// Replies sent to clients.
 	Replies float64 `protobuf:"fixed64,10,opt,name=replies,proto3" json:"replies,omitempty"`
-	// Calls answered with an error because the connector could not pass on the
-	// target's reply.
+	// Calls that the connector itself answered with an error: they were too long or
+	// not valid, or it could not pass on the target's reply.
 	Failed float64 `protobuf:"fixed64,11,opt,name=failed,proto3" json:"failed,omitempty"`
 	// Calls dropped because a call with the same XID was in flight.
 	Duplicates float64 `protobuf:"fixed64,12,opt,name=duplicates,proto3" json:"duplicates,omitempty"`

@@ -49,7 +49,9 @@ type ConnectorServiceClient interface {
 	// ALREADY_EXISTS if the address is in use.
 	UpdateConnector(ctx context.Context, in *UpdateConnectorRequest, opts ...grpc.CallOption) (*UpdateConnectorResponse, error)
 	// RemoveConnector stops accepting clients and drains the connector's clients.
-	// Other connectors are not affected. Errors: NOT_FOUND.
+	// Other connectors are not affected. Errors: NOT_FOUND; FAILED_PRECONDITION if
+	// it was added at runtime, and scopes of the configuration file has settings
+	// for it.
 	RemoveConnector(ctx context.Context, in *RemoveConnectorRequest, opts ...grpc.CallOption) (*RemoveConnectorResponse, error)
 }
 
@@ -125,7 +127,9 @@ type ConnectorServiceServer interface {
 	// ALREADY_EXISTS if the address is in use.
 	UpdateConnector(context.Context, *UpdateConnectorRequest) (*UpdateConnectorResponse, error)
 	// RemoveConnector stops accepting clients and drains the connector's clients.
-	// Other connectors are not affected. Errors: NOT_FOUND.
+	// Other connectors are not affected. Errors: NOT_FOUND; FAILED_PRECONDITION if
+	// it was added at runtime, and scopes of the configuration file has settings
+	// for it.
 	RemoveConnector(context.Context, *RemoveConnectorRequest) (*RemoveConnectorResponse, error)
 	mustEmbedUnimplementedConnectorServiceServer()
 }

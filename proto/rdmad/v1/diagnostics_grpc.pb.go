@@ -36,7 +36,7 @@ type DiagnosticsServiceClient interface {
 	Trace(ctx context.Context, in *TraceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TraceResponse], error)
 	// Capture streams a pcapng file, which Wireshark can open. rdmad makes the
 	// file from the messages and RDMA operations that it sees, with every
-	// provider. RDMA operations appear as packets of the provider.
+	// provider. The packets are those of iWARP, whatever the provider is.
 	Capture(ctx context.Context, in *CaptureRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[CaptureResponse], error)
 	// ListSlowCalls returns the latest slow calls of all listeners, connectors
 	// and services: those that took as long as slow_call in the configuration
@@ -112,7 +112,7 @@ type DiagnosticsServiceServer interface {
 	Trace(*TraceRequest, grpc.ServerStreamingServer[TraceResponse]) error
 	// Capture streams a pcapng file, which Wireshark can open. rdmad makes the
 	// file from the messages and RDMA operations that it sees, with every
-	// provider. RDMA operations appear as packets of the provider.
+	// provider. The packets are those of iWARP, whatever the provider is.
 	Capture(*CaptureRequest, grpc.ServerStreamingServer[CaptureResponse]) error
 	// ListSlowCalls returns the latest slow calls of all listeners, connectors
 	// and services: those that took as long as slow_call in the configuration

@@ -255,9 +255,11 @@ func (x *Listener) GetChanged() []string {
 // Admission limits the connections, and names the addresses that may connect.
 type Admission struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Maximum connections; 0 for as many as the daemon takes.
+	// Maximum connections; 0 for no limit but that of all listeners, or for 1024
+	// clients of a connector.
 	MaxConnections uint32 `protobuf:"varint,1,opt,name=max_connections,json=maxConnections,proto3" json:"max_connections,omitempty"`
-	// Maximum connections from one address; 0 for as many as the listener takes.
+	// Maximum connections from one IPv4 address or one IPv6 /64; 0 for no limit but
+	// that of all listeners, or for 128 clients of a connector.
 	MaxConnectionsPerPeer uint32 `protobuf:"varint,2,opt,name=max_connections_per_peer,json=maxConnectionsPerPeer,proto3" json:"max_connections_per_peer,omitempty"`
 	// Addresses and CIDRs that may connect; empty for all addresses.
 	Allow []string `protobuf:"bytes,3,rep,name=allow,proto3" json:"allow,omitempty"`
@@ -1950,8 +1952,8 @@ type Limits struct {
 	// absent in a request to leave it unchanged.
 	Idle *durationpb.Duration `protobuf:"bytes,10,opt,name=idle,proto3" json:"idle,omitempty"`
 	// Maximum TCP connections of all services together; 0 for 1024. A new
-	// connection above the limit replaces the connection that is idle for the
-	// longest time. This field and the fields below are absent in a request to
+	// connection above the limit replaces one that is not in use, waits for a
+	// place, or is refused. This field and the fields below are absent in a request to
 	// leave them unchanged.
 	MaxTcpConnections *uint32 `protobuf:"varint,20,opt,name=max_tcp_connections,json=maxTcpConnections,proto3,oneof" json:"max_tcp_connections,omitempty"`
 	// Maximum TCP connections of services from one IPv4 address or one IPv6 /64;

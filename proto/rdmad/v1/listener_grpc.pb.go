@@ -43,7 +43,9 @@ type ListenerServiceClient interface {
 	ListListeners(ctx context.Context, in *ListListenersRequest, opts ...grpc.CallOption) (*ListListenersResponse, error)
 	// AddListener binds an address and accepts connections at once. Errors:
 	// ALREADY_EXISTS if a listener has that name, or the address is in use;
-	// NOT_FOUND if the provider or service does not exist.
+	// NOT_FOUND if the provider or service does not exist; FAILED_PRECONDITION if
+	// the address cannot be bound for another reason; RESOURCE_EXHAUSTED if there
+	// are too few file descriptors, or too little memory.
 	AddListener(ctx context.Context, in *AddListenerRequest, opts ...grpc.CallOption) (*AddListenerResponse, error)
 	// UpdateListener changes a listener. Connections stay up if only limits and
 	// the addresses that may connect change, unless the request says otherwise.
@@ -54,11 +56,15 @@ type ListenerServiceClient interface {
 	// use; RESOURCE_EXHAUSTED if there is no memory.
 	UpdateListener(ctx context.Context, in *UpdateListenerRequest, opts ...grpc.CallOption) (*UpdateListenerResponse, error)
 	// RemoveListener stops accepting connections and drains the listener's
-	// connections. Other listeners are not affected. Errors: NOT_FOUND.
+	// connections. Other listeners are not affected. Errors: NOT_FOUND;
+	// FAILED_PRECONDITION if it was added at runtime, and scopes of the
+	// configuration file has settings for it.
 	RemoveListener(ctx context.Context, in *RemoveListenerRequest, opts ...grpc.CallOption) (*RemoveListenerResponse, error)
 	// ListServices returns the services, ordered by name.
 	ListServices(ctx context.Context, in *ListServicesRequest, opts ...grpc.CallOption) (*ListServicesResponse, error)
-	// AddService adds a service that listeners can name. Errors: ALREADY_EXISTS.
+	// AddService adds a service that listeners can name. Errors: ALREADY_EXISTS;
+	// FAILED_PRECONDITION if a directory cannot be opened; RESOURCE_EXHAUSTED if
+	// there are too few file descriptors.
 	AddService(ctx context.Context, in *AddServiceRequest, opts ...grpc.CallOption) (*AddServiceResponse, error)
 	// UpdateService changes a service. rdmad makes a new service with new
 	// listeners at the addresses of the old ones, and drains the connections of
@@ -198,7 +204,9 @@ type ListenerServiceServer interface {
 	ListListeners(context.Context, *ListListenersRequest) (*ListListenersResponse, error)
 	// AddListener binds an address and accepts connections at once. Errors:
 	// ALREADY_EXISTS if a listener has that name, or the address is in use;
-	// NOT_FOUND if the provider or service does not exist.
+	// NOT_FOUND if the provider or service does not exist; FAILED_PRECONDITION if
+	// the address cannot be bound for another reason; RESOURCE_EXHAUSTED if there
+	// are too few file descriptors, or too little memory.
 	AddListener(context.Context, *AddListenerRequest) (*AddListenerResponse, error)
 	// UpdateListener changes a listener. Connections stay up if only limits and
 	// the addresses that may connect change, unless the request says otherwise.
@@ -209,11 +217,15 @@ type ListenerServiceServer interface {
 	// use; RESOURCE_EXHAUSTED if there is no memory.
 	UpdateListener(context.Context, *UpdateListenerRequest) (*UpdateListenerResponse, error)
 	// RemoveListener stops accepting connections and drains the listener's
-	// connections. Other listeners are not affected. Errors: NOT_FOUND.
+	// connections. Other listeners are not affected. Errors: NOT_FOUND;
+	// FAILED_PRECONDITION if it was added at runtime, and scopes of the
+	// configuration file has settings for it.
 	RemoveListener(context.Context, *RemoveListenerRequest) (*RemoveListenerResponse, error)
 	// ListServices returns the services, ordered by name.
 	ListServices(context.Context, *ListServicesRequest) (*ListServicesResponse, error)
-	// AddService adds a service that listeners can name. Errors: ALREADY_EXISTS.
+	// AddService adds a service that listeners can name. Errors: ALREADY_EXISTS;
+	// FAILED_PRECONDITION if a directory cannot be opened; RESOURCE_EXHAUSTED if
+	// there are too few file descriptors.
 	AddService(context.Context, *AddServiceRequest) (*AddServiceResponse, error)
 	// UpdateService changes a service. rdmad makes a new service with new
 	// listeners at the addresses of the old ones, and drains the connections of

@@ -412,7 +412,8 @@ func (x *Settings) GetExtensions() *ExtensionsSettings {
 type InlineSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Largest Send that rdmad makes, in bytes, including the transport header.
-	// The peer's receive size limits it too. In force at once.
+	// The peer's receive size limits it too. In force at once, up to the size that
+	// rdmad announced when the peer connected.
 	SendMax *uint32 `protobuf:"varint,1,opt,name=send_max,json=sendMax,proto3,oneof" json:"send_max,omitempty"`
 	// Size of the receive buffers that rdmad posts and advertises, in bytes; a
 	// multiple of 1024. In version 1 it is fixed when the peer connects.
@@ -1025,7 +1026,7 @@ type SetSettingsRequest struct {
 	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// If present, rdmad rolls the change back unless ConfirmSettings comes within
 	// this time, even if rdmad restarts meanwhile. Until then rdmad refuses other
-	// changes.
+	// changes of settings, and imports.
 	ConfirmWithin *durationpb.Duration `protobuf:"bytes,6,opt,name=confirm_within,json=confirmWithin,proto3" json:"confirm_within,omitempty"`
 	// Reason of the change, for the history.
 	Comment       string `protobuf:"bytes,7,opt,name=comment,proto3" json:"comment,omitempty"`

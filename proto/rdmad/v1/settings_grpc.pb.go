@@ -43,8 +43,9 @@ const (
 //	peer/CIDR         connections from these addresses; the longest prefix wins
 //	connection/ID     one connection, until it ends
 //
-// Without a value at these scopes, the configuration file and then the built-in
-// default apply. The dotted name of a setting on the command line, such as
+// At one scope, a value of operators overrides a value of the fleet's policies,
+// and that a value of the configuration file. Without a value at any scope, the
+// built-in default applies. The dotted name of a setting on the command line, such as
 // inline.send_max, is the path of its field in Settings.
 type SettingsServiceClient interface {
 	// GetSettings returns the values in force at a scope, and the origin of each
@@ -211,8 +212,9 @@ func (c *settingsServiceClient) ImportSettings(ctx context.Context, in *ImportSe
 //	peer/CIDR         connections from these addresses; the longest prefix wins
 //	connection/ID     one connection, until it ends
 //
-// Without a value at these scopes, the configuration file and then the built-in
-// default apply. The dotted name of a setting on the command line, such as
+// At one scope, a value of operators overrides a value of the fleet's policies,
+// and that a value of the configuration file. Without a value at any scope, the
+// built-in default applies. The dotted name of a setting on the command line, such as
 // inline.send_max, is the path of its field in Settings.
 type SettingsServiceServer interface {
 	// GetSettings returns the values in force at a scope, and the origin of each
