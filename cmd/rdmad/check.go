@@ -34,8 +34,11 @@ addresses in use are no mistake.
 
 check warns of stored changes that are out of range: rdmad leaves these out. It
 warns if an export with require_mountpoint waits for its file system, and if its
-control group allows less memory than limits.memory. It lists limits that need more file descriptors than a process may have here. It changes
-nothing, and works while rdmad runs.`,
+control group allows less memory than limits.memory. It lists limits that need more
+file descriptors than a process may have here. It changes nothing, and works while
+rdmad runs.
+
+Exit codes: 0 no mistake, 2 a mistake.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.config == "" {

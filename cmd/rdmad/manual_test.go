@@ -68,6 +68,9 @@ const reference = `# rdmad reference
 All commands and flags of rdmad. ` + "`make generate`" + ` writes this page and rdmad(8) from the commands themselves. [configuration.md](configuration.md) has
 the keys of the configuration file.
 
+Exit codes: 0 after an orderly end; 1 when something failed while rdmad served, or hung at the end; 2 when rdmad could not start, with a line for each mistake of
+the configuration on standard error. Some commands below have exit codes of their own.
+
 `
 
 // TestReference: the manual page and docs/rdmad-reference.md are those of the commands.

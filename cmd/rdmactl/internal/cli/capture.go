@@ -15,9 +15,10 @@ import (
 )
 
 const captureHelp = `Write the messages and RDMA operations of connections to a pcapng file, until you
-interrupt it, also after a restart of rdmad. Like tcpdump, it overwrites FILE. rdmactl makes iWARP packets from
-the events that rdmad saw, on every provider. Wireshark decodes them. So does
-tshark -2: its second pass puts RDMA Writes back into replies.
+interrupt it, also after a restart of rdmad. Like tcpdump, it overwrites FILE.
+rdmad makes iWARP packets from the events that it sees, on every provider.
+Wireshark decodes them. So does tshark -2: its second pass puts RDMA Writes back
+into replies.
 
 rdmad drops and counts events that are not read in time; connections never wait.
 With --snap 4096 the file usually has complete messages without bulk data, so

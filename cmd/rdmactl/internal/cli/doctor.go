@@ -28,7 +28,7 @@ Each line has one check with its result, the reason and the remedy:
   FAILED   a mount fails
   SKIPPED  an earlier check failed, or there is nothing to check
 
-doctor checks port 20049 unless HOST names another. If all checks are OK, the last
+doctor checks port 20049 unless HOST names another. If no check FAILED, the last
 line is the mount command. With --addr, the address of the server's rdmad, it also
 checks rdmad's clock, settings and advice.
 

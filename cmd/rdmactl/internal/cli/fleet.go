@@ -115,7 +115,7 @@ func newFleetShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NODE",
 		Short:   "All that the fleet knows of a node",
-		Long:    "Shows a node of the fleet: its policies, its last report, its conditions that are not OK, and the settings that its operators set over those of policies.",
+		Long:    "Shows a node of the fleet: its policies, its last report, its conditions that are\nnot OK, and the settings that its operators set over those of policies.",
 		Example: "  rdmactl fleet show gateway-1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := a.fleetNodes(cmd.Context())

@@ -32,11 +32,11 @@ func newFleetRollouts(a *app) *cobra.Command {
 		Example: "  rdmactl fleet rollouts\n  rdmactl fleet rollouts show small@2",
 	},
 		newRolloutsList(a), newRolloutShow(a), newRolloutWatch(a),
-		newRolloutChange(a, "pause", "Let no further wave of a rollout begin", "Lets no further wave of a rollout begin. The wave that is under way continues: if the gates pass, its nodes keep the change.",
+		newRolloutChange(a, "pause", "Let no further wave of a rollout begin", "Lets no further wave of a rollout begin. The wave that is under way\ncontinues: if the gates pass, its nodes keep the change.",
 			api.PauseRollout, &rdmadv1.PauseRolloutRequest{}),
 		newRolloutChange(a, "resume", "Let the further waves of a rollout begin", "Lets the further waves of a paused rollout begin.",
 			api.ResumeRollout, &rdmadv1.ResumeRolloutRequest{}),
-		newRolloutChange(a, "abort", "End a rollout: its nodes take the change back", "Ends a rollout. Its nodes take the change back. A rollout that is HALTED stops waiting for nodes that have not.",
+		newRolloutChange(a, "abort", "End a rollout: its nodes take the change back", "Ends a rollout. Its nodes take the change back. A rollout that is HALTED\nstops waiting for nodes that have not done so.",
 			api.AbortRollout, &rdmadv1.AbortRolloutRequest{}))
 }
 
@@ -226,7 +226,7 @@ func newFleetRollback(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rollback POLICY REVISION",
 		Short:   "Store an earlier revision of a policy as its next one",
-		Long:    "Stores an earlier revision of a policy as its next one, and begins its rollout. fleet policies POLICY lists the revisions.\n\n" + planHelp,
+		Long:    "Stores an earlier revision of a policy as its next one, and begins its rollout. fleet policies\nPOLICY lists the revisions.\n\n" + planHelp,
 		Example: "  rdmactl fleet rollback small 1\n  rdmactl fleet rollback small 1 --at-once",
 	}
 	cmd.Flags().StringVar(&comment, "comment", "", "reason of the change")

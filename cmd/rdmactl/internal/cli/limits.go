@@ -20,7 +20,7 @@ func newLimits(a *app) *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "limits",
 		Short:   "Show and change the limits of connections and memory",
-		Long:    "Show and change the limits of all listeners together, of services on TCP, of the control plane and of the metrics port. limits alone does what limits show does.",
+		Long:    "Show and change the limits of all listeners together, of services on TCP, of the control\nplane and of the metrics port. limits alone does what limits show does.",
 		Example: "  rdmactl limits",
 	}, newLimitsShow(a), newLimitsSet(a), newLimitsUnset(a))
 }

@@ -13,7 +13,7 @@ func newLogLevel(a *app) *cobra.Command {
 	return groupOf(&cobra.Command{
 		Use:     "log-level",
 		Short:   "Show and change the level of rdmad's log",
-		Long:    "Show and change the level of the log of rdmad while it runs. log-level alone does what log-level get does.",
+		Long:    "Show and change the level of the log of rdmad while it runs. log-level alone does\nwhat log-level get does.",
 		Example: "  rdmactl log-level",
 	}, newLogLevelGet(a), newLogLevelSet(a))
 }

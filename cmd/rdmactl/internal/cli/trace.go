@@ -27,9 +27,10 @@ func (a *app) filterFlags(cmd *cobra.Command) *rdmadv1.TraceFilter {
 }
 
 const traceHelp = `Print a line for each message on connections, and for each RDMA Read and Write
-that rdmad makes, until you interrupt it, also after a restart of rdmad: transport header, chunks, and the RPC
-message's program and procedure. JSON and YAML have the complete headers. A reply
-has its procedure if the trace saw the call.
+that rdmad makes: transport header, chunks, and the RPC message's program and
+procedure. JSON and YAML have the complete headers. A reply has its procedure if
+the trace saw the call. trace continues until you interrupt it, also after a
+restart of rdmad.
 
 With --check a referee judges each connection by the rules of docs/referee.md. A
 line under an event names the rule that it broke, and the exit code is 1. Rules
