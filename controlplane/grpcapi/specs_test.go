@@ -17,15 +17,19 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// pairs are the specifications with the messages that add them.
+// pairs are the specifications with the messages that add them, and those that show and update them.
 var pairs = map[string]struct {
 	spec    func() any
 	message proto.Message
+	others  []proto.Message
 }{
-	"listener":  {func() any { return new(spec.Listener) }, &rdmadv1.AddListenerRequest{}},
-	"connector": {func() any { return new(spec.Connector) }, &rdmadv1.AddConnectorRequest{}},
-	"service":   {func() any { return new(spec.Service) }, &rdmadv1.AddServiceRequest{}},
+	"listener":  {func() any { return new(spec.Listener) }, &rdmadv1.AddListenerRequest{}, []proto.Message{&rdmadv1.Listener{}, &rdmadv1.UpdateListenerRequest{}}},
+	"connector": {func() any { return new(spec.Connector) }, &rdmadv1.AddConnectorRequest{}, []proto.Message{&rdmadv1.Connector{}, &rdmadv1.UpdateConnectorRequest{}}},
+	"service":   {func() any { return new(spec.Service) }, &rdmadv1.AddServiceRequest{}, []proto.Message{&rdmadv1.Service{}, &rdmadv1.UpdateServiceRequest{}}},
 }
+
+// elsewhere are fields that messages have in another form: echo has none of its own, and a connector shows its address.
+var elsewhere = map[string]bool{"rdmad.v1.Service.echo": true, "rdmad.v1.UpdateServiceRequest.echo": true, "rdmad.v1.Connector.listen": true}
 
 // paths of the fields of a message that have one value.
 func leaves(d protoreflect.MessageDescriptor, prefix string, out map[string]bool) {
@@ -59,7 +63,7 @@ func specLeaves(t reflect.Type, prefix string, out map[string]bool) {
 }
 
 // TestFieldsOfTheAPI: a field of a specification is in the .proto file, and one of the
-// .proto file is in the specification.
+// .proto file is in the specification. The messages that show and update the element have it, too.
 func TestFieldsOfTheAPI(t *testing.T) {
 	for name, p := range pairs {
 		inProto, inSpec := map[string]bool{}, map[string]bool{}
@@ -67,6 +71,15 @@ func TestFieldsOfTheAPI(t *testing.T) {
 		specLeaves(reflect.TypeOf(p.spec()).Elem(), "", inSpec)
 		if !maps.Equal(inProto, inSpec) {
 			t.Errorf("%s: the .proto file has %v\nthe specification has %v", name, slices.Sorted(maps.Keys(inProto)), slices.Sorted(maps.Keys(inSpec)))
+		}
+		for _, other := range p.others {
+			has := map[string]bool{}
+			leaves(other.ProtoReflect().Descriptor(), "", has)
+			for field := range inSpec {
+				if name := string(other.ProtoReflect().Descriptor().FullName()) + "." + field; !has[field] && !elsewhere[name] {
+					t.Errorf("there is no %s", name)
+				}
+			}
 		}
 	}
 }

@@ -1,7 +1,8 @@
 // Package spec declares the fields of listeners, services and connectors. A field is declared
 // once, by its Go type and its tags. The configuration file, the environment, the API, the
 // store, the export, the command line and the documentation use this declaration. A new field
-// needs one line in this package and one field in the .proto file.
+// needs one line in this package, and a field in each of the element's messages of the .proto
+// file: the one that shows it, the one that adds it and the one that updates it.
 //
 // The tags of a field:
 //
