@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -113,5 +114,46 @@ func TestIndex(t *testing.T) {
 		if name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
 			t.Errorf("docs/README.md does not have %s", name)
 		}
+	}
+}
+
+// TestNamedTests wants every test in the tree that a page names.
+func TestNamedTests(t *testing.T) {
+	declared, named := regexp.MustCompile(`(?m)^func (\w+)\(`), regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark|Example)[A-Z]\w*`)
+	known := make(map[string]bool)
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			known[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, pattern := range []string{"../README.md", "../ARCHITECTURE.md", "*.md", "../interop/*.md"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range named.FindAllString(string(text), -1) {
+				checked++
+				if !known[test] {
+					t.Errorf("%s: there is no %s", name, test)
+				}
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("found %d names only", checked)
 	}
 }
