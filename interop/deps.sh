@@ -45,7 +45,7 @@ libibverbs1 librdmacm1 ibverbs-providers"
 machine_unused='^(perl=|perl-modules|libperl|usrmerge|lib(number|text|file)-|libgdbm|gcc-|libdb5|debconf|debianutils|libaudit-common|libsemanage|passwd|login|libsepol)'
 
 # A file system of Ceph's with an nfs-ganesha before it, run on this machine from where they are
-# unpacked (ceph_programs_test.go), and of what they depend on the libraries.
+# unpacked (ceph_server_test.go), and of what they depend on the libraries.
 ceph_packages="ceph-mon ceph-osd ceph-mds nfs-ganesha nfs-ganesha-ceph"
 ceph_unused='^(ceph=|ceph-common|ceph-mgr|perl|libperl|python|libpython|dpkg|tar=|udev|dm|adduser|passwd|ucf|debconf|lvm2|liblvm|sudo|lib(js|pam|text|file|number|unwind|boost-python|db5|gdbm|icu|babeltrace|glib|radosstriper|rbd|rgw|ctf|gprof)|librgw|(lib)?binutils|cron|dmidecode|smart|nvme|gdisk|hdparm|xfsprogs|ca-cert|openssl|cryptsetup-bin|nfs-common|logrotate|parted|psmisc|usrmerge|e2fsprogs|uuid-runtime|tzdata|media-types|rpcbind|lsb-base|sysvinit|readline|sensible|debianutils|init-system|gcc-)'
 
