@@ -85,7 +85,7 @@ func keys(t reflect.Type) iter.Seq[key] {
 
 func planeDefault(t reflect.Type, key string) string {
 	if t == reflect.TypeFor[Config]() {
-		return planeDefaults[key]
+		return new(Config).defaults()[key]
 	}
 	return ""
 }

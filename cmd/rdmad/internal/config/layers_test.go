@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -327,6 +328,40 @@ func TestPlaneDefaults(t *testing.T) {
 	for _, v := range Default("").Values() {
 		if v.Value == "0" || v.From != (Origin{}) {
 			t.Errorf("%s is %q, from %s", v.Key, v.Value, v.From)
+		}
+	}
+}
+
+// TestDefaultsOfPorts: rdmad's own ports and the rate of requests have defaults, too. Some depend on other limits.
+func TestDefaultsOfPorts(t *testing.T) {
+	defaults := map[string]string{
+		"control.rate.requests_per_second": "200 default", "control.rate.burst": "400 default",
+		"limits.control.connections": "256 default", "limits.control.connections_per_peer": "64 default",
+		"limits.control.reserved": "32 default", "limits.control.idle": "5m default",
+		"limits.metrics.connections": "64 default", "limits.metrics.connections_per_peer": "16 default", "limits.metrics.idle": "1m30s default",
+	}
+	given := maps.Clone(defaults)
+	maps.Copy(given, map[string]string{
+		"control.rate.requests_per_second": "9 f.yaml:1", "control.rate.burst": "10 f.yaml:1",
+		"limits.control.connections": "100 f.yaml:2", "limits.control.connections_per_peer": "25 default", "limits.control.reserved": "25 default",
+		"limits.metrics.connections_per_peer": "7 f.yaml:2",
+	})
+	for text, want := range map[string]map[string]string{
+		"": defaults,
+		"control: {rate: {requests_per_second: 9, burst: 10}}\nlimits: {control: {connections: 100}, metrics: {connections_per_peer: 7}}\n": given,
+	} {
+		c, err := Parse("f.yaml", []byte(text), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(map[string]string)
+		for _, v := range c.Values() {
+			if _, about := want[v.Key]; about || strings.HasPrefix(v.Key, "limits.metrics.") {
+				got[v.Key] = v.Value + " " + v.From.String()
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
 }
