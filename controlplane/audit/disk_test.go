@@ -199,6 +199,40 @@ func TestCloseWritesWhatIsOwed(t *testing.T) {
 	}
 }
 
+// TestFullDiskWhileRotating: a file that was begun on a full disk has the requests that are not done as soon as there is
+// room, because the older files are dropped at some time.
+func TestFullDiskWhileRotating(t *testing.T) {
+	full := errors.New("no space left on device")
+	dir := t.TempDir()
+	cfg := config(dir)
+	cfg.MaxSize = 1
+	disk := &faulty{}
+	l, err := openWith(cfg, func(name string) (f file, err error) {
+		disk.File, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		return &faulty{File: disk.File, write: disk.write}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "eve", Action: "Capture"}); err != nil {
+		t.Fatal(err)
+	}
+	disk.write = full // of the next file
+	if _, _, err := l.Begin(t.Context(), Entry{Actor: "bob"}); !errors.Is(err, full) {
+		t.Errorf("a change begins: %v", err)
+	}
+	l.file.(*faulty).write = nil
+	l.cfg.MaxSize = DefaultMaxSize
+	made(t, l, 1)
+	l.Close()
+	if err := os.Remove(filepath.Join(dir, olderName(1))); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(t, open(t, config(dir))); !strings.Contains(got, " eve Capture  UNKNOWN ") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // TestOpenOnAFullDisk: a log with a request that is not done, and half an entry, is opened without room for
 // what became of them.
 func TestOpenOnAFullDisk(t *testing.T) {

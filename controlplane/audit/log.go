@@ -54,6 +54,7 @@ type Log struct {
 	size   int64
 	damage error  // why the bytes behind size are no entries, until they are cut off; nil if there are none
 	first  uint64 // sequence of the file's first entry, 0 while it is empty
+	fresh  bool   // the file may not be on the disk yet, and lacks the copies of unfinished requests
 	at     chain
 	begun  map[uint64]*Entry // recorded, but not done
 	owed   []*Entry          // that could not be written when they should have been

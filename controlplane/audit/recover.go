@@ -174,11 +174,29 @@ func copyOut(name string, r io.Reader) (n int64, sum string, err error) {
 
 // makeRoom finishes the file when it is full, and begins the next one with
 // copies of the entries of unfinished requests. So the last two files have all
-// of them.
+// of them. What it can't do now, as on a full disk, it does before the next write.
 func (l *Log) makeRoom() error {
-	if l.size < l.cfg.MaxSize || l.first == 0 {
+	if l.size >= l.cfg.MaxSize && l.first != 0 {
+		if err := l.finish(); err != nil {
+			return err
+		}
+	}
+	if !l.fresh {
 		return nil
 	}
+	if err := durable.SyncDir(l.cfg.Dir); err != nil {
+		return err
+	}
+	l.dropOldest()
+	if err := l.carry(); err != nil {
+		return err
+	}
+	l.fresh = false
+	return nil
+}
+
+// finish gives the file its final name, and opens the next one.
+func (l *Log) finish() error {
 	older := filepath.Join(l.cfg.Dir, olderName(l.first))
 	if err := os.Rename(l.path(), older); err != nil {
 		return err
@@ -190,12 +208,8 @@ func (l *Log) makeRoom() error {
 	if err := l.file.Close(); err != nil {
 		l.cfg.Logger.Error("finished file of the audit log", "error", err)
 	}
-	l.file, l.size, l.first = next, 0, 0
-	if err := durable.SyncDir(l.cfg.Dir); err != nil {
-		return err
-	}
-	l.dropOldest()
-	return l.carry()
+	l.file, l.size, l.first, l.fresh = next, 0, 0, true
+	return nil
 }
 
 func (l *Log) carry() error {
