@@ -2,6 +2,7 @@ package controlplane_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,6 +18,8 @@ import (
 	"github.com/rdmad/rdmad/controlplane"
 	"github.com/rdmad/rdmad/controlplane/audit"
 	"github.com/rdmad/rdmad/controlplane/auth"
+	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -95,6 +98,56 @@ func TestAuditOverTheWire(t *testing.T) {
 	}
 }
 
+// TestAuditOfTheEnd: what rdmad changes by itself while it ends, after its watchers, is in the audit log, too.
+func TestAuditOfTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	var c *controlplane.Controlplane
+	begun := make(chan struct{})
+	var watched *desired.Watcher
+	c, client := serve(t, controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0", Daemon: grpcapi.Daemon{
+		Import: func(context.Context, *grpcapi.Import) (*grpcapi.Imported, error) { // keeps the end waiting
+			close(begun)
+			<-watched.Done()
+			assign(t, c, 2, 8, 0)
+			return &grpcapi.Imported{}, nil
+		},
+	}}, func(c *controlplane.Controlplane) {
+		must(t, c.OpenAudit(dir))
+	})
+	watched = have(c.Settings.Watch())(t)
+	assign(t, c, 1, 9, 0)
+	imported := make(chan error, 1)
+	go func() {
+		_, err := rdmadv1.NewConfigurationServiceClient(client).ImportConfiguration(t.Context(), &rdmadv1.ImportConfigurationRequest{})
+		imported <- err
+	}()
+	<-begun
+	must(t, c.Shutdown(t.Context()))
+	must(t, <-imported)
+	log := have(audit.Open(audit.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)}))(t)
+	defer log.Close()
+	all, _, err := log.List(t.Context(), audit.Query{Limit: 100, Actor: auth.Daemon})
+	must(t, err)
+	var got []string
+	for _, e := range slices.Backward(all) {
+		got = append(got, fmt.Sprintf("%d %s", e.Revision, e.Action))
+	}
+	if want := []string{"1 fleet", "2 fleet"}; !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+// assign puts settings of the fleet in force.
+func assign(t *testing.T, c *controlplane.Controlplane, assignment int64, credits uint32, window time.Duration) {
+	t.Helper()
+	var v settings.FleetValues
+	v.Values.Set(live.CreditsMax, credits)
+	f := settings.FleetLayer{Cluster: 1, Assignment: assignment, Scopes: map[settings.Scope]settings.FleetValues{{}: v}}
+	if _, ok, err := c.Settings.Assign(f, window); !ok || err != nil {
+		t.Error(ok, err)
+	}
+}
+
 // TestAuditOfAssignments: each assignment by the fleet is in the audit log once, also if it waited to be
 // confirmed.
 func TestAuditOfAssignments(t *testing.T) {
@@ -102,19 +155,10 @@ func TestAuditOfAssignments(t *testing.T) {
 	c, client := serve(t, controlplane.Config{Dataplane: &planetest.Plane{}, Listen: "127.0.0.1:0"}, func(c *controlplane.Controlplane) {
 		must(t, c.OpenAudit(dir))
 	})
-	assign := func(assignment int64, credits uint32, window time.Duration) {
-		t.Helper()
-		var v settings.FleetValues
-		v.Values.Set(live.CreditsMax, credits)
-		f := settings.FleetLayer{Cluster: 1, Assignment: assignment, Scopes: map[settings.Scope]settings.FleetValues{{}: v}}
-		if _, ok, err := c.Settings.Assign(f, window); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-	}
-	assign(1, 9, 0)
-	assign(2, 8, time.Hour)
-	assign(3, 8, 0) // confirms it
-	assign(4, 7, time.Hour)
+	assign(t, c, 1, 9, 0)
+	assign(t, c, 2, 8, time.Hour)
+	assign(t, c, 3, 8, 0) // confirms it
+	assign(t, c, 4, 7, time.Hour)
 	have(rdmadv1.NewSettingsServiceClient(client).RollbackSettings(t.Context(), &rdmadv1.RollbackSettingsRequest{Revision: 3}))(t)
 	must(t, c.Shutdown(t.Context())) // then all is recorded
 	log := have(audit.Open(audit.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)}))(t)

@@ -104,6 +104,7 @@ type Controlplane struct {
 	listener net.Listener
 	log      *slog.Logger
 	audit    *audit.Log // nil before OpenAudit
+	recorded uint32     // newest revision that recordOwn has seen; of recordOwn alone until it has ended
 	// endTracing sends the last spans.
 	endTracing func(context.Context)
 
@@ -234,6 +235,7 @@ func (c *Controlplane) Shutdown(ctx context.Context) error {
 	c.ending.Lock()
 	c.cancel()
 	c.ending.Unlock()
+	watched := c.Settings.History(0, 1) // and what came before
 	c.Settings.EndWatchers()
 	var err error
 	if c.console != nil {
@@ -245,6 +247,11 @@ func (c *Controlplane) Shutdown(ctx context.Context) error {
 	err = errors.Join(err, c.Settings.Close())
 	c.endTracing(ctx)
 	if c.audit != nil {
+		last := c.recorded
+		for _, e := range watched {
+			last = max(last, e.Revision)
+		}
+		c.recordSince(last) // such as the rollback of a change whose confirm window ended meanwhile
 		err = errors.Join(err, c.audit.Close())
 	}
 	return err

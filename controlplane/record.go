@@ -42,33 +42,38 @@ func (c *Controlplane) OpenAudit(dir string) error {
 // end. They are made whether that works or not: the rollback of an unconfirmed
 // change must not wait for the disk. If the log falls behind, the history has the rest.
 func (c *Controlplane) recordOwn(w *desired.Watcher) {
-	last := uint32(0) // revision
 	for {
 		all(w, func(e *history.Entry) {
-			if e.Revision > last && e.Status != history.Confirmed && e.Status != history.RolledBack { // else a window has ended
+			if e.Revision > c.recorded && e.Status != history.Confirmed && e.Status != history.RolledBack { // else a window has ended
 				c.recordRevision(e)
 			}
-			last = max(last, e.Revision)
+			c.recorded = max(c.recorded, e.Revision)
 		})
 		if !errors.Is(w.Err(), watch.ErrSlow) {
 			return
 		}
 		var err error
 		w, err = c.Settings.Watch()
-		for _, e := range slices.Backward(c.Settings.History(0, 0)) {
-			if e.Revision <= last {
-				continue
-			}
-			if e.Revision > last+1 {
-				c.log.Error("audit log fell behind; what rdmad did by itself meanwhile is not recorded", "from_revision", last+1, "to_revision", e.Revision-1)
-			}
-			c.recordRevision(e)
-			last = e.Revision
-		}
+		c.recorded = c.recordSince(c.recorded)
 		if err != nil {
 			return
 		}
 	}
+}
+
+// recordSince records the revisions after the last one that was recorded, from the history. It returns the newest.
+func (c *Controlplane) recordSince(last uint32) uint32 {
+	for _, e := range slices.Backward(c.Settings.History(0, 0)) {
+		if e.Revision <= last {
+			continue
+		}
+		if e.Revision > last+1 {
+			c.log.Error("audit log fell behind; what rdmad did by itself meanwhile is not recorded", "from_revision", last+1, "to_revision", e.Revision-1)
+		}
+		c.recordRevision(e)
+		last = e.Revision
+	}
+	return last
 }
 
 // all passes all events of a watcher to see, also those that still wait when it ends.
