@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -67,6 +68,8 @@ func toStatus(err error) error {
 		return status.Error(codes.Unavailable, "rdmad is shutting down")
 	case errors.As(err, new(*settings.NotFoundError)), errors.Is(err, dataplane.ErrNotFound):
 		return status.Error(codes.NotFound, err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the client no longer waits
+		return status.FromContextError(err).Err()
 	}
 	return status.Error(codes.Internal, err.Error())
 }

@@ -276,6 +276,15 @@ func TestChangeThatCannotBeAuditedIsNotMade(t *testing.T) {
 	}
 }
 
+// TestClientThatGaveUp: a change that is not made because nobody waits for it is no fault of rdmad.
+func TestClientThatGaveUp(t *testing.T) {
+	for want, err := range map[codes.Code]error{codes.Canceled: context.Canceled, codes.DeadlineExceeded: context.DeadlineExceeded} {
+		if got := status.Code(toStatus(err)); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
 func TestStreamsAreAuditedFromTheirStart(t *testing.T) {
 	s, _ := newServer(t, Access{})
 	trace := &grpc.StreamServerInfo{FullMethod: rdmadv1.DiagnosticsService_Trace_FullMethodName}

@@ -67,8 +67,11 @@ func (c *Change) fail(what, name string, err error) {
 }
 
 // prepare binds and opens everything. On an error nothing is left of it. The error is
-// ChangeErrors, or ErrShutdown.
+// ChangeErrors, ErrShutdown, or that of a ctx that ended while the caller waited for op.
 func (c *Change) prepare(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if c.m.started {
 		wait := c.m.patience
 		if end, ok := ctx.Deadline(); ok { // the reason is to come before the caller gives up

@@ -290,6 +290,40 @@ func TestHungFileSystem(t *testing.T) {
 	r.addEcho("other")
 }
 
+// TestNobodyWaits: a change whose caller gave up while another change was made is not made.
+func TestNobodyWaits(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	ctx, cancel := context.WithCancel(t.Context())
+	var changes sync.WaitGroup
+	r.op.Lock()
+	for what, change := range map[string]func() error{
+		"an addition": func() error {
+			_, err := r.Services.Add(ctx, echoService("other"))
+			return err
+		},
+		"an import": func() error {
+			p, err := r.PrepareImport(ctx, &Wanted{All: spec.All{Services: []spec.Service{}}})
+			if err == nil {
+				p.Discard()
+			}
+			return err
+		},
+	} {
+		changes.Go(func() {
+			if err := change(); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+	}
+	cancel()
+	r.op.Unlock()
+	changes.Wait()
+	if n := len(r.Services.List()); n != 1 {
+		t.Errorf("%d services", n)
+	}
+}
+
 // soon is a context that ends soon, as it says.
 type soon struct{ context.Context }
 
