@@ -126,7 +126,7 @@ func blame(c *config.Config, f *manager.Failure) configfile.Errors {
 		return configfile.Errors{{Origin: configfile.Origin{File: c.File}, Msg: f.Err.Error()}} // an operator added it
 	}
 	key := list + "[" + strconv.Itoa(i) + "]"
-	if errors.As(f.Err, new(*manager.OpenError)) && !errors.As(f.Err, new(*noAnswerError)) && !f.Changed {
+	if errors.As(f.Err, new(*manager.OpenError)) && !errors.As(f.Err, new(*noAnswerError)) && !errors.Is(f.Err, manager.ErrNotTried) && !f.Changed {
 		if missing := missingExportsOf(c, i); len(missing) > 0 {
 			return missing
 		}

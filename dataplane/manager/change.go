@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -78,7 +79,7 @@ func (c *Change) prepare(ctx context.Context) error {
 			wait = min(wait, time.Until(end)*4/5)
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, wait)
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, errAllTime)
 		defer cancel()
 	}
 	if err := c.bind(ctx); err != nil && !errors.As(err, new(ChangeErrors)) {
@@ -137,6 +138,15 @@ func (c *Change) failed() error {
 
 // late reports whether elements that failed took all the time. Then errors of other elements mean nothing.
 func (c *Change) late(ctx context.Context) bool { return len(c.failures) > 0 && ctx.Err() != nil }
+
+// blamed returns the error of an element. A file system whose turn came when the time was over is not to blame: elements
+// before it took the time, without a failure.
+func blamed(ctx context.Context, over bool, err error) error {
+	if open, ok := errors.AsType[*OpenError](err); ok && over {
+		open.Err = fmt.Errorf("%w: %w", ErrNotTried, context.Cause(ctx))
+	}
+	return err
+}
 
 // discard frees what was prepared.
 func (c *Change) discard() {
@@ -421,8 +431,9 @@ func (p *part[S, L]) bind(ctx context.Context) {
 			if p.c.late(ctx) && !e.amend {
 				continue
 			}
+			over := ctx.Err() != nil
 			if err := p.bindOne(ctx, e); err != nil {
-				p.c.fail(p.what, e.want.Called(), err)
+				p.c.fail(p.what, e.want.Called(), blamed(ctx, over, err))
 			}
 		}
 	}
@@ -447,8 +458,9 @@ func (p *part[S, L]) open(ctx context.Context) {
 		if e.fresh == nil || p.c.late(ctx) {
 			continue
 		}
+		over := ctx.Err() != nil
 		if err := e.fresh.running.Open(ctx); err != nil {
-			p.c.fail(p.what, e.want.Called(), &OpenError{What: p.what, Name: e.want.Called(), Err: err})
+			p.c.fail(p.what, e.want.Called(), blamed(ctx, over, &OpenError{What: p.what, Name: e.want.Called(), Err: err}))
 		}
 	}
 }

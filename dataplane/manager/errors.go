@@ -98,6 +98,12 @@ func (e *OpenError) Error() string { return e.What + " " + e.Name + ": " + e.Err
 
 func (e *OpenError) Unwrap() error { return e.Err }
 
+// ErrNotTried means that the time of a change was over before the turn of an element came.
+var ErrNotTried = errors.New("not tried")
+
+// errAllTime is why it was over.
+var errAllTime = errors.New("others took all the time")
+
 // StoreError means that a change could not be stored for the next start. So nothing was
 // changed.
 type StoreError struct{ Err error }

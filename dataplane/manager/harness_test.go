@@ -221,6 +221,9 @@ type fakeService struct {
 // hungPath is a directory whose file system does not answer.
 const hungPath = "/hung"
 
+// slowPath is a directory whose file system answers when the time of the change is over.
+const slowPath = "/slow"
+
 // hungOpenPath is one whose file system does not answer when it is opened.
 const hungOpenPath = "/hung/open"
 
@@ -228,6 +231,9 @@ func (r *rig) make(ctx context.Context, s *spec.Service) (Service, error) {
 	if s.NFS != nil && s.NFS.Path == hungPath {
 		<-ctx.Done()
 		return nil, &OpenError{What: "service", Name: s.Name, Err: ctx.Err()}
+	}
+	if s.NFS != nil && s.NFS.Path == slowPath {
+		<-ctx.Done()
 	}
 	if s.NFS != nil && s.NFS.TCPListen == "taken:1" {
 		return nil, &AddressError{What: "service " + s.Name + ": tcp_listen", Address: s.NFS.TCPListen, Err: errors.New("taken"), InUse: true}

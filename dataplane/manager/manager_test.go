@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -288,6 +289,22 @@ func TestHungFileSystem(t *testing.T) {
 		}
 	}
 	r.addEcho("other")
+}
+
+// TestSlowFileSystem: a file system that answers, but takes all the time, leaves none for others. They are not to blame.
+func TestSlowFileSystem(t *testing.T) {
+	r := newRig(t)
+	r.patience = time.Millisecond
+	for _, order := range [][]string{{hungOpenPath, slowPath}, {slowPath, hungPath}} {
+		file := &spec.All{}
+		for i, path := range order {
+			file.Services = append(file.Services, nfsAt(string(rune('a'+i)), path))
+		}
+		_, err := r.Prepare(t.Context(), file, spec.Limits{})
+		if !errors.Is(err, ErrNotTried) || !strings.HasSuffix(err.Error(), ": not tried: others took all the time") {
+			t.Errorf("%q: %v", order, err)
+		}
+	}
 }
 
 // TestNobodyWaits: a change whose caller gave up while another change was made is not made.
