@@ -81,11 +81,16 @@ func (c *Change) prepare(ctx context.Context) error {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, wait, errAllTime)
 		defer cancel()
+		defer context.AfterFunc(c.m.ending, cancel)()
 	}
 	if err := c.bind(ctx); err != nil && !errors.As(err, new(ChangeErrors)) {
 		return err
 	}
-	return c.open(ctx)
+	err := c.open(ctx)
+	if err != nil && c.m.ending.Err() != nil {
+		return dataplane.ErrShutdown
+	}
+	return err
 }
 
 // bind binds all addresses.

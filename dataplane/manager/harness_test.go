@@ -46,6 +46,7 @@ type rig struct {
 	open    map[string]*fakeService // the newest that is not closed yet, by name
 	openErr error                   // of Open
 	missing string                  // a directory
+	waits   chan struct{}           // closed when a change waits for hungPath or hungOpenPath; nil for nobody
 
 	fileLimits spec.Limits
 	bounds     spec.Limits // applied last
@@ -229,7 +230,7 @@ const hungOpenPath = "/hung/open"
 
 func (r *rig) make(ctx context.Context, s *spec.Service) (Service, error) {
 	if s.NFS != nil && s.NFS.Path == hungPath {
-		<-ctx.Done()
+		r.wait(ctx)
 		return nil, &OpenError{What: "service", Name: s.Name, Err: ctx.Err()}
 	}
 	if s.NFS != nil && s.NFS.Path == slowPath {
@@ -251,6 +252,14 @@ func (r *rig) make(ctx context.Context, s *spec.Service) (Service, error) {
 	f.before = r.open[s.Name]
 	r.open[s.Name] = f
 	return f, nil
+}
+
+// wait waits as for a file system that does not answer.
+func (r *rig) wait(ctx context.Context) {
+	if r.waits != nil {
+		close(r.waits)
+	}
+	<-ctx.Done()
 }
 
 func (r *rig) service(name string) *fakeService {
@@ -276,7 +285,7 @@ func (f *fakeService) ServeRPC(ctx context.Context, c *oncrpc.Call, reply *oncrp
 
 func (f *fakeService) Open(ctx context.Context) error {
 	if f.path == hungOpenPath {
-		<-ctx.Done()
+		f.r.wait(ctx)
 		return ctx.Err()
 	}
 	f.opened = f.r.openErr == nil

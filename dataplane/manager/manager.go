@@ -100,6 +100,9 @@ type Manager struct {
 	imports  uint64        // number of imports that are stored; under op
 	retiring sync.WaitGroup
 
+	ending context.Context // changes wait for nothing when it has ended
+	end    context.CancelFunc
+
 	mu         sync.Mutex
 	limits     limits
 	services   *set[spec.Service, Serving]
@@ -132,6 +135,7 @@ func New(cfg Config) *Manager {
 		cfg.Needed = func(string) error { return nil }
 	}
 	m := &Manager{cfg: cfg, log: cfg.Logger, patience: patience, limits: newLimits(cfg.Limits, cfg.Changed.Limits)}
+	m.ending, m.end = context.WithCancel(context.Background())
 	if err := m.limits.trouble; err != nil {
 		m.log.Error("limits that were set before are not in force", "error", err, "remedy", "set them again: rdmactl limits set")
 	}
@@ -276,8 +280,9 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// stop makes every further change fail. It waits for the current one.
+// stop makes every further change fail, and the current one if it waits for names, addresses or file systems.
 func (m *Manager) stop() {
+	m.end()
 	m.op.Lock()
 	defer m.op.Unlock()
 	m.mu.Lock()

@@ -307,6 +307,34 @@ func TestSlowFileSystem(t *testing.T) {
 	}
 }
 
+// TestEndDoesNotWaitForAFileSystem: a change that waits for a file system gives up when rdmad ends, so that the drain has its
+// time.
+func TestEndDoesNotWaitForAFileSystem(t *testing.T) {
+	for _, path := range []string{hungPath, hungOpenPath} {
+		r := newRig(t)
+		r.patience = time.Hour
+		r.waits = make(chan struct{})
+		changed, ended := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := r.Services.Add(t.Context(), nfsAt("disk", path))
+			changed <- err
+		}()
+		<-r.waits
+		go func() { ended <- r.Shutdown(t.Context()) }()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: the end waits for the change", path)
+		}
+		if err := <-changed; !errors.Is(err, dataplane.ErrShutdown) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 // TestNobodyWaits: a change whose caller gave up while another change was made is not made.
 func TestNobodyWaits(t *testing.T) {
 	r := newRig(t)
