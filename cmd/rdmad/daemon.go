@@ -91,9 +91,17 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	var up atomic.Pointer[daemon]
-	return inTime(ctx, max(drain, drain+endTimeout), func() error { // the sum is negative if it overflows
+	var refused atomic.Pointer[error]     // why the start failed
+	limit := max(drain, drain+endTimeout) // the sum is negative if it overflows
+	return inTime(ctx, limit, func() error {
 		d, err := bind(ctx, c, log, level)
 		if err != nil {
+			if ctx.Err() != nil { // a signal ended the start; standard error may take nothing
+				log.Info("stopping during the start", "reason", context.Cause(ctx).Error(), "error", config.OneLine(err))
+				err = nil
+			} else {
+				refused.Store(&err)
+			}
 			cancel()
 			d.close()
 			return err
@@ -117,7 +125,12 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 		<-reloads
 		d.log.Info("stopped")
 		return err
-	}, func() { up.Load().giveUp(log) })
+	}, func() {
+		if why := refused.Load(); why != nil {
+			log.Error("the start failed", "error", config.OneLine(*why))
+		}
+		up.Load().giveUp(log)
+	})
 }
 
 // bind opens every address, directory and file that the configuration names. After an error
@@ -328,7 +341,7 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 		d.reportWaits(c, waits)
 	}
 	d.leaveFleet(c)
-	if err := d.manager.Open(); err != nil {
+	if err := d.manager.Open(ctx); err != nil {
 		return err
 	}
 	added := &addedStore{manager.NewFile(d.state.listeners()), d.control, d.log}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -254,28 +255,87 @@ func TestEndWithLongestDrain(t *testing.T) {
 	p.end(t, "TERM", 0)
 }
 
+// TestEndOfStartInAFileSystem: a start that waits for the file system of an export ends in order, also while nothing takes
+// the log. Another rdmad can use the address and the state, though the kernel keeps a thread of the first one.
+func TestEndOfStartInAFileSystem(t *testing.T) {
+	for name, hang := range map[string]func(*hungFS) error{"look": (*hungFS).Hang, "open": (*hungFS).HangStatfs} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(endVar, "10s")
+			r := newRig(t)
+			hung := filepath.Join(r.dir, "hung")
+			makeDirectory(t, hung)
+			fs := have(mountHung(hung))(t)
+			defer func() { must(t, fs.Close()) }()
+			must(t, hang(fs))
+			configure := func(path string) {
+				must(t, os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), fmt.Appendf(nil, `
+control: {listen: "unix://%s/control"}
+metrics: {listen: ""}
+state: {path: state}
+services: [{name: disk, nfs: {path: %q}}]
+listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
+`, r.dir, path, apart), 0o600))
+			}
+			configure(hung)
+			cmd, p := startMute(t, r.dir)
+			bound := func() bool {
+				_, err := os.Stat(filepath.Join(r.dir, "control"))
+				return err == nil
+			}
+			for !bound() || have(fs.Waiting())(t) == 0 {
+				<-time.After(time.Millisecond)
+			}
+			p.Signal(syscall.SIGTERM)
+			awaitDeath(t, p.Pid())
+			configure("srv")
+			r.start().end(t, "TERM", 0)
+			must(t, fs.Heal())
+			_ = p.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
+	}
+}
+
+// startMute starts a rdmad whose standard error takes nothing.
+func startMute(t *testing.T, dir string, args ...string) (*exec.Cmd, *child.Process) {
+	t.Helper()
+	read, write := pipe(t)
+	t.Cleanup(func() { read.Close() })
+	size := have(unix.FcntlInt(write.Fd(), unix.F_SETPIPE_SZ, 4096))(t)
+	have(write.Write(make([]byte, size)))(t)
+	cmd := exec.Command(have(exec.LookPath("rdmad"))(t), append([]string{"--config", "rdmad.yaml", "--drain-timeout", "0s"}, args...)...)
+	cmd.Dir, cmd.Stderr = dir, write
+	p := have(child.Start(cmd))(t)
+	t.Cleanup(p.Kill)
+	return cmd, p
+}
+
+// TestReasonOfAFailedStart: the reason why a start fails is there also if what was started can't be ended in time.
+func TestReasonOfAFailedStart(t *testing.T) {
+	t.Setenv(endVar, "0s")
+	r := newRig(t)
+	taken := have(net.Listen("tcp", apart))(t)
+	defer taken.Close()
+	cmd := exec.Command(have(exec.LookPath("rdmad"))(t), "--config", "rdmad.yaml", "--drain-timeout", "0s", "--set", "control.listen="+taken.Addr().String())
+	cmd.Dir = r.dir
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), taken.Addr().String()) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // TestEndOfStartThatHangs: rdmad also ends while its start hangs, and while nothing takes its log.
 func TestEndOfStartThatHangs(t *testing.T) {
 	t.Setenv(endVar, "1ms")
 	r := newRig(t)
-	hung := filepath.Join(r.dir, "srv")
-	fs := have(mountHung(hung))(t)
-	defer func() { must(t, fs.Close()) }()
-	must(t, fs.HangStatfs())
-	read, write := pipe(t)
-	defer read.Close()
-	size := have(unix.FcntlInt(write.Fd(), unix.F_SETPIPE_SZ, 4096))(t)
-	have(write.Write(make([]byte, size)))(t)
-	cmd := exec.Command(have(exec.LookPath("rdmad"))(t), "--config", "rdmad.yaml", "--drain-timeout", "0s")
-	cmd.Dir, cmd.Stderr = r.dir, write
-	p := have(child.Start(cmd))(t)
-	defer p.Signal(syscall.SIGKILL)
-	for have(fs.Waiting())(t) == 0 {
-		<-time.After(time.Millisecond)
-	}
+	pipe := filepath.Join(r.dir, "pipe")
+	must(t, syscall.Mkfifo(pipe, 0o600))
+	cmd, p := startMute(t, r.dir, "--set", "metrics.web_config="+pipe)
+	w := have(os.OpenFile(pipe, os.O_WRONLY, 0))(t) // waits until rdmad reads
+	defer w.Close()
 	p.Signal(syscall.SIGTERM)
 	awaitDeath(t, p.Pid())
-	must(t, fs.Heal())
 	_ = p.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("exit code %d", code)

@@ -28,7 +28,7 @@ func NewManager(p *Plane) manager.API {
 		Bounds:    p,
 		Logger:    slog.New(slog.DiscardHandler),
 	})
-	if err := errors.Join(m.Configure(context.Background(), p.file()), m.Open()); err != nil {
+	if err := errors.Join(m.Configure(context.Background(), p.file()), m.Open(context.Background())); err != nil {
 		panic(err)
 	}
 	return m.API

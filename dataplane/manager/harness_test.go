@@ -103,7 +103,7 @@ func (r *rig) boot(file *spec.All) {
 	m, data, open := r.Manager, r.data, r.open
 	r.t.Cleanup(func() { r.halt(m, data, open) })
 	ctx := r.t.Context()
-	if err := errors.Join(m.Configure(ctx, file), m.Open(), m.Restore(ctx, r.store)); err != nil {
+	if err := errors.Join(m.Configure(ctx, file), m.Open(ctx), m.Restore(ctx, r.store)); err != nil {
 		r.t.Fatal(err)
 	}
 	data.Start()

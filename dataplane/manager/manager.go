@@ -175,22 +175,22 @@ func (m *Manager) configure(ctx context.Context, file *spec.All) error {
 	}
 }
 
-// Open opens the services' directories and files. It comes after Configure, so that an
+// Open opens the services' directories and files, until ctx ends. It comes after Configure, so that an
 // address in use leaves no directory behind.
-func (m *Manager) Open() error {
+func (m *Manager) Open(ctx context.Context) error {
 	m.op.Lock()
 	defer m.op.Unlock()
 	for {
 		c := m.starting
 		m.starting = nil
-		err := c.open(context.Background())
+		err := c.open(ctx)
 		if err == nil {
 			return c.commit(nil)
 		}
 		if !c.giveUp() {
 			return err
 		}
-		if err := m.configure(context.Background(), c.file); err != nil {
+		if err := m.configure(ctx, c.file); err != nil {
 			return err
 		}
 	}
