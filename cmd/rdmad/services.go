@@ -312,7 +312,7 @@ func (s *services) shareMemory() {
 }
 
 func (s *services) shareMemoryLocked() {
-	for _, sv := range slices.AppendSeq(slices.Clone(s.replaced), maps.Values(s.all)) {
+	for _, sv := range s.everyLocked() {
 		limit := s.memory()
 		if tcp := sv.tcp.Load(); tcp != nil {
 			tcp.SetMemoryLimit(int(limit.TCP()))
