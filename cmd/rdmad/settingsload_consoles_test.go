@@ -55,6 +55,8 @@ func (c *consoles) post(ctx context.Context, console int, path, kind, body strin
 	}
 	r.Header.Set("Origin", c.base)
 	r.Header.Set("Content-Type", kind)
+	// As browsers, try again if rdmad closes an idle connection at this moment.
+	r.Header["Idempotency-Key"] = nil
 	if path != "/session" { // a login ends the session that it comes from
 		r.AddCookie(c.cookies[console%len(c.cookies)])
 	}
