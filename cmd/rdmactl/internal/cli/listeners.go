@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -75,6 +76,8 @@ func endpointTable(e endpoint, state fmt.Stringer, own ...[2]string) *output.Tab
 	}
 	t.Row("max connections", orNoLimit(m.GetMaxConnections()))
 	t.Row("max connections per peer", orNoLimit(m.GetMaxConnectionsPerPeer()))
+	t.Row("max handshakes", cmp.Or(number(m.GetMaxHandshakes()), "64"))
+	t.Row("idle", either(m.GetIdle().AsDuration() == 0, "as in rdmactl limits", "closed after "+m.GetIdle().AsDuration().String()))
 	t.Row("allow", orWords(m.GetAllow(), "all"))
 	t.Row("deny", orWords(m.GetDeny(), "nobody"))
 	changedRow(t, e.GetChanged())
