@@ -22,6 +22,14 @@ type Report struct {
 	Time       time.Time
 }
 
+// IDs are those of the conditions.
+func (r *Report) IDs() (ids []string) {
+	for i := range r.Conditions {
+		ids = append(ids, r.Conditions[i].ID())
+	}
+	return ids
+}
+
 // Load is the work of a node over the last interval.
 type Load struct {
 	Calls, Errors float64       // per second

@@ -212,11 +212,7 @@ func (m *Member) before(rollout Ref) *Before {
 		return nil
 	}
 	last := m.Reports[0]
-	b := &Before{Errors: last.Load.Errors, P99: last.Load.P99}
-	for i := range last.Conditions {
-		b.Conditions = append(b.Conditions, last.Conditions[i].ID())
-	}
-	return b
+	return &Before{Errors: last.Load.Errors, P99: last.Load.P99, Conditions: last.IDs()}
 }
 
 // lost reports whether the node is down for longer than it may be, and else when it will be;

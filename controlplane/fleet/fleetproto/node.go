@@ -54,7 +54,7 @@ func StatusMessage(n *fleet.Identity, s *fleet.Report) *rdmadv1.FleetStatus {
 }
 
 // Status decodes a report. It refuses numbers that no node reports: NaN, for example, would pass every gate, because
-// no comparison with it holds.
+// no comparison with it holds. It also refuses conditions that no assignment can have as those from before a rollout.
 func Status(m *rdmadv1.FleetStatus) (*fleet.Identity, *fleet.Report, error) {
 	for _, n := range []float64{
 		m.GetAssignedRevision(), m.GetAppliedRevision(), m.GetCallsPerSecond(), m.GetErrorsPerSecond(), m.GetP99().AsDuration().Seconds(),
@@ -74,6 +74,9 @@ func Status(m *rdmadv1.FleetStatus) (*fleet.Identity, *fleet.Report, error) {
 			Kind: c.GetKind(), Name: c.GetName(), Status: c.GetStatus().String(), Reason: c.GetReason(), Message: c.GetMessage(),
 			Remedy: c.GetRemedy(), Since: c.GetSince().AsTime(),
 		})
+	}
+	if !canReport(s.IDs()) {
+		return nil, nil, fmt.Errorf("%d conditions are more, or longer, than a node reports", len(s.Conditions))
 	}
 	return n, s, n.Labels.Check()
 }

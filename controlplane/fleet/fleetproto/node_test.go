@@ -2,6 +2,7 @@ package fleetproto
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,28 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
+
+// TestConditionsOfReports: what can be read of a report, the node can read of the assignment that has it as the state
+// before a rollout.
+func TestConditionsOfReports(t *testing.T) {
+	for text, r := range map[string]fleet.Report{
+		"many":          {Conditions: make([]fleet.Condition, 64)},
+		"too many":      {Conditions: make([]fleet.Condition, 65)},
+		"a long name":   {Conditions: []fleet.Condition{{Name: strings.Repeat("/dir", 1000)}}},
+		"a long reason": {Conditions: []fleet.Condition{{Reason: strings.Repeat("x", 1025)}}},
+	} {
+		_, got, err := Status(StatusMessage(&fleet.Identity{}, &r))
+		if bad := text == "too many" || text == "a long reason"; bad != (err != nil) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err != nil {
+			continue
+		}
+		if _, err := Assignment(AssignmentMessage(&fleet.Assignment{Before: &fleet.Before{Conditions: got.IDs()}})); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
 
 // TestNumbersOfReports: a report whose numbers no node has can't be read. NaN would pass every gate.
 func TestNumbersOfReports(t *testing.T) {

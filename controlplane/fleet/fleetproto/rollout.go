@@ -147,11 +147,11 @@ func AssignmentMessage(a *fleet.Assignment) *rdmadv1.FleetAssignment {
 	return m
 }
 
-// maxConditions bounds the conditions of a Before; maxCondition is the length of one, in bytes.
-const (
-	maxConditions = 64
-	maxCondition  = 1024
-)
+// canReport reports whether a node can report conditions with these IDs.
+func canReport(ids []string) bool {
+	const most, longest = 64, 1024 // bytes
+	return len(ids) <= most && !slices.ContainsFunc(ids, func(id string) bool { return len(id) > longest })
+}
 
 // Assignment decodes an assignment.
 func Assignment(m *rdmadv1.FleetAssignment) (a fleet.Assignment, err error) {
@@ -181,8 +181,7 @@ func Assignment(m *rdmadv1.FleetAssignment) (a fleet.Assignment, err error) {
 
 func before(m *rdmadv1.FleetBefore) (*fleet.Before, error) {
 	b := &fleet.Before{Errors: m.GetErrorsPerSecond(), P99: m.GetP99().AsDuration(), Conditions: m.GetConditions()}
-	long := func(s string) bool { return len(s) > maxCondition }
-	if len(b.Conditions) > maxConditions || slices.ContainsFunc(b.Conditions, long) || !isNumber(b.Errors) || b.P99 < 0 {
+	if !canReport(b.Conditions) || !isNumber(b.Errors) || b.P99 < 0 {
 		return nil, fmt.Errorf("before is not what a node reports")
 	}
 	return b, nil
