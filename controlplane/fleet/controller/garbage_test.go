@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/rdmad/rdmad/controlplane/desired"
@@ -17,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/fleet/etcdtest"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/rpcrdma"
 )
 
@@ -140,4 +142,18 @@ func TestGarbageFromBefore(t *testing.T) {
 		}
 	}
 	c.awaitText(t, "gone", "")
+}
+
+// TestKeyIsLoggedOnce: reports come every few seconds. A key that can't be read has a line in the log when it is found,
+// and another one when it could be read meanwhile.
+func TestKeyIsLoggedOnce(t *testing.T) {
+	var log logtest.Log
+	c := &Config{Store: storeOf(t, &etcdtest.Etcd{Endpoint: "127.0.0.1:1"}, "a"), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	w := &term{Config: c, view: fleet.NewView(), unreadable: make(map[string]error), leftOut: make(map[string]error)}
+	for i, value := range []string{"garbage", "other garbage", "{}", "garbage", "garbage"} {
+		w.take(&mvccpb.KeyValue{Key: []byte("/rdmad/status/b"), Value: []byte(value), ModRevision: int64(i + 1)}, false)
+	}
+	if lines := log.Lines("a key is left out", "/rdmad/status/b"); len(lines) != 2 || len(w.leftOut) != 1 {
+		t.Errorf("%d lines, want 2:\n%s", len(lines), log.String())
+	}
 }

@@ -93,6 +93,7 @@ func (t *term) list(ctx context.Context) (revision int64, err error) {
 // take notes what a key says, or that it can't be read.
 func (t *term) take(kv *mvccpb.KeyValue, gone bool) {
 	key := string(kv.Key)
+	before := t.leftOut[key]
 	delete(t.unreadable, key)
 	delete(t.leftOut, key)
 	err := t.Store.Take(t.view, kv, gone, time.Now())
@@ -102,8 +103,9 @@ func (t *term) take(kv *mvccpb.KeyValue, gone bool) {
 	case t.Store.Decides(key):
 		t.unreadable[key] = err
 	case len(t.leftOut) < maxLeftOut:
-		t.leftOut[key] = err
-		t.Logger.Warn("fleet: a key is left out", "error", err)
+		if t.leftOut[key] = err; before == nil { // not again for each report of a node
+			t.Logger.Warn("fleet: a key is left out", "error", err)
+		}
 	}
 }
 
