@@ -13,8 +13,8 @@ import (
 
 // asked answers dry runs of policies. An answer that can't be written is none: the rdmad that
 // asks waits for a bounded time.
-func (s *session) asked(ctx context.Context, res clientv3.WatchResponse, ok bool) error {
-	if err := watchError(res, ok); err != nil {
+func (s *session) asked(ctx context.Context, res clientv3.WatchResponse) error {
+	if err := store.WatchError(res); err != nil {
 		return err
 	}
 	for _, event := range res.Events {

@@ -83,10 +83,10 @@ func (s *session) work(ctx context.Context, cluster uint64) error {
 				return &store.LostError{Node: s.Node}
 			}
 			continue
-		case res, ok := <-s.changes:
-			err = s.changed(ctx, cluster, res, ok)
-		case res, ok := <-s.dryRuns:
-			err = s.asked(ctx, res, ok)
+		case res := <-s.changes:
+			err = s.changed(ctx, cluster, res)
+		case res := <-s.dryRuns:
+			err = s.asked(ctx, res)
 		case <-s.poked:
 			if !soon {
 				every.Reset(s.Every / 10) // for several changes one report
@@ -152,17 +152,9 @@ func (s *session) ask() error {
 	return s.Store.Client().RequestProgress(ctx)
 }
 
-// watchError is why a watch has ended, or nil.
-func watchError(res clientv3.WatchResponse, ok bool) error {
-	if !ok {
-		return errors.New("the watch has ended")
-	}
-	return res.Err()
-}
-
 // changed takes what the watch says. An error ends the session; the next one lists again.
-func (s *session) changed(ctx context.Context, cluster uint64, res clientv3.WatchResponse, ok bool) error {
-	if err := watchError(res, ok); err != nil {
+func (s *session) changed(ctx context.Context, cluster uint64, res clientv3.WatchResponse) error {
+	if err := store.WatchError(res); err != nil {
 		return err
 	}
 	s.heard = time.Now()

@@ -109,19 +109,13 @@ func (t *term) take(kv *mvccpb.KeyValue, gone bool) {
 	}
 }
 
-var (
-	errWatch = errors.New("the watch has ended")
-	// errRoom means that there is room for a node that was left out. Only a list has all of it.
-	errRoom = errors.New("there is room for another node")
-)
+// errRoom means that there is room for a node that was left out. Only a list has all of it.
+var errRoom = errors.New("there is room for another node")
 
 // follow takes what the watch says.
 func (t *term) follow(res clientv3.WatchResponse) error {
-	if err := res.Err(); err != nil {
+	if err := store.WatchError(res); err != nil {
 		return err
-	}
-	if res.Header == nil { // of a closed channel
-		return errWatch
 	}
 	for _, e := range res.Events {
 		t.take(e.Kv, e.Type == mvccpb.DELETE)

@@ -17,6 +17,17 @@ import (
 // errWatch means that a watch ended although nobody ended it.
 var errWatch = errors.New("the watch has ended")
 
+// WatchError returns why a watch has ended that gave a response, or nil if it has not.
+func WatchError(res clientv3.WatchResponse) error {
+	if err := res.Err(); err != nil {
+		return err
+	}
+	if res.Header == nil { // of a closed channel
+		return errWatch
+	}
+	return nil
+}
+
 // Position is how far a watch of nodes has come. The zero Position is before the list.
 type Position struct {
 	Cluster  uint64
