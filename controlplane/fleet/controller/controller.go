@@ -118,10 +118,8 @@ func (c *Config) wait(ctx context.Context) {
 // resign ends the lease of the election at once, if etcd answers, so that another controller
 // need not wait for its end.
 func (c *Config) resign(ctx context.Context, session *concurrency.Session) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.Timeout/5)
-	defer cancel()
 	session.Orphan()
-	_, _ = c.Store.Client().Revoke(ctx, session.Lease())
+	c.Store.Revoke(ctx, session.Lease())
 }
 
 // session makes the lease of the election.

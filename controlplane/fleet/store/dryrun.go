@@ -69,7 +69,7 @@ func (s *Store) ask(ctx context.Context, r *fleet.Revision, waiting map[string]*
 	if err != nil {
 		return err
 	}
-	defer s.revoke(ctx, lease.ID)
+	defer s.Revoke(ctx, lease.ID)
 	number := fmt.Sprintf("%x", lease.ID)
 	put, err := s.client.Put(asking, s.DryRuns()+number, value, clientv3.WithLease(lease.ID))
 	if err != nil {

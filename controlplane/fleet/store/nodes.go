@@ -218,10 +218,10 @@ func (s *Store) taken(node string, kvs []*mvccpb.KeyValue) error {
 }
 
 // Leave ends the presence.
-func (p *Presence) Leave(ctx context.Context) { p.store.revoke(ctx, p.Lease) }
+func (p *Presence) Leave(ctx context.Context) { p.store.Revoke(ctx, p.Lease) }
 
-// revoke ends a lease. Without an answer of etcd the lease ends by itself.
-func (s *Store) revoke(ctx context.Context, lease clientv3.LeaseID) {
+// Revoke ends a lease at once, even if ctx has ended. Without an answer of etcd the lease ends by itself.
+func (s *Store) Revoke(ctx context.Context, lease clientv3.LeaseID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Timeout/5)
 	defer cancel()
 	_, _ = s.client.Revoke(ctx, lease)
