@@ -148,14 +148,10 @@ func (s *State) at(scope Scope) *layer {
 // present appends the layers of scope to chain: the configuration file's, the fleet's, then
 // the operators', as far as there are any.
 func (s *State) present(chain []*layer, scope Scope) []*layer {
-	if l := s.under[scope]; l != nil {
-		chain = append(chain, l)
-	}
-	if l := s.assigned[scope]; l != nil {
-		chain = append(chain, l)
-	}
-	if l := s.at(scope); l != nil {
-		chain = append(chain, l)
+	for _, l := range [...]*layer{s.under[scope], s.assigned[scope], s.at(scope)} {
+		if l != nil {
+			chain = append(chain, l)
+		}
 	}
 	return chain
 }
