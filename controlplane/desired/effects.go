@@ -84,15 +84,8 @@ type difference struct{ step *settings.Step }
 
 func (d difference) update() dataplane.Update {
 	var u dataplane.Update
-	if d.step.File != nil {
-		u.Keys |= d.step.File.Before.Differ(&d.step.File.After)
-	}
-	if d.step.Fleet != nil {
-		u.Keys |= d.step.Fleet.Before.Differ(&d.step.Fleet.After)
-	}
-	for i := range d.step.Deltas {
-		delta := &d.step.Deltas[i]
-		u.Keys |= delta.Before.Values.Differ(&delta.After.Values)
+	for _, changed := range d.step.Differences() {
+		u.Keys = u.Keys.With(changed.Key)
 	}
 	return u
 }
