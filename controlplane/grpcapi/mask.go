@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -41,13 +40,8 @@ func fieldNames(fields protoreflect.FieldDescriptors) string {
 	return strings.Join(names, ", ")
 }
 
-// hasAny says whether one of some fields is meant.
-func (m mask) hasAny(names ...string) bool {
-	if m == nil {
-		return true
-	}
-	return slices.ContainsFunc(names, func(name string) bool { return m[protoreflect.Name(name)] })
-}
+// has says whether a field is meant.
+func (m mask) has(name protoreflect.Name) bool { return m == nil || m[name] }
 
 // prune takes the fields away that the client didn't ask for.
 func (m mask) prune(msg proto.Message) {

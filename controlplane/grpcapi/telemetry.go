@@ -80,7 +80,7 @@ func (s *telemetryService) WatchTelemetry(req *rdmadv1.WatchTelemetryRequest, st
 // source is the part of the data plane that a request asks for.
 func (s *telemetryService) source(req *rdmadv1.WatchTelemetryRequest, fields mask) telemetry.Source {
 	switch {
-	case !fields.hasAny("connections"):
+	case !fields.has("connections"):
 		return s.looks.Totals
 	case len(req.GetConnectionIds()) > 0:
 		return s.looks.Some(req.GetConnectionIds())
