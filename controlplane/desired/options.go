@@ -3,6 +3,7 @@ package desired
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -75,9 +76,5 @@ func cut(s string) string {
 	if len(s) <= maxActor {
 		return s
 	}
-	end := maxActor
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
+	return strings.ToValidUTF8(s[:maxActor], "")
 }
