@@ -67,7 +67,7 @@ type Store struct {
 func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured []string) (*Store, error) {
 	var set settings.KeySet
 	for _, name := range configured {
-		k, ok := settings.ParseKey(name)
+		k, ok := live.ParseKey(name)
 		if !ok {
 			return nil, fmt.Errorf("settings: there is no %s", name)
 		}

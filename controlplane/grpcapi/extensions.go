@@ -98,7 +98,7 @@ func (s *extensionService) turn(ctx context.Context, on bool, req turning, expec
 	}
 	c := settings.Change{Scope: scope, Expected: expected}
 	for _, name := range req.GetNames() {
-		k, ok := settings.ParseKey(extensionPrefix + name)
+		k, ok := live.ParseKey(extensionPrefix + name)
 		if !ok {
 			return desired.Result{}, invalidField("names", "there is no extension "+name)
 		}

@@ -86,7 +86,7 @@ func (s *settingsService) ExplainSetting(_ context.Context, req *rdmadv1.Explain
 	if err != nil {
 		return nil, err
 	}
-	k, ok := settings.ParseKey(req.GetKey())
+	k, ok := live.ParseKey(req.GetKey())
 	if !ok {
 		return nil, noSetting("key", req.GetKey())
 	}
@@ -123,7 +123,7 @@ func toChange(req *rdmadv1.SetSettingsRequest) (settings.Change, error) {
 	}
 	var unset settings.KeySet
 	for _, name := range req.GetUnset() {
-		k, ok := settings.ParseKey(name)
+		k, ok := live.ParseKey(name)
 		if !ok {
 			return settings.Change{}, noSetting("unset", name)
 		}

@@ -14,6 +14,3 @@ type (
 	// InvalidError lists violations.
 	InvalidError = live.InvalidError
 )
-
-// ParseKey returns the key with a dotted name.
-func ParseKey(name string) (Key, bool) { return live.ParseKey(name) }

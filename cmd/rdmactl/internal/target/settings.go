@@ -21,7 +21,7 @@ func Configure(base rpcrdma.Settings, assignments []string) (*rpcrdma.Settings, 
 		if !ok {
 			return nil, fmt.Errorf("%q is not KEY=VALUE, such as inline.send_max=2048", a)
 		}
-		k, ok := settings.ParseKey(name)
+		k, ok := live.ParseKey(name)
 		if !ok {
 			return nil, fmt.Errorf("there is no setting %q", name)
 		}

@@ -191,7 +191,7 @@ func (r *Report) fill(c *config.Config, state *settings.State) {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(d.Values.Text())) {
-			k, _ := settings.ParseKey(key)
+			k, _ := live.ParseKey(key)
 			r.Scopes = append(r.Scopes, Scoped{d.Scope.String(), value(c, state, d.Scope, k)})
 		}
 	}
