@@ -8,8 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
+	"github.com/rdmad/rdmad/controlplane/fleet/fleetproto"
 	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane"
@@ -174,9 +173,4 @@ func addrPort(a netip.AddrPort) string {
 }
 
 // timestamp is nil for the zero time.
-func timestamp(t time.Time) *timestamppb.Timestamp {
-	if t.IsZero() {
-		return nil
-	}
-	return timestamppb.New(t)
-}
+var timestamp = fleetproto.Stamp

@@ -11,7 +11,7 @@ import (
 func EntryMessage(e *fleet.Entry) *rdmadv1.AuditEntry {
 	role, _ := auth.ParseRole(e.Role)
 	m := &rdmadv1.AuditEntry{
-		Sequence: float64(e.Number), Time: stamp(e.Time), Actor: e.Actor, Role: rdmadv1.Role(role), Origin: e.Origin, Node: e.Node, Action: e.Action,
+		Sequence: float64(e.Number), Time: Stamp(e.Time), Actor: e.Actor, Role: rdmadv1.Role(role), Origin: e.Origin, Node: e.Node, Action: e.Action,
 		Before: e.Before, After: e.After, Outcome: audit.OK,
 	}
 	if e.Err != nil {

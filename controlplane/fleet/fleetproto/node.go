@@ -13,7 +13,7 @@ import (
 
 // PresenceMessage encodes a node's identity for its presence.
 func PresenceMessage(n *fleet.Identity) *rdmadv1.FleetPresence {
-	return &rdmadv1.FleetPresence{Labels: n.Labels, Version: n.Version, ControlAddress: n.Control, Since: stamp(n.Since)}
+	return &rdmadv1.FleetPresence{Labels: n.Labels, Version: n.Version, ControlAddress: n.Control, Since: Stamp(n.Since)}
 }
 
 // Presence decodes a node's identity.
@@ -40,14 +40,14 @@ func isNumber(n float64) bool { return n >= 0 && n <= 1<<53 }
 func StatusMessage(n *fleet.Identity, s *fleet.Report) *rdmadv1.FleetStatus {
 	m := &rdmadv1.FleetStatus{
 		Labels: n.Labels, Version: n.Version, ControlAddress: n.Control,
-		AssignedRevision: float64(s.Assigned), AppliedRevision: float64(s.Applied), Refused: s.Refused, Pins: s.Pins, Time: stamp(s.Time),
+		AssignedRevision: float64(s.Assigned), AppliedRevision: float64(s.Applied), Refused: s.Refused, Pins: s.Pins, Time: Stamp(s.Time),
 		CallsPerSecond: s.Load.Calls, ErrorsPerSecond: s.Load.Errors, P99: durationpb.New(s.Load.P99), Connections: s.Load.Connections,
 		Outcomes: outcomesMessage(&s.Outcomes),
 	}
 	for _, c := range s.Conditions {
 		m.Conditions = append(m.Conditions, &rdmadv1.Condition{
 			Kind: c.Kind, Name: c.Name, Status: rdmadv1.Condition_Status(rdmadv1.Condition_Status_value[c.Status]), Reason: c.Reason,
-			Message: c.Message, Remedy: c.Remedy, Since: stamp(c.Since),
+			Message: c.Message, Remedy: c.Remedy, Since: Stamp(c.Since),
 		})
 	}
 	return m

@@ -67,11 +67,12 @@ func PolicyMessage(p *fleet.Policy) *rdmadv1.FleetPolicy {
 // RevisionMessage encodes a version of a policy.
 func RevisionMessage(r *fleet.Revision) *rdmadv1.FleetPolicy {
 	m := PolicyMessage(&r.Policy)
-	m.Revision, m.Author, m.Comment, m.Time = r.Revision, r.Author, r.Comment, stamp(r.Time)
+	m.Revision, m.Author, m.Comment, m.Time = r.Revision, r.Author, r.Comment, Stamp(r.Time)
 	return m
 }
 
-func stamp(t time.Time) *timestamppb.Timestamp {
+// Stamp is nil for the zero time.
+func Stamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
 	}

@@ -70,12 +70,12 @@ func RolloutState(s fleet.RolloutState) rdmadv1.FleetRollout_State {
 func RolloutMessage(r *fleet.Rollout) *rdmadv1.FleetRollout {
 	m := &rdmadv1.FleetRollout{
 		Id: r.String(), Policy: r.Policy, Revision: r.Revision, State: RolloutState(r.State), Reason: r.Reason, Plan: PlanMessage(r.Plan),
-		Author: r.Author, Began: stamp(r.Began), Ended: stamp(r.Ended), PreviousRevision: r.Previous,
+		Author: r.Author, Began: Stamp(r.Began), Ended: Stamp(r.Ended), PreviousRevision: r.Previous,
 	}
 	for i := range r.Waves {
 		w := &r.Waves[i]
 		m.Waves = append(m.Waves, &rdmadv1.FleetWave{
-			Nodes: w.Nodes, State: rdmadv1.FleetWave_State(rdmadv1.FleetWave_State_value[w.State.String()]), Reason: w.Reason, Since: stamp(w.Since),
+			Nodes: w.Nodes, State: rdmadv1.FleetWave_State(rdmadv1.FleetWave_State_value[w.State.String()]), Reason: w.Reason, Since: Stamp(w.Since),
 		})
 	}
 	return m
@@ -124,7 +124,7 @@ func state[S interface {
 	return 0, false
 }
 
-// at is stamp's inverse.
+// at is Stamp's inverse.
 func at(t *timestamppb.Timestamp) time.Time {
 	if t == nil {
 		return time.Time{}
