@@ -20,7 +20,7 @@ type Entry struct {
 // Text describes a version for the history.
 func (r *Revision) Text() string {
 	parts := []string{r.Ref().String() + ": " + strings.Join(append([]string{"all nodes"}, r.Selector.Texts()...)[min(len(r.Selector), 1):], ", "), fmt.Sprintf("priority %d", r.Priority)}
-	for _, scope := range r.scopes() {
+	for _, scope := range r.Scopes() {
 		v := r.Settings[scope]
 		for _, k := range v.Keys().Keys() {
 			parts = append(parts, scope.String()+" "+k.String()+"="+v.Format(k))

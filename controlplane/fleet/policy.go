@@ -61,7 +61,7 @@ func (p *Policy) Check() error {
 	if n := len(p.Settings); n > settings.MaxScopes {
 		return live.Invalid("scopes", "no more than %d scopes (there are %d)", settings.MaxScopes, n)
 	}
-	for _, scope := range p.scopes() {
+	for _, scope := range p.Scopes() {
 		if scope.Kind == settings.Connection {
 			return live.Invalid("scopes", "%s: settings of a connection belong to its rdmad; a policy has global, listener and peer scopes", scope)
 		}
@@ -84,8 +84,8 @@ func (r *Revision) Check() error {
 	return r.Policy.Check()
 }
 
-// scopes are those of the settings, in the order of their names.
-func (p *Policy) scopes() []settings.Scope {
+// Scopes are those of the settings, in the order of their names.
+func (p *Policy) Scopes() []settings.Scope {
 	return slices.SortedFunc(maps.Keys(p.Settings), func(a, b settings.Scope) int { return strings.Compare(a.String(), b.String()) })
 }
 
@@ -109,7 +109,7 @@ func Conflict(a, b *Policy) error {
 	if a.Name == b.Name || a.Priority != b.Priority || !a.Selector.Overlaps(b.Selector) {
 		return nil
 	}
-	for _, scope := range a.scopes() {
+	for _, scope := range a.Scopes() {
 		ours, theirs := a.Settings[scope], b.Settings[scope]
 		for _, k := range (ours.Keys() & theirs.Keys()).Keys() {
 			if ours.Value(k) != theirs.Value(k) {

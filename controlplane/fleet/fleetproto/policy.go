@@ -5,9 +5,6 @@ package fleetproto
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -57,7 +54,7 @@ func Revision(m *rdmadv1.FleetPolicy) (*fleet.Revision, error) {
 // PolicyMessage encodes a policy.
 func PolicyMessage(p *fleet.Policy) *rdmadv1.FleetPolicy {
 	m := &rdmadv1.FleetPolicy{Name: p.Name, Selector: p.Selector.Texts(), Priority: p.Priority}
-	for _, scope := range slices.SortedFunc(maps.Keys(p.Settings), func(a, b settings.Scope) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, scope := range p.Scopes() {
 		v := p.Settings[scope]
 		m.Scopes = append(m.Scopes, &rdmadv1.ScopeSettings{Scope: scope.String(), Settings: settingsproto.Message(&v)})
 	}
