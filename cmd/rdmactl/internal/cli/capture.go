@@ -127,10 +127,11 @@ type captureWriter struct {
 // comes, not when rdmad refuses.
 func (w *captureWriter) write(piece *rdmadv1.CaptureResponse) error {
 	if w.out == nil {
-		if err := w.create(); err != nil {
-			return err
+		out, err := w.app.create(w.flags.file)
+		if err != nil {
+			return fmt.Errorf("capture: %w", err)
 		}
-		w.began = time.Now()
+		w.out, w.began = out, time.Now()
 	}
 	data, packets := piece.GetData(), uint64(piece.GetPackets())
 	if w.flags.count > 0 && w.done.Packets+packets > w.flags.count {
@@ -152,15 +153,6 @@ func (w *captureWriter) write(piece *rdmadv1.CaptureResponse) error {
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
-
-func (w *captureWriter) create() error {
-	out, err := w.app.create(w.flags.file)
-	if err != nil {
-		return fmt.Errorf("capture: %w", err)
-	}
-	w.out = out
-	return nil
-}
 
 // redraw is the time between two states of the progress line, at least.
 const redraw = 100 * time.Millisecond
