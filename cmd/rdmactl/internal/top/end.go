@@ -58,7 +58,7 @@ func (m *model) confirmKey(s string) tea.Cmd {
 
 func (m *model) connectionEnded(e ended) {
 	if e.err != nil {
-		m.notice = notice{text: fmt.Sprintf("Connection %s: %s failed: %s", e.id, e.how.verb(), m.explain(e.err)), bad: true}
+		m.notice = notice{text: fmt.Sprintf("Connection %s: %s failed: %s", e.id, e.how.verb(), m.o.Explain(e.err)), bad: true}
 		return
 	}
 	m.notice = notice{text: fmt.Sprintf("Connection %s: %s done.", e.id, e.how.verb())}

@@ -114,7 +114,7 @@ func (m *model) askSet(dryRun bool) tea.Cmd {
 	}
 	set, unset, err := m.o.Assign([]string{f.key + "=" + strings.TrimSpace(f.input.text)})
 	if err != nil {
-		f.err = m.explain(err)
+		f.err = m.o.Explain(err)
 		return nil
 	}
 	req := &rdmadv1.SetSettingsRequest{Scope: f.at(), Settings: set, Unset: unset, DryRun: dryRun}
@@ -139,7 +139,7 @@ func (m *model) formAnswered(a formAnswer) tea.Cmd {
 	switch {
 	case a.dryRun && (f.step != entering || a.text != f.input.text): // the user went on
 	case a.err != nil:
-		f.err = m.explain(a.err)
+		f.err = m.o.Explain(a.err)
 		if f.step == looking { // to be tried anew from the value
 			f.step = entering
 		}

@@ -216,6 +216,3 @@ func (m *model) current() string {
 	}
 	return ""
 }
-
-// explain puts an error into a line.
-func (m *model) explain(err error) string { return m.o.Explain(err) }

@@ -33,7 +33,7 @@ func (m *model) paneLines() []string {
 	}
 	out := []string{head.String()}
 	if p.err != nil {
-		out = append(out, newLine(m.width).add(bad, m.explain(p.err)).String())
+		out = append(out, newLine(m.width).add(bad, m.o.Explain(p.err)).String())
 	}
 	if p.conn == nil {
 		return out
