@@ -49,10 +49,4 @@ func (f *Field[T]) cell(of T) Cell {
 func Count(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
 
 // Pairs returns a table of names and values without a head.
-func Pairs(rows ...[2]string) *Table {
-	t := &Table{Columns: make([]Column, 2)}
-	for _, row := range rows {
-		t.Row(row[0], row[1])
-	}
-	return t
-}
+func Pairs() *Table { return &Table{Columns: make([]Column, 2)} }
