@@ -188,12 +188,8 @@ func (v *visit) close() {
 }
 
 func (v *visit) address() string {
-	return netip.AddrPortFrom(v.addr, v.port()).String()
-}
-
-func (v *visit) port() uint16 {
 	n, _ := strconv.ParseUint(v.Port, 10, 16) // resolve has checked it
-	return uint16(n)
+	return netip.AddrPortFrom(v.addr, uint16(n)).String()
 }
 
 func ok(reason string) Finding { return Finding{Result: OK, Reason: reason} }
