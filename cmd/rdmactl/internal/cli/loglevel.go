@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/loglevel"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -37,23 +38,15 @@ func newLogLevelSet(a *app) *cobra.Command {
 error. The change ends with rdmad: at its next start the level is that of
 --log-level. You need the role admin.`,
 		Example:           "  rdmactl log-level set debug",
-		ValidArgsFunction: fixed(logLevels()...),
+		ValidArgsFunction: fixed(loglevel.Names()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			level := rdmadv1.LogLevel_Level(rdmadv1.LogLevel_Level_value[strings.ToUpper(args[0])])
 			if level == rdmadv1.LogLevel_LEVEL_UNSPECIFIED {
-				return usagef("%q is not one of %s", args[0], strings.Join(logLevels(), ", "))
+				return usagef("%q is not one of %s", args[0], strings.Join(loglevel.Names(), ", "))
 			}
 			return show(cmd.Context(), a, api.SetLogLevel, &rdmadv1.SetLogLevelRequest{Level: level}, logLevelTable)
 		},
 	}
-}
-
-// logLevels are the names of the levels, the most detailed first.
-func logLevels() (names []string) {
-	for n := rdmadv1.LogLevel_DEBUG; n <= rdmadv1.LogLevel_ERROR; n++ {
-		names = append(names, strings.ToLower(n.String()))
-	}
-	return names
 }
 
 func logLevelTable[R interface{ GetLogLevel() *rdmadv1.LogLevel }](res R) *output.Table {
