@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,16 +13,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/profile"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
 func newDebug(a *app) *cobra.Command {
 	return group(&cobra.Command{Use: "debug", Short: "Look into the rdmad process"}, newDebugChannelz(a), newDebugPprof(a))
-}
-
-// timedProfiles are the profiles over a time.
-var timedProfiles = []rdmadv1.ProfileRequest_Kind{
-	rdmadv1.ProfileRequest_BLOCK, rdmadv1.ProfileRequest_CPU, rdmadv1.ProfileRequest_MUTEX, rdmadv1.ProfileRequest_TRACE,
 }
 
 // profileFlags say where a profile goes, and how long it takes.
@@ -79,7 +74,7 @@ func (f *profileFlags) request(a *app, name string, timed bool) (*rdmadv1.Profil
 		return nil, usagef("-w - and -o %s both use standard output: change one of them", a.format)
 	case f.file == dash && isTerminal(a.stdout):
 		return nil, usagef("a profile is binary, and standard output is a terminal: use -w FILE, or a pipe")
-	case slices.Contains(timedProfiles, kind):
+	case profile.Timed(strings.ToLower(name)):
 		req.Duration = durationpb.New(f.duration)
 	case timed:
 		return nil, usagef("--duration is only for block, cpu, mutex and trace: %s shows a moment", name)
