@@ -151,14 +151,12 @@ func fleetStatus(err error) error {
 	switch {
 	case errors.As(err, new(*settings.InvalidError)), errors.As(err, new(*settings.LimitError)):
 		return toStatus(err)
-	case errors.As(err, new(*store.NoNodeError)):
+	case errors.As(err, new(*store.NoNodeError)), errors.As(err, new(*store.MissingError)):
 		return status.Error(codes.NotFound, err.Error())
 	case errors.As(err, new(*fleet.ConflictError)), errors.As(err, new(*fleet.ActiveError)), errors.As(err, new(*fleet.StateError)), errors.As(err, new(*store.UpError)):
 		return status.Error(codes.FailedPrecondition, err.Error())
 	case errors.Is(err, store.ErrRace):
 		return status.Error(codes.Aborted, err.Error())
-	case errors.As(err, new(*store.MissingError)):
-		return status.Error(codes.NotFound, err.Error())
 	case errors.As(err, new(*store.ValueError)):
 		return status.Error(codes.DataLoss, err.Error())
 	}
