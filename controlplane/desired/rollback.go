@@ -28,9 +28,6 @@ func (s *Store) goBack(e *history.Entry, o *Options) (Result, error) {
 	undo, ok := s.past.Since(e.Target)
 	if !ok || len(undo) == 0 && s.pending() != nil { // what waits is not to be kept by a rollback
 		oldest, _ := s.past.Oldest()
-		if before.Revision() == 0 {
-			oldest = 0
-		}
 		return Result{}, &UnknownRevisionError{Revision: e.Target, Oldest: oldest, Current: before.Revision()}
 	}
 	next := before
