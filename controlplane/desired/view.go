@@ -19,10 +19,7 @@ func (s *Store) Get(scope settings.Scope) (View, error) {
 		return View{}, err
 	}
 	state := s.state.Load()
-	if scope.Kind == settings.Connection {
-		return View{state.Revision(), state.Effective(target)}, nil
-	}
-	return View{state.Revision(), state.At(scope)}, nil
+	return View{state.Revision(), state.At(scope, target)}, nil
 }
 
 // Explain lists all values of a key for a scope, the widest first: the default, the
@@ -35,10 +32,7 @@ func (s *Store) Explain(scope settings.Scope, k settings.Key) (revision uint32, 
 		return 0, nil, err
 	}
 	state := s.state.Load()
-	if scope.Kind == settings.Connection {
-		return state.Revision(), state.Explain(k, target), nil
-	}
-	return state.Revision(), state.ExplainAt(k, scope), nil
+	return state.Revision(), state.Explain(k, scope, target), nil
 }
 
 // History lists up to limit revisions, the newest first: those older than revision before, or

@@ -166,7 +166,7 @@ func TestUndo(t *testing.T) {
 				t.Fatalf("before revision %d: %+v, want %+v", i+1, s.Dump(), states[i].Dump())
 			}
 			for _, target := range targets {
-				if s.Effective(target) != states[i].Effective(target) {
+				if s.At(Scope{Kind: Connection}, target) != states[i].At(Scope{Kind: Connection}, target) {
 					t.Fatalf("%v differs before revision %d", target, i+1)
 				}
 			}

@@ -7,15 +7,9 @@ type Saying struct {
 	Wins  bool   // whether it is the one in force
 }
 
-// Explain lists all values of k for t, the widest first: the default, the configuration file,
-// scopes. The last one is in force.
-func (s *State) Explain(k Key, t Target) []Saying { return s.sayings(k, s.chain(nil, t)) }
-
-// ExplainAt is Explain for a scope that is not a connection's, as far as it follows from the
-// scope alone.
-func (s *State) ExplainAt(k Key, scope Scope) []Saying { return s.sayings(k, s.chainAt(scope)) }
-
-func (s *State) sayings(k Key, chain []*layer) []Saying {
+// Explain lists all values of k at a scope, the widest first: the default, the configuration file,
+// scopes. The last one is in force. t is the connection of a connection's scope.
+func (s *State) Explain(k Key, scope Scope, t Target) []Saying {
 	var out []Saying
 	if s.defaults.Keys().Has(k) {
 		out = append(out, Saying{Origin: Origin{Source: "default"}, Value: s.defaults.Format(k)})
@@ -23,7 +17,7 @@ func (s *State) sayings(k Key, chain []*layer) []Saying {
 	if s.file.Values.Keys().Has(k) {
 		out = append(out, Saying{Origin: s.baseOrigin(k), Value: s.file.Values.Format(k)})
 	}
-	for _, l := range chain {
+	for _, l := range s.chainAt(scope, t) {
 		if l.Values.Keys().Has(k) {
 			out = append(out, Saying{Origin: s.origin(l, k), Value: l.Values.Format(k)})
 		}

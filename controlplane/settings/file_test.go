@@ -28,7 +28,7 @@ func TestFileBelowOperators(t *testing.T) {
 		}
 		in := func(want, origin string) {
 			t.Helper()
-			e := s.Effective(peer)
+			e := s.At(Scope{Kind: Connection}, peer)
 			if got := e.Values.Format(live.CreditsMax); got != want || strings.TrimSpace(e.Origins[live.CreditsMax].Source+" "+e.Origins[live.CreditsMax].Detail) != origin {
 				t.Errorf("%s: %s from %+v, want %s from %s", scope, got, e.Origins[live.CreditsMax], want, origin)
 			}
@@ -38,7 +38,7 @@ func TestFileBelowOperators(t *testing.T) {
 		in("30", "config rdmad.yaml:7")
 		s = apply(t, s, scope, set(live.CreditsMax, 10))
 		in("10", scope)
-		if all := s.Explain(live.CreditsMax, peer); len(all) != 4 || all[2].Detail != "rdmad.yaml:7" || !all[3].Wins {
+		if all := s.Explain(live.CreditsMax, Scope{Kind: Connection}, peer); len(all) != 4 || all[2].Detail != "rdmad.yaml:7" || !all[3].Wins {
 			t.Errorf("%+v", all)
 		}
 		if s, err = s.WithFile(FileLayer{}); err != nil {

@@ -93,7 +93,7 @@ func (s *State) withFleet(f FleetLayer) *State {
 func (s *State) FleetDifferences(next *State) (all []Difference) {
 	for _, scope := range eitherScopes(next.fleet.Scopes, s.fleet.Scopes) {
 		was, is := s.fleet.Scopes[scope].Values, next.fleet.Scopes[scope].Values
-		before, after := s.At(scope).Values, next.At(scope).Values
+		before, after := s.At(scope, Target{}).Values, next.At(scope, Target{}).Values
 		for _, k := range (is.Differ(&was) & after.Differ(&before)).Keys() {
 			all = append(all, Difference{Place: scope.String(), Key: k, Before: before.Format(k), After: after.Format(k)})
 		}

@@ -45,7 +45,7 @@ func TestFleetStandsBetweenFileAndPins(t *testing.T) {
 	}
 	check := func(k Key, want uint32, source string) {
 		t.Helper()
-		if e := s.Effective(peer); e.Values.Value(k) != want || e.Origins[k].Source != source {
+		if e := s.At(Scope{Kind: Connection}, peer); e.Values.Value(k) != want || e.Origins[k].Source != source {
 			t.Errorf("%s is %d of %+v, want %d of %s", k, e.Values.Value(k), e.Origins[k], want, source)
 		}
 	}
@@ -56,7 +56,7 @@ func TestFleetStandsBetweenFileAndPins(t *testing.T) {
 	check(live.CreditsMax, 21, "fleet")
 	check(live.DDPMinChunk, 21, "fleet")
 	check(live.InlineSendMax, 4096, "default")
-	if got := s.Effective(peer).Origins[live.CreditsMax]; got.Detail != "p@1" || got.Scope.String() != "listener/nfs" {
+	if got := s.At(Scope{Kind: Connection}, peer).Origins[live.CreditsMax]; got.Detail != "p@1" || got.Scope.String() != "listener/nfs" {
 		t.Errorf("%+v", got)
 	}
 	s = apply(t, s, "listener/nfs", set(live.CreditsMax, 22))
@@ -117,7 +117,7 @@ func TestFleetSurvivesUndoAndRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := next.Effective(peer), restored.Effective(peer); a != b {
+	if a, b := next.At(Scope{Kind: Connection}, peer), restored.At(Scope{Kind: Connection}, peer); a != b {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 }

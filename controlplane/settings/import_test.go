@@ -41,7 +41,7 @@ func TestImportOfAFile(t *testing.T) {
 	next := imports(&v, nil)
 	check("other values", next, Scope{}, v) // no ddp.min_chunk, and inline.send_max is the fleet's
 	check("other values", next, network, set(live.CreditsWeight, 5))
-	if e := next.At(Scope{}); e.Values.Value(live.InlineSendMax) != 2048 || e.Values.Value(live.DDPMinChunk) != 4096 {
+	if e := next.At(Scope{}, Target{}); e.Values.Value(live.InlineSendMax) != 2048 || e.Values.Value(live.DDPMinChunk) != 4096 {
 		t.Errorf("in force %v", e.Values.Text())
 	}
 	none := Values{}

@@ -171,13 +171,13 @@ func TestApplyLeavesTheOldStateAlone(t *testing.T) {
 		}
 		before := make([]Effective, len(targets))
 		for i, target := range targets {
-			before[i] = s.Effective(target)
+			before[i] = s.At(Scope{Kind: Connection}, target)
 		}
 		for range 5 {
 			s.Apply(drawChange(t))
 		}
 		for i, target := range targets {
-			if s.Effective(target) != before[i] {
+			if s.At(Scope{Kind: Connection}, target) != before[i] {
 				t.Fatalf("%v changed under a reader", target)
 			}
 		}

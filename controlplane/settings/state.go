@@ -99,17 +99,16 @@ func (s *State) Resolve(t Target) Values {
 	return v
 }
 
-// Effective is Resolve with origins.
-func (s *State) Effective(t Target) Effective { return s.explain(s.chain(nil, t)) }
+// At returns the values in force at a scope, with their origins: on t if the scope is a connection's, else
+// as far as they follow from the scope alone.
+func (s *State) At(scope Scope, t Target) Effective { return s.explain(s.chainAt(scope, t)) }
 
-// At returns the values in force at a scope that is not a connection's, as far as they follow
-// from the scope alone.
-func (s *State) At(scope Scope) Effective { return s.explain(s.chainAt(scope)) }
-
-// chainAt is chain for a scope that is not a connection's.
-func (s *State) chainAt(scope Scope) []*layer {
+// chainAt lists the layers that speak at a scope, the widest first.
+func (s *State) chainAt(scope Scope, t Target) []*layer {
 	chain := s.present(nil, Scope{})
 	switch scope.Kind {
+	case Connection:
+		return s.chain(nil, t)
 	case Listener:
 		chain = s.present(chain, scope)
 	case Peer:

@@ -83,7 +83,7 @@ func TestNarrowerScopeWins(t *testing.T) {
 		{Target{"nfs", netip.MustParseAddr("192.0.2.1"), "4"}, 1602, "listener/nfs"},
 		{Target{"other", netip.MustParseAddr("2001:db8::1"), "5"}, 1601, "global"},
 	} {
-		e := s.Effective(c.target)
+		e := s.At(Scope{Kind: Connection}, c.target)
 		if got, _ := e.Values.Get(live.InlineSendMax); got != c.want || e.Origins[live.InlineSendMax].Source != c.source {
 			t.Errorf("%v: %d from %s, want %d from %s", c.target, got, e.Origins[live.InlineSendMax].Source, c.want, c.source)
 		}
@@ -96,7 +96,7 @@ func TestNarrowerScopeWins(t *testing.T) {
 func TestEachKeyIsResolvedAlone(t *testing.T) {
 	s := apply(t, initial(t), "peer/10.0.0.0/8", set(live.InlineSendMax, 2048, live.DDPMinChunk, 100))
 	s = apply(t, s, "peer/10.1.0.0/16", set(live.InlineSendMax, 1024))
-	e := s.Effective(peer)
+	e := s.At(Scope{Kind: Connection}, peer)
 	var got []string
 	for _, k := range e.Values.Keys().Keys() {
 		got = append(got, fmt.Sprintf("%s=%s %s@%d", k, e.Values.Format(k), e.Origins[k].Source, e.Origins[k].Revision))
@@ -133,7 +133,7 @@ func TestAtLooksFromTheScope(t *testing.T) {
 		"peer/10.0.0.0/7":  "4096 4096",
 		"peer/::/0":        "4096 4096",
 	} {
-		e := s.At(scopeOf(t, scope))
+		e := s.At(scopeOf(t, scope), Target{})
 		if got := e.Values.Format(live.InlineSendMax) + " " + e.Values.Format(live.DDPMinChunk); got != want {
 			t.Errorf("%s: %s, want %s", scope, got, want)
 		}
@@ -147,7 +147,7 @@ func TestUnsetShowsTheWiderScope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := s.Effective(peer)
+	e := s.At(Scope{Kind: Connection}, peer)
 	if got := e.Values.Format(live.InlineSendMax); got != "2048" || e.Origins[live.InlineSendMax] != (Origin{Source: "global", Revision: 1}) {
 		t.Errorf("inline.send_max %s from %v", got, e.Origins[live.InlineSendMax])
 	}

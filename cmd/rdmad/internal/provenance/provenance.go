@@ -201,7 +201,7 @@ func (r *Report) fill(c *config.Config, state *settings.State) {
 // are in force.
 func value(c *config.Config, state *settings.State, scope settings.Scope, k settings.Key) Value {
 	v := Value{Key: k.String()}
-	for _, s := range state.ExplainAt(k, scope) {
+	for _, s := range state.Explain(k, scope, settings.Target{}) {
 		if s.Source == "config" && c != nil {
 			s.Detail = c.SettingOrigin(s.Scope, k).String()
 		}
