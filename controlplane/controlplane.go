@@ -25,6 +25,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/console"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
+	"github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/controlplane/tracing"
 	"github.com/rdmad/rdmad/controlplane/watch"
 	"github.com/rdmad/rdmad/dataplane/conditions"
@@ -47,9 +48,9 @@ type Config struct {
 	// Manager adds and removes services, listeners and connectors.
 	Manager manager.API
 	// Initial are the settings before any change; the zero value means the defaults of package
-	// rpcrdma. Configured has the dotted names of those that the configuration file gave.
+	// rpcrdma. Configured are those that the configuration file gave.
 	Initial    rpcrdma.Settings
-	Configured []string
+	Configured settings.KeySet
 	// Conditions is the model of health. nil means one made of Manager and Connectors.
 	Conditions *conditions.Registry
 	// Listen is host:port, or unix:///path. Access decides which clients may connect.

@@ -18,6 +18,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,7 +56,7 @@ func TestOverTCPAndUnix(t *testing.T) {
 		initial := rpcrdma.DefaultSettings()
 		initial.InlineSendMax = 2048
 		c, client := serve(t, controlplane.Config{
-			Dataplane: plane, Listen: listen, Daemon: grpcapi.Daemon{Version: "v9"}, Initial: initial, Configured: []string{"inline.send_max"},
+			Dataplane: plane, Listen: listen, Daemon: grpcapi.Daemon{Version: "v9"}, Initial: initial, Configured: live.KeySet(0).With(live.InlineSendMax),
 		})
 		plane.Use(c.Settings.Resolve)
 		plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "192.0.2.7:1001"})

@@ -21,7 +21,7 @@ import (
 func TestAuditLogCatchesUp(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	initial := rpcrdma.DefaultSettings()
-	store, err := desired.New(&planetest.Plane{}, log, &initial, nil)
+	store, err := desired.New(&planetest.Plane{}, log, &initial, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

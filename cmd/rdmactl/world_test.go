@@ -56,7 +56,7 @@ func newWorld(dir string, options []string) (*world, error) {
 	cfg := controlplane.Config{
 		Dataplane: plane, Manager: planetest.NewManager(plane),
 		Listen: "127.0.0.1:0", Daemon: grpcapi.Daemon{Version: "v1.2.3"},
-		Initial: initial(), Configured: []string{"credits.max"}, Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}},
+		Initial: initial(), Configured: settings.KeySet(0).With(live.CreditsMax), Access: controlplane.Access{Rate: auth.Rate{PerSecond: 1e6, Burst: 1e6}},
 	}
 	audited, file, assigned := false, false, false
 	for _, option := range options {

@@ -42,16 +42,13 @@ func (s Settings) Values() (v live.Values) {
 	return v
 }
 
-// Initial returns the settings to start with, and the dotted names of those that the
-// configuration gives. All others are defaults.
-func (s Settings) Initial() (all live.Settings, given []string) {
+// Initial returns the settings to start with, and those that the configuration gives. All others
+// are defaults.
+func (s Settings) Initial() (all live.Settings, given live.KeySet) {
 	all = live.Default()
 	in, file := live.Of(&all), s.Values()
 	in.Overlay(&file)
-	for _, k := range file.Keys().Keys() {
-		given = append(given, k.String())
-	}
-	return *in.Settings(), given
+	return *in.Settings(), file.Keys()
 }
 
 // namesIn are the names of the catalogue's groups, or the names within one.

@@ -88,7 +88,7 @@ func (m *crashModel) open(data []byte) {
 	plane := &planetest.Plane{}
 	initial := rpcrdma.DefaultSettings()
 	var err error
-	if m.store, err = desired.New(plane, slog.New(slog.DiscardHandler), &initial, nil); err != nil {
+	if m.store, err = desired.New(plane, slog.New(slog.DiscardHandler), &initial, 0); err != nil {
 		m.t.Fatal(err)
 	}
 	plane.Listen("nfs", "127.0.0.1:20049")

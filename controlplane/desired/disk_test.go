@@ -145,7 +145,7 @@ func (p *endingPlane) Connection(id string) (dataplane.ConnInfo, error) {
 // way.
 func TestEndWhileDeciding(t *testing.T) {
 	plane := &endingPlane{Plane: &planetest.Plane{}}
-	store := have(desired.New(plane, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil))(t)
+	store := have(desired.New(plane, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), 0))(t)
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
 	plane.Connect(planetest.Peer{ID: "2", Listener: "nfs", Address: "10.1.2.3:1002"})
 	one := have(plane.Connection("1"))(t)
@@ -179,7 +179,7 @@ func (p *leavingPlane) Connection(id string) (dataplane.ConnInfo, error) {
 // the disk leaves none behind, which nobody could take away.
 func TestEndBeforeFirstSettings(t *testing.T) {
 	plane := &leavingPlane{Plane: &planetest.Plane{}}
-	store := have(desired.New(plane, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil))(t)
+	store := have(desired.New(plane, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), 0))(t)
 	plane.Connect(planetest.Peer{ID: "1", Listener: "nfs", Address: "10.1.2.3:1001"})
 	one := have(plane.Connection("1"))(t)
 	plane.store = store

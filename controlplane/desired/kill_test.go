@@ -33,7 +33,7 @@ func changeForEver(path string) {
 			os.Exit(3)
 		}
 	}
-	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil)
+	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), 0)
 	check(err)
 	_, err = store.Open(path, settings.FileLayer{})
 	check(err)

@@ -62,18 +62,10 @@ type Store struct {
 	watchers   *watch.Queues[*history.Entry]
 }
 
-// New returns a store at revision 0 with the given settings. configured has the dotted names of
-// the keys that the configuration file gave.
-func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured []string) (*Store, error) {
-	var set settings.KeySet
-	for _, name := range configured {
-		k, ok := live.ParseKey(name)
-		if !ok {
-			return nil, fmt.Errorf("settings: there is no %s", name)
-		}
-		set = set.With(k)
-	}
-	state, err := settings.NewState(live.Of(initial), set)
+// New returns a store at revision 0 with the given settings. configured has the keys that the
+// configuration file gave.
+func New(dp Dataplane, log *slog.Logger, initial *rpcrdma.Settings, configured settings.KeySet) (*Store, error) {
+	state, err := settings.NewState(live.Of(initial), configured)
 	if err != nil {
 		return nil, fmt.Errorf("settings: %w", err)
 	}

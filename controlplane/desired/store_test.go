@@ -23,7 +23,7 @@ import (
 func start(t *testing.T) (*desired.Store, *planetest.Plane) {
 	t.Helper()
 	plane := &planetest.Plane{}
-	store := have(desired.New(plane, slog.New(slog.NewTextHandler(io.Discard, nil)), new(rpcrdma.DefaultSettings()), []string{"credits.max"}))(t)
+	store := have(desired.New(plane, slog.New(slog.NewTextHandler(io.Discard, nil)), new(rpcrdma.DefaultSettings()), settings.KeySet(0).With(live.CreditsMax)))(t)
 	plane.Use(store.Resolve)
 	plane.Listen("nfs", "127.0.0.1:20049")
 	plane.Listen("test", "127.0.0.1:20050")
@@ -229,12 +229,8 @@ func TestConnectionScopeEndsWithTheConnection(t *testing.T) {
 func TestInitialSettingsAreChecked(t *testing.T) {
 	bad := rpcrdma.DefaultSettings()
 	bad.CreditsMax = 0
-	if _, err := desired.New(&planetest.Plane{}, slog.Default(), &bad, nil); err == nil ||
+	if _, err := desired.New(&planetest.Plane{}, slog.Default(), &bad, 0); err == nil ||
 		err.Error() != "settings: credits.max: must be between 1 and 1024 calls (is 0)" {
-		t.Errorf("%v", err)
-	}
-	if _, err := desired.New(&planetest.Plane{}, slog.Default(), new(rpcrdma.DefaultSettings()), []string{"credits.maximum"}); err == nil ||
-		err.Error() != "settings: there is no credits.maximum" {
 		t.Errorf("%v", err)
 	}
 }

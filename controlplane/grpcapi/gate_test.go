@@ -36,7 +36,7 @@ func newServer(t *testing.T, a Access) (*Server, *audit.Log) {
 	plane := &planetest.Plane{}
 	initial := rpcrdma.DefaultSettings()
 	log := slog.New(slog.DiscardHandler)
-	store, err := desired.New(plane, log, &initial, nil)
+	store, err := desired.New(plane, log, &initial, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/loglimit/logtest"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/rpcrdma"
+	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +52,7 @@ func startIn(t *testing.T, fleet grpcapi.Fleet, plane *planetest.Plane, view grp
 	t.Helper()
 	b := &bench{plane: plane, manager: planetest.NewManager(plane), registry: prometheus.NewRegistry(), log: new(logtest.Log), known: conditions.NewRegistry()}
 	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	store, err := desired.New(plane, log, new(rpcrdma.DefaultSettings()), []string{"credits.max"})
+	store, err := desired.New(plane, log, new(rpcrdma.DefaultSettings()), live.KeySet(0).With(live.CreditsMax))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func newNode(name, labels, state string, c store.Config) (*node, error) {
 	plane.Listen("nfs", "127.0.0.1:20049")
 	defaults := rpcrdma.DefaultSettings()
 	log := slog.New(slog.DiscardHandler)
-	s, err := desired.New(plane, log, &defaults, nil)
+	s, err := desired.New(plane, log, &defaults, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func newSettings(t *testing.T) (*desired.Store, *planetest.Plane) {
 	plane := &planetest.Plane{}
 	plane.Listen("nfs", "127.0.0.1:20049")
 	defaults := rpcrdma.DefaultSettings()
-	s, err := desired.New(plane, slog.New(slog.DiscardHandler), &defaults, nil)
+	s, err := desired.New(plane, slog.New(slog.DiscardHandler), &defaults, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func rdmad(t *testing.T, e *etcdtest.Etcd) *one {
 	t.Helper()
 	defaults := rpcrdma.DefaultSettings()
 	plane := &planetest.Plane{}
-	s, err := desired.New(plane, slog.New(slog.DiscardHandler), &defaults, nil)
+	s, err := desired.New(plane, slog.New(slog.DiscardHandler), &defaults, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

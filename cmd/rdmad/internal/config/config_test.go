@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("export %q", s.Path)
 	}
 	all, given := c.Settings.Initial()
-	if all != live.Default() || len(given) != 0 {
+	if all != live.Default() || given != 0 {
 		t.Errorf("settings %+v, given %v", all, given)
 	}
 }
@@ -110,8 +110,8 @@ settings:
 	if all != want {
 		t.Errorf("settings %+v, want %+v", all, want)
 	}
-	if got := strings.Join(given, " "); got != "inline.send_max inline.receive_size ddp.min_chunk ddp.placement remote_invalidation.accept remote_invalidation.use "+
-		"credits.policy credits.max credits.min credits.backchannel credits.weight extensions.v2 extensions.msgp extensions.ccp" {
+	if got := given.String(); got != "inline.send_max, inline.receive_size, ddp.min_chunk, ddp.placement, remote_invalidation.accept, remote_invalidation.use, "+
+		"credits.policy, credits.max, credits.min, credits.backchannel, credits.weight, extensions.v2, extensions.msgp, extensions.ccp" {
 		t.Errorf("given %s", got)
 	}
 }
@@ -122,7 +122,7 @@ func TestVersion2(t *testing.T) {
 	} {
 		c := parse(t, "settings: {extensions: {v2: "+text+"}}")
 		all, given := c.Settings.Initial()
-		if all.Extensions != want|live.Default().Extensions || len(given) != 1 {
+		if all.Extensions != want|live.Default().Extensions || given != live.KeySet(0).With(live.ExtensionV2) {
 			t.Errorf("%s: extensions %b, given %v", text, all.Extensions, given)
 		}
 		layer := c.Layer()
@@ -136,7 +136,7 @@ func TestVersion2(t *testing.T) {
 func TestDefaultsAreTurnedOff(t *testing.T) {
 	c := parse(t, "settings: {extensions: {backchannel: off}, remote_invalidation: {use: off}}")
 	all, given := c.Settings.Initial()
-	if all.Extensions != 0 || all.RemoteInvalidationUse || len(given) != 2 {
+	if all.Extensions != 0 || all.RemoteInvalidationUse || len(given.Keys()) != 2 {
 		t.Errorf("in force %+v, given %v", all, given)
 	}
 	f := c.Layer()
@@ -172,8 +172,8 @@ func TestLayer(t *testing.T) {
 `)
 	f := c.Layer()
 	_, given := c.Settings.Initial()
-	if len(given) != 15 || len(f.Values.Keys().Keys()) != len(given) || f.Name != "rdmad.yaml" {
-		t.Errorf("%d given, layer %+v", len(given), f)
+	if len(given.Keys()) != 15 || f.Values.Keys() != given || f.Name != "rdmad.yaml" {
+		t.Errorf("%v given, layer %+v", given, f)
 	}
 	for _, k := range f.Values.Keys().Keys() {
 		if f.Lines[k] < 2 || f.Lines[k] > 6 {

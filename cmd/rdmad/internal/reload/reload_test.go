@@ -107,7 +107,7 @@ func startChanged(t *testing.T, text, now string) *rig {
 	r.tick.L = &r.mu
 	initial := rpcrdma.DefaultSettings()
 	var err error
-	if r.store, err = desired.New(r.plane, slog.New(slog.DiscardHandler), &initial, nil); err != nil {
+	if r.store, err = desired.New(r.plane, slog.New(slog.DiscardHandler), &initial, 0); err != nil {
 		t.Fatal(err)
 	}
 	r.write(text)
@@ -370,7 +370,7 @@ func TestEveryError(t *testing.T) {
 func TestWithoutAFile(t *testing.T) {
 	lines := make(chan string, 1)
 	r := &rig{t: t, lines: lines}
-	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil)
+	store, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -524,7 +524,7 @@ func TestDemandWithoutFile(t *testing.T) {
 
 func newStore(t *testing.T) *desired.Store {
 	t.Helper()
-	s, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), nil)
+	s, err := desired.New(&planetest.Plane{}, slog.New(slog.DiscardHandler), new(rpcrdma.DefaultSettings()), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
