@@ -22,8 +22,8 @@ var fleetTime = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 func (f *fakeFleet) AllNodes(context.Context) ([]*fleet.Node, []error, error) {
 	return []*fleet.Node{
 		{
-			Name: "a", Up: true, Identity: fleet.Identity{Labels: fleet.Labels{"role": "gateway"}, Version: "v1", Control: "192.0.2.1:20050"}, Assigned: 15,
-			Policies: []fleet.Ref{{Policy: "small", Revision: 1}},
+			Name: "a", Up: true, Identity: fleet.Identity{Labels: fleet.Labels{"role": "gateway"}, Version: "v1", Control: "192.0.2.1:20050"},
+			Assigned: fleet.Assigned{Assignment: fleet.Assignment{Policies: []fleet.Ref{{Policy: "small", Revision: 1}}}, At: 15},
 			Report: &fleet.Report{
 				Assigned: 15, Applied: 15, Outcomes: fleet.Outcomes{Applied: 2, PendingReconnect: 1}, Time: fleetTime,
 				Load: fleet.Load{Calls: 120.5, Errors: 0.5, P99: 2 * time.Millisecond, Connections: 3},
@@ -33,7 +33,7 @@ func (f *fakeFleet) AllNodes(context.Context) ([]*fleet.Node, []error, error) {
 				}},
 			},
 		},
-		{Name: "b", Assigned: 16, Report: &fleet.Report{Assigned: 16, Applied: 9, Refused: "listener/x: there is no such listener", Time: fleetTime}},
+		{Name: "b", Assigned: fleet.Assigned{At: 16}, Report: &fleet.Report{Assigned: 16, Applied: 9, Refused: "listener/x: there is no such listener", Time: fleetTime}},
 	}, []error{&store.ValueError{Key: "/rdmad/node/c", Err: errors.New("garbage")}, &store.ValueError{Key: "/rdmad/node/\x1b[2J", Err: errors.New("garbage")}}, nil
 }
 
@@ -55,7 +55,7 @@ func (f *fakeFleet) WatchNodes(ctx context.Context, from store.Position, changed
 	for _, c := range []*store.NodeChanges{
 		{Listed: true, Nodes: all, Problems: problems, At: store.Position{Cluster: 10, Revision: 5}},
 		{Nodes: []*fleet.Node{&idle}, At: store.Position{Cluster: 10, Revision: 6}},
-		{Nodes: []*fleet.Node{{Name: "a", Assigned: 17, Report: all[0].Report}}, At: store.Position{Cluster: 10, Revision: 7}},
+		{Nodes: []*fleet.Node{{Name: "a", Assigned: fleet.Assigned{At: 17}, Report: all[0].Report}}, At: store.Position{Cluster: 10, Revision: 7}},
 	} {
 		if err := changed(c); err != nil {
 			return err
@@ -75,7 +75,7 @@ func (f *fakeFleet) Apply(_ context.Context, r fleet.Revision, p *fleet.Plan, dr
 	r.Revision, r.Time = uint32(len(f.policies)+1), fleetTime
 	v := fleet.NewView()
 	for _, node := range []string{"a", "c", "d"} {
-		v.Members[node] = &fleet.Member{Up: true, Labels: fleet.Labels{"role": "gateway"}}
+		v.Members[node] = &fleet.Member{Node: fleet.Node{Up: true, Identity: fleet.Identity{Labels: fleet.Labels{"role": "gateway"}}}}
 	}
 	rollout := v.Start(&r, p, fleetTime)
 	if !dry {

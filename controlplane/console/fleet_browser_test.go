@@ -56,7 +56,7 @@ func (*nodes) AllNodes(context.Context) ([]*fleet.Node, []error, error) {
 		r.Assigned, r.Time = 7, now
 		return &fleet.Node{
 			Name: name, Identity: fleet.Identity{Labels: fleet.Labels{"role": role, "site": "berlin"}, Version: "v1.2.3", Control: "192.0.2.1:20050", Since: now},
-			Up: true, Assigned: 7, Policies: []fleet.Ref{{Policy: "small", Revision: 2}}, Report: &r,
+			Up: true, Assigned: fleet.Assigned{Assignment: fleet.Assignment{Policies: []fleet.Ref{{Policy: "small", Revision: 2}}}, At: 7}, Report: &r,
 		}
 	}
 	one := node("gateway-1", "gateway", fleet.Report{Applied: 7, Outcomes: fleet.Outcomes{Applied: 12, PendingReconnect: 3}})

@@ -139,9 +139,10 @@ func TestNewest(t *testing.T) {
 // If etcd has no policies, its keys may have been deleted: the node keeps what it has.
 func TestLeftoverAssignment(t *testing.T) {
 	v := NewView()
-	v.Members["renamed"] = &Member{Up: true, Labels: Labels{"role": "other"}, Reports: [2]*Reported{{Report: Report{Applied: 45}, At: 50}}}
-	v.Members["new"] = &Member{Up: true, Labels: Labels{"role": "other"}, Reports: [2]*Reported{{At: 50}}}
-	v.Members["unknown"] = &Member{Up: true, Labels: Labels{"role": "other"}}
+	other := Node{Up: true, Identity: Identity{Labels: Labels{"role": "other"}}}
+	v.Members["renamed"] = &Member{Node: other, Reports: [2]*Reported{{Report: Report{Applied: 45}, At: 50}}}
+	v.Members["new"] = &Member{Node: other, Reports: [2]*Reported{{At: 50}}}
+	v.Members["unknown"] = &Member{Node: other}
 	if got := v.Changes(); len(got) != 0 {
 		t.Errorf("without policies: %+v", got)
 	}

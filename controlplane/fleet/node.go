@@ -50,11 +50,13 @@ type Condition struct {
 type Node struct {
 	Name string
 	Identity
-	Up       bool  // its presence is there
-	Assigned int64 // revision of its assignment in etcd; 0 for none
-	Policies []Ref
+	Up       bool // its presence is there
+	Assigned Assigned
 	Report   *Report // nil if there is none
 }
+
+// Known reports whether etcd has a key of the node.
+func (n *Node) Known() bool { return n.Up || n.Report != nil || n.Assigned.At != 0 }
 
 // Healthy reports whether all conditions of the last report are OK.
 func (n *Node) Healthy() bool { return n.Report != nil && len(n.Report.Conditions) == 0 }
@@ -63,7 +65,7 @@ func (n *Node) Healthy() bool { return n.Report != nil && len(n.Report.Condition
 // values.
 func (n *Node) Drift() bool {
 	if n.Report == nil {
-		return n.Assigned != 0
+		return n.Assigned.At != 0
 	}
-	return n.Report.Applied != n.Assigned || len(n.Report.Pins) > 0
+	return n.Report.Applied != n.Assigned.At || len(n.Report.Pins) > 0
 }

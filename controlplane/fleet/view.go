@@ -18,10 +18,8 @@ type View struct {
 
 // Member is a node in the controller's view.
 type Member struct {
-	Labels   Labels
-	Up       bool
-	Since    time.Time // the controller knows that it is up, or that it is not
-	Assigned Assigned
+	Node
+	Since time.Time // the controller knows that it is up, or that it is not
 	// Reports are the last two, the newest first; nil without one.
 	Reports [2]*Reported
 }

@@ -121,7 +121,7 @@ func (w *world) list() *View {
 	maps.Copy(v.Policies, w.policies)
 	maps.Copy(v.Rollouts, w.rollouts)
 	for name, b := range w.nodes {
-		m := &Member{Labels: b.labels, Up: b.up, Assigned: w.assigned[name], Since: w.now}
+		m := &Member{Node: Node{Identity: Identity{Labels: b.labels}, Up: b.up, Assigned: w.assigned[name]}, Since: w.now}
 		if m.Reports[0] = b.report; b.report != nil {
 			b.report.Seen = w.now
 		}

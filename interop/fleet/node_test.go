@@ -177,7 +177,9 @@ func awaitReports(t *testing.T, s *store.Store, names []string, ok func(*fleet.N
 
 // has is of nodes that have one policy in force.
 func has(ref fleet.Ref) func(*fleet.Node) bool {
-	return func(n *fleet.Node) bool { return len(n.Policies) == 1 && n.Policies[0] == ref && !n.Drift() }
+	return func(n *fleet.Node) bool {
+		return len(n.Assigned.Policies) == 1 && n.Assigned.Policies[0] == ref && !n.Drift()
+	}
 }
 
 const sendMax = "name: small\nsettings: {inline: {send_max: %d}}"

@@ -220,9 +220,9 @@ func (x *execution) converge() error {
 			err = errors.Join(err, x.alter(open.Ref, (*fleet.Rollout).Resume))
 		}
 		for _, n := range all {
-			waits := x.observer.window(n.Name, n.Assigned)
+			waits := x.observer.window(n.Name, n.Assigned.At)
 			if n.Report == nil || !n.Up || waits || !at(ref, n) {
-				late += fmt.Sprintf("\n  %s is to have %v, has assignment %d of %v, to be confirmed %v, up %v, report %+v", n.Name, ref, n.Assigned, n.Policies, waits, n.Up, n.Report)
+				late += fmt.Sprintf("\n  %s is to have %v, has assignment %d of %v, to be confirmed %v, up %v, report %+v", n.Name, ref, n.Assigned.At, n.Assigned.Policies, waits, n.Up, n.Report)
 			}
 		}
 		if err == nil && late == "" && len(all) == len(x.nodes) {
@@ -237,7 +237,7 @@ func (x *execution) converge() error {
 // at reports whether a node has a revision in force and nothing else; nothing for the zero Ref.
 func at(ref fleet.Ref, n *fleet.Node) bool {
 	if ref.Revision == 0 {
-		return len(n.Policies) == 0 && !n.Drift()
+		return len(n.Assigned.Policies) == 0 && !n.Drift()
 	}
 	return has(ref)(n)
 }

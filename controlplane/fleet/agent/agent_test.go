@@ -19,7 +19,7 @@ import (
 )
 
 func applied(revision int64) func(*fleet.Node) bool {
-	return func(n *fleet.Node) bool { return n.Report.Applied >= revision && n.Report.Applied == n.Assigned }
+	return func(n *fleet.Node) bool { return n.Report.Applied >= revision && n.Report.Applied == n.Assigned.At }
 }
 
 // A node joins, applies what it is assigned before and after it joined, reports, and leaves.
@@ -31,7 +31,7 @@ func TestNodeAppliesItsAssignment(t *testing.T) {
 	n.check(t, 2048)
 	got := awaitReport(t, n.Store, "n1", applied(1))
 	if !got.Up || got.Labels.String() != "role=gateway" || got.Version != "v1" || got.Control != "127.0.0.1:20050" || got.Drift() || !got.Healthy() ||
-		got.Report.Outcomes != (fleet.Outcomes{Applied: 1}) || len(got.Policies) != 1 || got.Policies[0].String() != "small@1" {
+		got.Report.Outcomes != (fleet.Outcomes{Applied: 1}) || len(got.Assigned.Policies) != 1 || got.Assigned.Policies[0].String() != "small@1" {
 		t.Errorf("%+v, report %+v", got, got.Report)
 	}
 	// The first interval is over at the latest with the second report.
@@ -39,7 +39,7 @@ func TestNodeAppliesItsAssignment(t *testing.T) {
 		return n.Report.Load == fleet.Load{Calls: 7, Errors: 0.5, P99: time.Millisecond, Connections: 2}
 	})
 	assign(t, e, "listener/nfs", 2, 3072)
-	awaitReport(t, n.Store, "n1", applied(got.Assigned+1))
+	awaitReport(t, n.Store, "n1", applied(got.Assigned.At+1))
 	n.check(t, 3072)
 
 	// An operator's value wins over the fleet's, and the report has it as drift.
@@ -54,7 +54,7 @@ func TestNodeAppliesItsAssignment(t *testing.T) {
 	if pins := got.Report.Pins; len(pins) != 1 || pins[0] != "listener/nfs: inline.send_max is 1024, policy small@2 gives 3072" {
 		t.Errorf("%q", pins)
 	}
-	if s := n.Stats(time.Now()); !s.Joined || !s.Drift || s.Assigned != got.Assigned || s.Applied != got.Assigned || s.Lag != 0 {
+	if s := n.Stats(time.Now()); !s.Joined || !s.Drift || s.Assigned != got.Assigned.At || s.Applied != got.Assigned.At || s.Lag != 0 {
 		t.Errorf("%+v", s)
 	}
 	presence := e.Do(t, clientv3.OpGet("/rdmad/node/n1")).Get().Kvs[0]
@@ -107,7 +107,9 @@ func TestEtcdAway(t *testing.T) {
 	e.Run(t)
 	n.await(t, conditions.FleetJoined)
 	assign(t, e, "global", 2, 3072)
-	awaitReport(t, n.Store, "n1", func(n *fleet.Node) bool { return len(n.Policies) == 1 && n.Policies[0].Revision == 2 && !n.Drift() })
+	awaitReport(t, n.Store, "n1", func(n *fleet.Node) bool {
+		return len(n.Assigned.Policies) == 1 && n.Assigned.Policies[0].Revision == 2 && !n.Drift()
+	})
 	n.check(t, 3072)
 }
 
@@ -165,7 +167,7 @@ func TestRefusedAssignments(t *testing.T) {
 	n.plane.Listen("other", "127.0.0.1:20059")
 	n.await(t, conditions.FleetJoined)
 	assign(t, e, "global", 3, 2048)
-	awaitReport(t, n.Store, "n1", func(n *fleet.Node) bool { return n.Policies[0].Revision == 3 && !n.Drift() })
+	awaitReport(t, n.Store, "n1", func(n *fleet.Node) bool { return n.Assigned.Policies[0].Revision == 3 && !n.Drift() })
 
 	assign(t, e, "global", 4, 1)
 	refused(conditions.FleetUnreadable, "key /rdmad/policy/small@4 can't be read: inline.send_max: must be between 1024 and 262144 bytes (is 1)")
@@ -240,7 +242,7 @@ func TestFleetBeginsAnew(t *testing.T) {
 	n.check(t, 2048)
 	e.Do(t, clientv3.OpDelete("/rdmad/", clientv3.WithPrefix()))
 	assign(t, e, "global", 1, 3072)
-	awaitReport(t, n.Store, "n1", applied(got.Assigned+1))
+	awaitReport(t, n.Store, "n1", applied(got.Assigned.At+1))
 	n.check(t, 3072)
 }
 

@@ -51,12 +51,14 @@ func TestUnconfirmedIsTakenBack(t *testing.T) {
 			n.await(t, conditions.FleetNotApplied)
 			n.check(t, 2048)
 			try(t, e, 3, 3072, "3600s")
-			got = awaitReport(t, n.Store, "n1", func(n *fleet.Node) bool { return len(n.Policies) == 1 && n.Policies[0].Revision == 3 && !n.Drift() })
+			got = awaitReport(t, n.Store, "n1", func(n *fleet.Node) bool {
+				return len(n.Assigned.Policies) == 1 && n.Assigned.Policies[0].Revision == 3 && !n.Drift()
+			})
 			if got.Report.Outcomes.Applied != 1 {
 				t.Errorf("%+v", got.Report.Outcomes)
 			}
 			assign(t, e, "global", 3, 3072) // the same without a window confirms
-			got = awaitReport(t, n.Store, "n1", applied(got.Assigned+1))
+			got = awaitReport(t, n.Store, "n1", applied(got.Assigned.At+1))
 			if n.settings.Pending() != nil || got.Report.Outcomes.Applied != 1 {
 				t.Errorf("%+v waits; outcomes %+v", n.settings.Pending(), got.Report.Outcomes)
 			}

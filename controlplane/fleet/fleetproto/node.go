@@ -84,8 +84,8 @@ func Status(m *rdmadv1.FleetStatus) (*fleet.Identity, *fleet.Report, error) {
 // NodeMessage encodes a node.
 func NodeMessage(n *fleet.Node) *rdmadv1.FleetNode {
 	m := &rdmadv1.FleetNode{
-		Name: n.Name, Labels: n.Labels, State: rdmadv1.FleetNode_DOWN, Version: n.Version, AssignedRevision: float64(n.Assigned),
-		Policies: Refs(n.Policies), Healthy: n.Healthy(), Drift: n.Drift(),
+		Name: n.Name, Labels: n.Labels, State: rdmadv1.FleetNode_DOWN, Version: n.Version, AssignedRevision: float64(n.Assigned.At),
+		Policies: Refs(n.Assigned.Policies), Healthy: n.Healthy(), Drift: n.Drift(),
 	}
 	if n.Up {
 		m.State = rdmadv1.FleetNode_UP

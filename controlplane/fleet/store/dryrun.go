@@ -40,7 +40,7 @@ func (s *Store) DryRun(ctx context.Context, r *fleet.Revision) ([]*fleet.Effects
 	var all []*fleet.Effects
 	waiting, most := make(map[string]*fleet.Effects), share(ctx, cmp.Or(s.cfg.Answers, AnswerTime))
 	for _, n := range nodes {
-		if !r.Concerns(n.Labels, n.Policies) {
+		if !r.Concerns(n.Labels, n.Assigned.Policies) {
 			continue
 		}
 		e := &fleet.Effects{Node: n.Name, Reason: fmt.Sprintf("the node has not answered within %v", most.Round(time.Second/10))}

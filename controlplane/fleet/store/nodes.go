@@ -84,12 +84,10 @@ func (s *Store) take(all map[string]*fleet.Node, folder string, kv *mvccpb.KeyVa
 	if old != nil {
 		*n = *old
 	}
-	if gone {
-		drop(n, folder)
-	} else if err := s.put(n, folder, kv); err != nil {
+	if err := s.put(n, folder, kv, gone); err != nil {
 		return err
 	}
-	if n.Up || n.Report != nil || n.Assigned != 0 {
+	if n.Known() {
 		all[node] = n
 	} else {
 		delete(all, node)
@@ -97,31 +95,28 @@ func (s *Store) take(all map[string]*fleet.Node, folder string, kv *mvccpb.KeyVa
 	return nil
 }
 
-func drop(n *fleet.Node, folder string) {
-	switch folder {
-	case nodes:
+// put notes in a node what a key in a folder says, or that it is gone. After an error, the node is as before.
+func (s *Store) put(n *fleet.Node, folder string, kv *mvccpb.KeyValue, gone bool) error {
+	switch {
+	case folder == nodes && gone:
 		n.Up = false
-	case assignments:
-		n.Assigned, n.Policies = 0, nil
-	case statuses:
-		n.Report = nil
-	}
-}
-
-func (s *Store) put(n *fleet.Node, folder string, kv *mvccpb.KeyValue) error {
-	switch folder {
-	case nodes:
+	case folder == nodes:
 		_, id, err := s.DecodeNode(kv)
 		if err != nil {
 			return err
 		}
 		n.Up, n.Identity = true, *id
-	case assignments:
+	case folder == assignments && gone:
+		n.Assigned = fleet.Assigned{}
+	case folder == assignments:
 		var a Assignment
-		a.Take(kv)
-		n.Assigned, n.Policies = a.Revision, a.Policies
-		return a.Err
-	case statuses:
+		if a.Take(kv); a.Err != nil {
+			return a.Err
+		}
+		n.Assigned = fleet.Assigned{Assignment: a.Assignment, At: a.Revision}
+	case folder == statuses && gone:
+		n.Report = nil
+	case folder == statuses:
 		id, report, err := decodeStatus(kv)
 		if err != nil {
 			return err

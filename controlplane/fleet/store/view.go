@@ -59,12 +59,12 @@ func (s *Store) Take(v *fleet.View, kv *mvccpb.KeyValue, gone bool, now time.Tim
 			if len(v.Members) >= fleet.MaxNodes {
 				return &ValueError{key, ErrTooMany}
 			}
-			m = &fleet.Member{Since: now}
+			m = &fleet.Member{Node: fleet.Node{Name: rest}, Since: now}
 			v.Members[rest] = m
 		}
 		err := s.takeMember(m, folder+"/", kv, gone, now)
-		if !m.Up && m.Assigned.At == 0 && m.Reports[0] == nil {
-			delete(v.Members, rest) // etcd has nothing of it, or nothing that can be read
+		if !m.Known() {
+			delete(v.Members, rest) // or nothing of it can be read
 		}
 		return err
 	}
@@ -107,39 +107,21 @@ func (s *Store) takeRollout(v *fleet.View, kv *mvccpb.KeyValue, rest string, gon
 }
 
 func (s *Store) takeMember(m *fleet.Member, folder string, kv *mvccpb.KeyValue, gone bool, now time.Time) error {
+	if folder == assignments && kv.ModRevision <= m.Assigned.At {
+		return nil // written by the caller itself
+	}
+	err := s.put(&m.Node, folder, kv, gone)
 	switch {
-	case folder == nodes && gone:
-		m.Up, m.Since = false, now
 	case folder == nodes:
-		_, id, err := s.DecodeNode(kv)
-		m.Up, m.Since = err == nil, now
-		if err != nil {
-			return err
-		}
-		m.Labels = id.Labels
+		m.Up, m.Since = m.Up && err == nil, now
+	case folder == assignments && err != nil:
+		m.Assigned = fleet.Assigned{} // written anew
 	case folder == statuses && gone:
 		m.Reports = [2]*fleet.Reported{}
-	case folder == statuses:
-		id, report, err := decodeStatus(kv)
-		if err != nil {
-			return err
-		}
-		if !m.Up {
-			m.Labels = id.Labels
-		}
-		m.Reports[0], m.Reports[1] = &fleet.Reported{Report: *report, At: kv.ModRevision, Seen: now}, m.Reports[0]
-	case folder == assignments && kv.ModRevision > m.Assigned.At:
-		m.Assigned = fleet.Assigned{}
-		if gone {
-			return nil
-		}
-		var a Assignment
-		if a.Take(kv); a.Err != nil {
-			return a.Err // written anew
-		}
-		m.Assigned = fleet.Assigned{Assignment: a.Assignment, At: kv.ModRevision}
+	case folder == statuses && err == nil:
+		m.Reports[0], m.Reports[1] = &fleet.Reported{Report: *m.Report, At: kv.ModRevision, Seen: now}, m.Reports[0]
 	}
-	return nil
+	return err
 }
 
 // Reports reports whether a key is that of a node's report.

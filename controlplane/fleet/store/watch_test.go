@@ -27,7 +27,7 @@ func watch(t *testing.T, s *store.Store, from store.Position, do func(), want ..
 		at = c.At
 		var texts []string
 		for _, n := range c.Nodes {
-			text := fmt.Sprintf("%s up=%v labels=%s assigned=%v", n.Name, n.Up, n.Labels, n.Policies)
+			text := fmt.Sprintf("%s up=%v labels=%s assigned=%v", n.Name, n.Up, n.Labels, n.Assigned.Policies)
 			if n.Report != nil {
 				text += fmt.Sprintf(" calls=%v", n.Report.Load.Calls)
 			}
