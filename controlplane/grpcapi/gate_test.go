@@ -42,6 +42,10 @@ func newServer(t *testing.T, a Access) (*Server, *audit.Log) {
 	}
 	hub := watch.NewHub(plane, store, log, 16)
 	t.Cleanup(hub.Close)
+	if a.Policy, err = auth.NewPolicy(auth.Rules{}); err != nil {
+		t.Fatal(err)
+	}
+	a.Places = NewPlaces(DefaultClients())
 	s, err := New(Config{
 		Plane: plane, Manager: planetest.NewManager(plane), Store: store, Hub: hub, Logger: log,
 		Registerer: prometheus.NewRegistry(), Started: time.Now(), Access: a, Conditions: conditions.NewRegistry(),

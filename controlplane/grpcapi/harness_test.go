@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/rdmad/rdmad/controlplane/auth"
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/grpcapi"
 	"github.com/rdmad/rdmad/controlplane/planetest"
@@ -61,10 +62,15 @@ func startIn(t *testing.T, fleet grpcapi.Fleet, plane *planetest.Plane, view grp
 		view = plane
 	}
 	manager.ReportConditions(b.known, b.manager)
+	policy, err := auth.NewPolicy(auth.Rules{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	hub := watch.NewHub(plane, store, log, queue)
 	b.server, err = grpcapi.New(grpcapi.Config{
 		Plane: view, Manager: b.manager, Store: store, Hub: hub, Conditions: b.known, Logger: log, Registerer: b.registry,
 		Daemon: grpcapi.Daemon{Version: "v1.2.3", Fleet: fleet}, Started: time.Now(),
+		Access: grpcapi.Access{Policy: policy, Places: grpcapi.NewPlaces(grpcapi.DefaultClients())},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -99,7 +99,7 @@ type Daemon struct {
 	Fleet Fleet
 }
 
-// Config configures a Server. Every field up to Access is required.
+// Config configures a Server. Every field from Plane to Access is required.
 type Config struct {
 	Daemon
 	Plane      Plane
@@ -117,35 +117,20 @@ type Config struct {
 	Console *Console
 }
 
-// Access decides which clients may do what. Zero values mean the defaults.
+// Access decides which clients may do what. Policy and Places are required. Zero values of other fields
+// mean the defaults.
 type Access struct {
-	// Policy gives roles to clients. nil is the policy without rules, which makes anonymous
-	// clients administrators.
+	// Policy gives roles to clients.
 	Policy *auth.Policy
 	// Certificates make clients use TLS. nil means no TLS. On Unix sockets the kernel
 	// identifies clients instead.
 	Certificates *auth.Certificates
 	Rate         auth.Rate // of each client; zero for auth.DefaultRate
-	// Places limits clients' connections. nil means new places with DefaultClients.
+	// Places limits clients' connections.
 	Places *Places
 	// SendTime limits how long a stream's client may leave a message unread for which no buffer
 	// has room. 0 means 10 s.
 	SendTime time.Duration
-}
-
-func (a Access) withDefaults() (Access, error) {
-	if a.Policy == nil {
-		p, err := auth.NewPolicy(auth.Rules{})
-		if err != nil {
-			return a, err
-		}
-		a.Policy = p
-	}
-	if a.Places == nil {
-		a.Places = NewPlaces(DefaultClients())
-	}
-	a.Rate, a.SendTime = cmp.Or(a.Rate, auth.DefaultRate()), cmp.Or(a.SendTime, sendTime)
-	return a, nil
 }
 
 // Server answers gRPC. Serve may be called once. The owner must call Shutdown once, at any
@@ -173,16 +158,13 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Registerer.Register(metrics); err != nil {
 		return nil, fmt.Errorf("metrics of the control plane: %w", err)
 	}
-	access, err := cfg.Access.withDefaults()
-	if err != nil {
-		return nil, err
-	}
+	access := cfg.Access
 	if cfg.LogLevel == nil {
 		cfg.LogLevel = loglevel.New(loglevel.Setting{Level: slog.LevelInfo, Origin: loglevel.Default})
 	}
-	g := &gate{limiter: auth.NewLimiter(access.Rate), streams: access.Places.streams, validator: validator}
+	g := &gate{limiter: auth.NewLimiter(cmp.Or(access.Rate, auth.DefaultRate())), streams: access.Places.streams, validator: validator}
 	stopping := make(chan struct{})
-	unary, stream := chain(metrics, cfg.Logger, g, edge{cfg.Fleet != nil}, access.SendTime, stopping)
+	unary, stream := chain(metrics, cfg.Logger, g, edge{cfg.Fleet != nil}, cmp.Or(access.SendTime, sendTime), stopping)
 	door := &doorman{auth.Credentials(access.Policy, access.Certificates, cfg.Logger), access.Places, nil, cfg.Logger}
 	if access.Certificates == nil {
 		door.local = access.Policy.Local
