@@ -24,19 +24,10 @@ const Room = 256
 // worthwhile is the part of all calls that a change must save work for.
 const worthwhile = 0.01
 
-// Key is the setting that an Advice changes.
-type Key uint8
-
-// The settings that can be advised.
-const (
-	InlineSendMax Key = iota
-	InlineReceiveSize
-	DDPMinChunk
-)
-
 // Advice is a change that would have saved work.
 type Advice struct {
-	Key           Key
+	// Key is inline.send_max, inline.receive_size or ddp.min_chunk.
+	Key           settings.Key
 	Value         uint32  // new value, in bytes
 	MinChunk      uint32  // new value of ddp.min_chunk, without which there is no gain; 0: it may stay
 	Messages      uint64  // that would have gone inline
@@ -50,14 +41,14 @@ type Advice struct {
 // Reason is a sentence that explains the advice.
 func (a *Advice) Reason() string {
 	switch a.Key {
-	case InlineSendMax:
+	case settings.InlineSendMax:
 		reason := fmt.Sprintf("%d replies (%.0f%% of calls) travelled by RDMA Write and would fit a Send of %d bytes, which their peers receive",
 			a.Messages, 100*a.Part, a.Value)
 		if a.MinChunk > 0 {
 			reason += "; with a smaller ddp.min_chunk, their data would still go by RDMA Write"
 		}
 		return reason
-	case InlineReceiveSize:
+	case settings.InlineReceiveSize:
 		return fmt.Sprintf("%d calls (%.0f%%) were fetched by RDMA Read and would fit a Send of %d bytes, which their peers make",
 			a.Messages, 100*a.Part, a.Value)
 	}
@@ -89,7 +80,7 @@ func For(conns []dataplane.ConnInfo) []Advice {
 		if a.MinChunk > 0 { // advice lowers it for nobody
 			chunk = max(chunk, a.MinChunk, largest)
 		}
-		if a.Key == DDPMinChunk {
+		if a.Key == settings.DDPMinChunk {
 			chunk = max(chunk, a.Value, largest)
 			a.Value = chunk
 		}
@@ -169,7 +160,7 @@ func (g gain) choose(conns []dataplane.ConnInfo) (value uint32, messages uint64)
 // inline. Their write or reply chunks cost an RDMA Write and the peer a
 // registration.
 func longReplies(conns []dataplane.ConnInfo) Advice {
-	a := Advice{Key: InlineSendMax, AtOnce: true}
+	a := Advice{Key: settings.InlineSendMax, AtOnce: true}
 	replies := gain(func(c *dataplane.ConnInfo, value uint32) uint64 {
 		n := newlyInline(&c.Sizes.Replies, c.InlineSend, min(value, c.PeerReceiveSize))
 		return min(n, c.Stats.RDMAWrites)
@@ -195,7 +186,7 @@ func longReplies(conns []dataplane.ConnInfo) Advice {
 // longCalls finds calls that a larger inline.receive_size would let come
 // inline. Their read chunks cost an RDMA Read and the peer a registration.
 func longCalls(conns []dataplane.ConnInfo) Advice {
-	a := Advice{Key: InlineReceiveSize}
+	a := Advice{Key: settings.InlineReceiveSize}
 	calls := gain(func(c *dataplane.ConnInfo, value uint32) uint64 {
 		n := newlyInline(&c.Sizes.Calls, c.InlineReceive, min(value, c.PeerSendSize))
 		return min(n, c.Stats.RDMAReads)
@@ -214,7 +205,7 @@ func longCalls(conns []dataplane.ConnInfo) Advice {
 // smallChunks finds replies that went by RDMA Write although they fit a
 // Send, because ddp.min_chunk said so. The peer had registered already.
 func smallChunks(conns []dataplane.ConnInfo) Advice {
-	a := Advice{Key: DDPMinChunk, AtOnce: true}
+	a := Advice{Key: settings.DDPMinChunk, AtOnce: true}
 	for i := range conns {
 		c := &conns[i]
 		if c.Settings == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
 // peer is a connection with defaults whose messages have these sizes.
@@ -73,7 +74,7 @@ func TestLongReplies(t *testing.T) {
 	a := got[0]
 	// Those up to 8191 bytes are nearly all; the few larger ones don't make
 	// it worth 32 KiB.
-	if a.Key != InlineSendMax || a.Value != 9*1024 || a.Messages != 460 || a.Operations != 460 || a.Registrations != 460 ||
+	if a.Key != settings.InlineSendMax || a.Value != 9*1024 || a.Messages != 460 || a.Operations != 460 || a.Registrations != 460 ||
 		a.AtOnce {
 		t.Errorf("%+v", a)
 	}
@@ -93,7 +94,7 @@ func TestOneMinChunk(t *testing.T) {
 	large := peer(map[int]uint64{7: 1000}, map[int]uint64{13: 1000})
 	large.PeerReceiveSize = 256 << 10
 	got := For([]dataplane.ConnInfo{small, large})
-	if len(got) != 2 || got[0].Key != InlineSendMax || got[0].MinChunk != 9*1024 || got[1].Key != DDPMinChunk || got[1].Value != 9*1024 {
+	if len(got) != 2 || got[0].Key != settings.InlineSendMax || got[0].MinChunk != 9*1024 || got[1].Key != settings.DDPMinChunk || got[1].Value != 9*1024 {
 		t.Errorf("%+v", got)
 	}
 	other := peer(map[int]uint64{7: 1000}, nil)
@@ -111,7 +112,7 @@ func TestLoweredLimit(t *testing.T) {
 	c.InlineSend, c.PeerReceive, c.PeerReceiveSize = 1024, 8192, 8192
 	c.Stats.RDMAWrites = 1000
 	got := For([]dataplane.ConnInfo{c})
-	if len(got) != 1 || got[0].Key != InlineSendMax || got[0].Value != 3*1024 || !got[0].AtOnce || got[0].Registrations != 0 {
+	if len(got) != 1 || got[0].Key != settings.InlineSendMax || got[0].Value != 3*1024 || !got[0].AtOnce || got[0].Registrations != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -124,7 +125,7 @@ func TestLongCalls(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	a := got[0]
-	if a.Key != InlineReceiveSize || a.Value != 17*1024 || a.Operations != 1000 || a.Registrations != 1000 || a.AtOnce ||
+	if a.Key != settings.InlineReceiveSize || a.Value != 17*1024 || a.Operations != 1000 || a.Registrations != 1000 || a.AtOnce ||
 		a.Memory != (17*1024-4096)*64 {
 		t.Errorf("%+v", a)
 	}
@@ -139,7 +140,7 @@ func TestSmallChunks(t *testing.T) {
 	c.Stats.RDMAWrites = 390
 	c.InlineSend, c.PeerReceive = 8192, 8192
 	got := For([]dataplane.ConnInfo{c})
-	if len(got) != 1 || got[0].Key != DDPMinChunk || got[0].Messages != 390 || !got[0].AtOnce || got[0].Value != 8192 {
+	if len(got) != 1 || got[0].Key != settings.DDPMinChunk || got[0].Messages != 390 || !got[0].AtOnce || got[0].Value != 8192 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -148,7 +149,7 @@ func TestMostUsefulFirst(t *testing.T) {
 	c := peer(map[int]uint64{13: 700, 7: 300}, map[int]uint64{13: 900, 7: 100})
 	c.PeerReceiveSize, c.PeerSendSize = 256<<10, 256<<10
 	got := For([]dataplane.ConnInfo{c})
-	if len(got) != 2 || got[0].Key != InlineSendMax || got[1].Key != InlineReceiveSize {
+	if len(got) != 2 || got[0].Key != settings.InlineSendMax || got[1].Key != settings.InlineReceiveSize {
 		t.Errorf("%+v", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"go.uber.org/goleak"
@@ -84,22 +85,22 @@ func (w workload) call(t *testing.T, c *rpcrdma.Client) {
 func TestAdviceComesTrue(t *testing.T) {
 	for name, c := range map[string]struct {
 		w     workload
-		key   advise.Key
+		key   settings.Key
 		apply func(*rpcrdma.Settings, *advise.Advice)
 		ops   func(*rpcrdma.Stats) uint64
 	}{
 		"replies": {
-			workload{proc: echo.ProcRead, size: 6000}, advise.InlineSendMax,
+			workload{proc: echo.ProcRead, size: 6000}, settings.InlineSendMax,
 			func(s *rpcrdma.Settings, a *advise.Advice) { s.InlineSendMax = a.Value },
 			func(s *rpcrdma.Stats) uint64 { return s.RDMAWrites },
 		},
 		"replies shorter than what clients have room for": {
-			workload{proc: echo.ProcRead, size: 6000, room: 64 << 10}, advise.InlineSendMax,
+			workload{proc: echo.ProcRead, size: 6000, room: 64 << 10}, settings.InlineSendMax,
 			func(s *rpcrdma.Settings, a *advise.Advice) { s.InlineSendMax, s.DDPMinChunk = a.Value, a.MinChunk },
 			func(s *rpcrdma.Stats) uint64 { return s.RDMAWrites },
 		},
 		"calls": {
-			workload{proc: echo.ProcWrite, size: 7000}, advise.InlineReceiveSize,
+			workload{proc: echo.ProcWrite, size: 7000}, settings.InlineReceiveSize,
 			func(s *rpcrdma.Settings, a *advise.Advice) { s.InlineReceiveSize = a.Value },
 			func(s *rpcrdma.Stats) uint64 { return s.RDMAReads },
 		},

@@ -154,12 +154,6 @@ func (s *telemetryService) AdviseSettings(_ context.Context, req *rdmadv1.Advise
 	return res, nil
 }
 
-var adviceKeys = [...]settings.Key{
-	advise.InlineSendMax:     live.InlineSendMax,
-	advise.InlineReceiveSize: live.InlineReceiveSize,
-	advise.DDPMinChunk:       live.DDPMinChunk,
-}
-
 func adviceMessage(a *advise.Advice) *rdmadv1.Advice {
 	var v settings.Values
 	var assignments []string
@@ -167,7 +161,7 @@ func adviceMessage(a *advise.Advice) *rdmadv1.Advice {
 		v.Set(k, value)
 		assignments = append(assignments, k.String()+"="+v.Format(k))
 	}
-	set(adviceKeys[a.Key], a.Value)
+	set(a.Key, a.Value)
 	if a.MinChunk > 0 {
 		set(live.DDPMinChunk, a.MinChunk)
 	}
