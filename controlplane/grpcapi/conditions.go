@@ -9,15 +9,10 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// statuses are those of the model as protobuf.
-var statuses = map[conditions.Status]rdmadv1.Condition_Status{
-	conditions.OK: rdmadv1.Condition_OK, conditions.Unknown: rdmadv1.Condition_UNKNOWN,
-	conditions.Degraded: rdmadv1.Condition_DEGRADED, conditions.Failed: rdmadv1.Condition_FAILED,
-}
-
 func condition(c *conditions.Condition) *rdmadv1.Condition {
 	return &rdmadv1.Condition{
-		Kind: string(c.Kind()), Name: c.Name, Status: statuses[c.Status()], Reason: c.Reason.Name,
+		Kind: string(c.Kind()), Name: c.Name, Reason: c.Reason.Name,
+		Status:  rdmadv1.Condition_Status(rdmadv1.Condition_Status_value[c.Status().String()]),
 		Message: c.Message, Remedy: c.Remedy(), Since: timestamp(c.Since),
 	}
 }
