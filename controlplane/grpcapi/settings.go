@@ -51,15 +51,11 @@ func choose(v *settings.Values, names []string) (settings.Values, error) {
 	for _, name := range names {
 		keys := live.Match(name)
 		if keys == 0 {
-			return settings.Values{}, noSetting("keys", name)
+			return settings.Values{}, invalidField("keys", "there is no setting "+name)
 		}
 		wanted |= keys
 	}
 	return v.Only(wanted), nil
-}
-
-func noSetting(field, name string) error {
-	return &settings.InvalidError{Violations: []settings.Violation{{Field: field, Text: "there is no setting " + name}}}
 }
 
 // SetSettings implements rdmadv1.SettingsServiceServer.
@@ -88,7 +84,7 @@ func (s *settingsService) ExplainSetting(_ context.Context, req *rdmadv1.Explain
 	}
 	k, ok := live.ParseKey(req.GetKey())
 	if !ok {
-		return nil, noSetting("key", req.GetKey())
+		return nil, invalidField("key", "there is no setting "+req.GetKey())
 	}
 	at, said, err := s.store.Explain(scope, k)
 	if err != nil {
@@ -125,7 +121,7 @@ func toChange(req *rdmadv1.SetSettingsRequest) (settings.Change, error) {
 	for _, name := range req.GetUnset() {
 		k, ok := live.ParseKey(name)
 		if !ok {
-			return settings.Change{}, noSetting("unset", name)
+			return settings.Change{}, invalidField("unset", "there is no setting "+name)
 		}
 		unset = unset.With(k)
 	}
