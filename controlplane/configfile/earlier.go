@@ -34,7 +34,7 @@ func (d *Document) earlier(c *Contents, sections []Entry) {
 }
 
 func (d *Document) earlierScope(key string, item *yaml.Node) (scope settings.Scope, v live.Values) {
-	fields, _ := d.Entries(key, item, d.FileSource, oneOf([]string{"scope", "settings"}))
+	fields, _ := d.Entries(key, item, d.FileSource, OneOf([]string{"scope", "settings"}))
 	for _, one := range fields {
 		switch {
 		case one.Name == "settings" && !one.Empty():

@@ -67,7 +67,8 @@ func namesIn(group string) (names []string) {
 	return names
 }
 
-func oneOf(known []string) func(string) string {
+// OneOf returns the mistake of a key that is not one of some, for Entries.
+func OneOf(known []string) func(string) string {
 	return func(name string) string {
 		if slices.Contains(known, name) {
 			return ""
@@ -79,12 +80,12 @@ func oneOf(known []string) func(string) string {
 // Values reads groups of live settings. It notes wrong ones and leaves them out, as well as
 // those without a value.
 func (d *Document) Values(key string, n *yaml.Node, from Source) (v live.Values, ok bool) {
-	all, ok := d.Entries(key, n, from, oneOf(namesIn("")))
+	all, ok := d.Entries(key, n, from, OneOf(namesIn("")))
 	for _, group := range all {
 		if group.Empty() {
 			continue
 		}
-		names, _ := d.Entries(group.Key, group.Value, from, oneOf(namesIn(group.Name)))
+		names, _ := d.Entries(group.Key, group.Value, from, OneOf(namesIn(group.Name)))
 		for _, one := range names {
 			if one.Empty() {
 				continue

@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -24,12 +23,7 @@ func ReadPolicy(file string, text []byte) (*Policy, error) {
 	}
 	d := reader{configfile.NewDocument(file)}
 	p := &Policy{Settings: make(map[settings.Scope]settings.Values)}
-	sections, _ := d.Entries("", root, d.FileSource, func(name string) string {
-		if slices.Contains(keys, name) {
-			return ""
-		}
-		return configfile.Unknown(keys)
-	})
+	sections, _ := d.Entries("", root, d.FileSource, configfile.OneOf(keys))
 	for _, one := range sections {
 		if !one.Empty() {
 			d.section(p, &one)
