@@ -17,13 +17,10 @@ so by themselves if they hear nothing from the fleet. fleet rollouts shows the p
 
 // planFlags are the flags of a rollout.
 type planFlags struct {
-	canary, waves, spread string
-	bake, applyWithin     time.Duration
-	maxErrors, maxP99     float64
-	maxUnsupported        uint32
-	maxLost               uint32
-	ignoreConditions      bool
-	atOnce                bool
+	p                 rdmadv1.RolloutPlan
+	canary, waves     string
+	bake, applyWithin time.Duration
+	atOnce            bool
 }
 
 // planFlagNames are those of the flags that --at-once excludes.
@@ -35,12 +32,12 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	s.StringVar(&f.waves, "waves", "10%,50%,100%", "nodes that have the change after each further wave: numbers or percentages")
 	s.DurationVar(&f.bake, "bake", 5*time.Minute, "time for which the gates watch the nodes of a wave")
 	s.DurationVar(&f.applyWithin, "apply-within", time.Minute, "time within which the nodes of a wave must apply the change, and for which a node may be DOWN")
-	s.StringVar(&f.spread, "spread", "", "`LABEL` over whose values the nodes of each wave are spread, such as rack")
-	s.Float64Var(&f.maxErrors, "max-errors", 1, "gate: errors per second that a node may have more than before")
-	s.Float64Var(&f.maxP99, "max-p99", 2, "gate: how many times as long as before a node's p99 may be; 0 for no gate")
-	s.Uint32Var(&f.maxUnsupported, "max-unsupported", 0, "gate: connections on which the change may be UNSUPPORTED")
-	s.Uint32Var(&f.maxLost, "max-lost", 0, "gate: nodes that may be DOWN for longer than --apply-within after they got the change")
-	s.BoolVar(&f.ignoreConditions, "ignore-conditions", false, "no gate: continue if a node has a new condition that is not OK")
+	s.StringVar(&f.p.Spread, "spread", "", "`LABEL` over whose values the nodes of each wave are spread, such as rack")
+	f.p.MaxErrorsPerSecond = s.Float64("max-errors", 1, "gate: errors per second that a node may have more than before")
+	f.p.MaxP99Ratio = s.Float64("max-p99", 2, "gate: how many times as long as before a node's p99 may be; 0 for no gate")
+	s.Uint32Var(&f.p.MaxUnsupported, "max-unsupported", 0, "gate: connections on which the change may be UNSUPPORTED")
+	s.Uint32Var(&f.p.MaxLost, "max-lost", 0, "gate: nodes that may be DOWN for longer than --apply-within after they got the change")
+	s.BoolVar(&f.p.IgnoreConditions, "ignore-conditions", false, "no gate: continue if a node has a new condition that is not OK")
 	s.BoolVar(&f.atOnce, "at-once", false, "all nodes at once: no waves, no gates, no way back by itself")
 }
 
@@ -54,12 +51,9 @@ func (f *planFlags) plan(cmd *cobra.Command) (*rdmadv1.RolloutPlan, error) {
 		}
 		return nil, nil
 	}
-	p := &rdmadv1.RolloutPlan{
-		Bake: durationpb.New(f.bake), ApplyWithin: durationpb.New(f.applyWithin), Spread: f.spread, IgnoreConditions: f.ignoreConditions,
-		MaxErrorsPerSecond: &f.maxErrors, MaxP99Ratio: &f.maxP99, MaxUnsupported: f.maxUnsupported, MaxLost: f.maxLost, Waves: []string{f.canary},
-	}
+	f.p.Bake, f.p.ApplyWithin, f.p.Waves = durationpb.New(f.bake), durationpb.New(f.applyWithin), []string{f.canary}
 	for part := range strings.SplitSeq(f.waves, ",") {
-		p.Waves = append(p.Waves, strings.TrimSpace(part))
+		f.p.Waves = append(f.p.Waves, strings.TrimSpace(part))
 	}
-	return p, nil
+	return &f.p, nil
 }
