@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/rdmad/rdmad/controlplane/specproto"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -48,7 +49,7 @@ func connectorMessage(c *manager.ConnectorInfo) *rdmadv1.Connector {
 		Failure:           c.Failure,
 		Changed:           apiPaths(c.Spec, c.Changed),
 	}
-	writeSpec(&s, m)
+	specproto.Write(&s, m)
 	return m
 }
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/specproto"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
@@ -42,7 +43,7 @@ func find[S spec.Named, L any](what string, set manager.Set[S, L], name string) 
 
 // add adds what a request says to what want has already, and makes a message of it.
 func add[S spec.Named, L, M any](ctx context.Context, what string, set manager.Set[S, L], req proto.Message, want S, message func(*manager.Info[S, L]) M) (m M, err error) {
-	if err := readSpec(req, &want); err != nil {
+	if err := specproto.Read(req, &want); err != nil {
 		return m, err
 	}
 	info, err := set.Add(ctx, want)
@@ -66,7 +67,7 @@ type updating interface {
 // request has. It makes a message of the result.
 func update[S spec.Named, L, M any](ctx context.Context, what string, set manager.Set[S, L], req updating, end bool, message func(*manager.Info[S, L]) M) (m M, ended int, err error) {
 	var given S
-	if err := readSpec(req, &given); err != nil {
+	if err := specproto.Read(req, &given); err != nil {
 		return m, 0, err
 	}
 	old, err := find(what, set, req.GetName())

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/controlplane/audit"
+	"github.com/rdmad/rdmad/controlplane/specproto"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/metrics"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -67,11 +68,11 @@ func limitFields() (out selection) {
 // absent; these are sent back as they were unless they are to change. A request that unsets
 // limits leaves them out.
 func changesLimit(req *rdmadv1.SetLimitsRequest, now *rdmadv1.Limits, path string) bool {
-	in, fd := fieldAt(req.GetLimits().ProtoReflect(), path, false)
+	in, fd := specproto.At(req.GetLimits().ProtoReflect(), path, false)
 	if fd == nil || fd.HasPresence() || len(req.GetUnset()) > 0 {
 		return fd != nil && in.Has(fd)
 	}
-	old, _ := fieldAt(now.ProtoReflect(), path, false)
+	old, _ := specproto.At(now.ProtoReflect(), path, false)
 	return !in.Get(fd).Equal(old.Get(fd))
 }
 
@@ -81,8 +82,8 @@ func takeLimits(l *spec.Limits, m *rdmadv1.Limits, fields selection) {
 	for _, f := range fields {
 		to := f.In(root, true)
 		to.SetZero()
-		if in, fd := fieldAt(m.ProtoReflect(), f.at, false); fd != nil && in.Has(fd) {
-			_ = readField(to, in.Get(fd), f.at) // only lists can be wrong, and there are none
+		if in, fd := specproto.At(m.ProtoReflect(), f.at, false); fd != nil && in.Has(fd) {
+			_ = specproto.ReadValue(to, in.Get(fd), f.at) // only lists can be wrong, and there are none
 		}
 	}
 }

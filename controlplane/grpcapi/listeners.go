@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/rdmad/rdmad/controlplane/specproto"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
@@ -41,7 +42,7 @@ func listener(l *manager.ListenerInfo) *rdmadv1.Listener {
 		Failure:     l.Failure,
 		Changed:     apiPaths(l.Spec, l.Changed),
 	}
-	writeSpec(&s, m)
+	specproto.Write(&s, m)
 	return m
 }
 
@@ -80,7 +81,7 @@ func service(s *manager.ServiceInfo) *rdmadv1.Service {
 		Failure:    s.Failure,
 		Changed:    apiPaths(s.Spec, s.Changed),
 	}
-	writeSpec(&s.Spec, m)
+	specproto.Write(&s.Spec, m)
 	return m
 }
 

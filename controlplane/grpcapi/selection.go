@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rdmad/rdmad/controlplane/specproto"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -37,7 +38,7 @@ const admissionPrefix = "admission."
 func changeable(req proto.Message, now any) (out selection) {
 	root, m := reflect.ValueOf(now), req.ProtoReflect().New()
 	for f := range spec.Fields(root.Type().Elem()) {
-		_, fd := fieldAt(m, f.API(), true)
+		_, fd := specproto.At(m, f.API(), true)
 		if f.Path != "name" && !f.Section() && fd != nil && f.In(root, false).IsValid() {
 			out = append(out, selected{f, f.API()})
 		}
@@ -63,7 +64,7 @@ func (s selection) named(in string, paths []string) (out selection, err error) {
 // given returns the fields that a message has. An Admission has all of its fields.
 func (s selection) given(m proto.Message) selection {
 	return s.filter(func(f *selected) bool {
-		in, fd := fieldAt(m.ProtoReflect(), f.at, false)
+		in, fd := specproto.At(m.ProtoReflect(), f.at, false)
 		return fd != nil && (in.Has(fd) || strings.HasPrefix(f.at, admissionPrefix))
 	})
 }

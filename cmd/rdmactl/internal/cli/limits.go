@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/specproto"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
@@ -103,7 +104,7 @@ override the configuration file, also after restarts and reloads, until
 	names, paths := make([]string, len(limitFlags)), make([]string, len(limitFlags))
 	for i, flag := range limitFlags {
 		names[i], paths[i] = flag.name, fieldOf(flag.name)
-		in, fd := place(limits.ProtoReflect(), paths[i])
+		in, fd := specproto.At(limits.ProtoReflect(), paths[i], true)
 		cmd.Flags().Var(&specFlag{field: spec.Field{Type: flag.of}, in: in, fd: fd}, flag.name, flag.usage)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -192,8 +193,8 @@ func (a *app) setLimits(ctx context.Context, change *rdmadv1.Limits, paths []str
 		limits.MaxMemory, limits.MaxTcpConnections, limits.MaxTcpConnectionsPerPeer, limits.TcpIdle = nil, nil, nil, nil // stay as they are
 		limits.Control, limits.Metrics = nil, nil
 		for _, path := range paths {
-			from, fd := place(change.ProtoReflect(), path)
-			to, _ := place(limits.ProtoReflect(), path)
+			from, fd := specproto.At(change.ProtoReflect(), path, true)
+			to, _ := specproto.At(limits.ProtoReflect(), path, true)
 			to.Set(fd, from.Get(fd))
 		}
 		res, err = client.SetLimits(ctx, &rdmadv1.SetLimitsRequest{Limits: limits, UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}})

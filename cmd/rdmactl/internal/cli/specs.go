@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,9 +16,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
+	"github.com/rdmad/rdmad/controlplane/specproto"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -30,7 +29,7 @@ import (
 func specFlags(cmd *cobra.Command, req proto.Message, fields func(func(spec.Field) bool)) (given func() ([]string, error)) {
 	var names, paths []string
 	for f := range fields {
-		in, fd := place(req.ProtoReflect(), f.API())
+		in, fd := specproto.At(req.ProtoReflect(), f.API(), true)
 		if f.Path == "name" || f.Section() || fd == nil {
 			continue
 		}
@@ -76,16 +75,6 @@ func usage(f *spec.Field) string {
 		return f.Doc()
 	}
 	return f.Doc() + " (default " + f.Default() + ")"
-}
-
-// place finds the field of a path, and the message that it is in, which is made.
-func place(m protoreflect.Message, path string) (protoreflect.Message, protoreflect.FieldDescriptor) {
-	name, rest, more := strings.Cut(path, ".")
-	fd := m.Descriptor().Fields().ByName(protoreflect.Name(name))
-	if fd == nil || !more {
-		return m, fd
-	}
-	return place(m.Mutable(fd).Message(), rest)
 }
 
 // specFlag is a flag that sets a field of a message.
@@ -143,22 +132,15 @@ func (s *specFlag) Set(text string) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case s.fd.Message() != nil:
-		s.in.Set(s.fd, protoreflect.ValueOfMessage(durationpb.New(time.Duration(v.Int())).ProtoReflect()))
-	case s.fd.Kind() == protoreflect.DoubleKind:
-		s.in.Set(s.fd, protoreflect.ValueOfFloat64(float64(v.Int())))
-	case s.fd.Kind() == protoreflect.Uint32Kind:
+	if s.fd.Kind() == protoreflect.Uint32Kind {
 		if n := v.Int(); n < 0 || n > 1<<32-1 {
 			return errors.New("is out of range")
 		}
 		if n := v.Int(); n == 0 && isUser(&s.field) {
 			return errors.New(s.field.Problem(v))
 		}
-		s.in.Set(s.fd, protoreflect.ValueOfUint32(uint32(v.Int())))
-	default:
-		s.in.Set(s.fd, protoreflect.ValueOf(v.Interface()))
 	}
+	s.in.Set(s.fd, specproto.Value(v, s.in, s.fd))
 	return nil
 }
 

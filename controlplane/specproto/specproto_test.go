@@ -1,4 +1,4 @@
-package grpcapi
+package specproto
 
 import (
 	"encoding/json"
@@ -142,9 +142,9 @@ func TestRoundTrip(t *testing.T) {
 					t.Fatal(err)
 				}
 				message := proto.Clone(p.message)
-				writeSpec(file, message)
+				Write(file, message)
 				api := p.spec()
-				if err := readSpec(message, api); err != nil {
+				if err := Read(message, api); err != nil {
 					t.Fatal(err)
 				}
 				text, err := json.Marshal(spec.Encode(api))

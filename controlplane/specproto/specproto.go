@@ -1,4 +1,6 @@
-package grpcapi
+// Package specproto encodes specifications of services, listeners and connectors as the API's
+// messages and decodes them. The path of a field is the same in both.
+package specproto
 
 import (
 	"fmt"
@@ -13,17 +15,18 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
+	"github.com/rdmad/rdmad/rpcrdma/settings"
 )
 
-// readSpec takes the fields of a specification from a message. A field that is
+// Read takes the fields of a specification from a message. A field that is
 // absent or zero stays as it is: it has its default.
-func readSpec(m proto.Message, to any) error { return readFields(m, to, "") }
+func Read(m proto.Message, to any) error { return readFields(m, to, "") }
 
-// readFields is readSpec for a message that is in another one under prefix.
+// readFields is Read for a message that is in another one under prefix.
 func readFields(m proto.Message, to any, prefix string) error {
 	root := reflect.ValueOf(to)
 	for f := range spec.Fields(root.Type().Elem()) {
-		in, fd := fieldAt(m.ProtoReflect(), f.API(), false)
+		in, fd := At(m.ProtoReflect(), f.API(), false)
 		if fd == nil || !in.Has(fd) {
 			continue
 		}
@@ -32,7 +35,7 @@ func readFields(m proto.Message, to any, prefix string) error {
 			value.Set(reflect.New(f.Type.Elem()))
 			continue
 		}
-		read := readField
+		read := ReadValue
 		if f.Items() {
 			read = readItems
 		}
@@ -43,7 +46,8 @@ func readFields(m proto.Message, to any, prefix string) error {
 	return nil
 }
 
-func readField(to reflect.Value, v protoreflect.Value, path string) error {
+// ReadValue takes the value of one field from a message.
+func ReadValue(to reflect.Value, v protoreflect.Value, path string) error {
 	switch x := v.Interface().(type) {
 	case string:
 		to.SetString(x)
@@ -60,7 +64,7 @@ func readField(to reflect.Value, v protoreflect.Value, path string) error {
 		for i := range list {
 			p, err := dataplane.ParsePrefix(x.Get(i).String())
 			if err != nil {
-				return invalidField(fmt.Sprintf("%s[%d]", path, i), err.Error())
+				return settings.Invalid(fmt.Sprintf("%s[%d]", path, i), "%v", err)
 			}
 			list[i] = p
 		}
@@ -81,33 +85,34 @@ func readItems(to reflect.Value, v protoreflect.Value, path string) error {
 	return nil
 }
 
-// writeSpec puts the fields of a specification that are not zero into a
+// Write puts the fields of a specification that are not zero into a
 // message. Values without a field of the message are left out.
-func writeSpec(from any, m proto.Message) {
+func Write(from any, m proto.Message) {
 	root := reflect.ValueOf(from)
 	for f := range spec.Fields(root.Type().Elem()) {
 		value := f.In(root, false)
 		if !value.IsValid() || value.IsZero() {
 			continue
 		}
-		in, fd := fieldAt(m.ProtoReflect(), f.API(), true)
+		in, fd := At(m.ProtoReflect(), f.API(), true)
 		switch {
 		case fd == nil:
 		case f.Section():
 			in.Mutable(fd)
 		default:
-			in.Set(fd, writeField(value, in, fd))
+			in.Set(fd, Value(value, in, fd))
 		}
 	}
 }
 
-func writeField(v reflect.Value, in protoreflect.Message, fd protoreflect.FieldDescriptor) protoreflect.Value {
+// Value is the value of a field of a specification as that of a field of a message.
+func Value(v reflect.Value, in protoreflect.Message, fd protoreflect.FieldDescriptor) protoreflect.Value {
 	switch {
 	case fd.IsList():
 		list := in.NewField(fd).List()
 		for i := range v.Len() {
 			if fd.Message() != nil {
-				writeSpec(v.Index(i).Addr().Interface(), list.AppendMutable().Message().Interface())
+				Write(v.Index(i).Addr().Interface(), list.AppendMutable().Message().Interface())
 			} else {
 				list.Append(protoreflect.ValueOfString(spec.Text(v.Index(i))))
 			}
@@ -123,18 +128,18 @@ func writeField(v reflect.Value, in protoreflect.Message, fd protoreflect.FieldD
 	return protoreflect.ValueOf(v.Interface())
 }
 
-// fieldAt finds the field of a path, and the message that it is in. With make,
+// At finds the field of a path, and the message that it is in. With make,
 // messages on the way to it are made.
-func fieldAt(m protoreflect.Message, path string, make bool) (protoreflect.Message, protoreflect.FieldDescriptor) {
+func At(m protoreflect.Message, path string, make bool) (protoreflect.Message, protoreflect.FieldDescriptor) {
 	name, rest, more := strings.Cut(path, ".")
 	fd := m.Descriptor().Fields().ByName(protoreflect.Name(name))
 	switch {
 	case fd == nil || !more:
 		return m, fd
 	case make:
-		return fieldAt(m.Mutable(fd).Message(), rest, make)
+		return At(m.Mutable(fd).Message(), rest, make)
 	case !m.Has(fd):
 		return m, nil
 	}
-	return fieldAt(m.Get(fd).Message(), rest, make)
+	return At(m.Get(fd).Message(), rest, make)
 }
