@@ -27,12 +27,18 @@ func sample(before, look *Look) *Sample {
 	out := &Sample{At: look.at, Seconds: look.at.Sub(before.at).Seconds()}
 	out.Connections = connections(before, look)
 	var served, all histogram.Snapshot
+	var then, now rpcrdma.Stats
 	for name, l := range look.listeners {
-		one := listener(before.listeners[name], l, out.Seconds, &served)
-		out.Total.add(&one.Rates)
-		out.Listeners = append(out.Listeners, one)
+		was := before.listeners[name]
+		if was == nil || was.Since != l.Since { // one that was added again counts from its start
+			was = &dataplane.ListenerStats{}
+		}
+		out.Listeners = append(out.Listeners, listener(was, l, out.Seconds, &served))
 		all.Add(&served)
+		then.Add(&was.Totals)
+		now.Add(&l.Totals)
 	}
+	out.Total = rates(&then, &now, out.Seconds)
 	out.P50, out.P99 = quantiles(&all)
 	slices.SortFunc(out.Listeners, func(a, b Listener) int { return cmp.Compare(a.Name, b.Name) })
 	return out
@@ -63,12 +69,8 @@ func connections(before, now *Look) []Connection {
 	return out
 }
 
-// listener compares two looks at a listener. One that was removed and added
-// again under its name counts from its start. served becomes its service times.
+// listener compares two looks at a listener. served becomes its service times.
 func listener(before, now *dataplane.ListenerStats, seconds float64, served *histogram.Snapshot) Listener {
-	if before == nil || before.Since != now.Since {
-		before = &dataplane.ListenerStats{}
-	}
 	served.Between(&before.ServiceTime, &now.ServiceTime)
 	out := Listener{
 		Name:        now.Name,
@@ -103,16 +105,4 @@ func rates(before, now *rpcrdma.Stats, seconds float64) Rates {
 		SendsWithInvalidate: per(before.SendsWithInvalidate, now.SendsWithInvalidate),
 		Errors:              per(before.Errors, now.Errors),
 	}
-}
-
-func (r *Rates) add(o *Rates) {
-	r.Calls += o.Calls
-	r.Replies += o.Replies
-	r.BytesReceived += o.BytesReceived
-	r.BytesSent += o.BytesSent
-	r.Sends += o.Sends
-	r.RDMAReads += o.RDMAReads
-	r.RDMAWrites += o.RDMAWrites
-	r.SendsWithInvalidate += o.SendsWithInvalidate
-	r.Errors += o.Errors
 }
