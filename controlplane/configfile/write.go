@@ -3,6 +3,7 @@ package configfile
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -78,13 +79,16 @@ func write(format string, doc any) ([]byte, error) {
 		return nil, err
 	}
 	plain(&root)
+	return EncodeYAML(&root)
+}
+
+// EncodeYAML writes a value or a node with an indent of two blanks.
+func EncodeYAML(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)
 	enc.SetIndent(2)
-	if err := enc.Encode(&root); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), enc.Close()
+	err := enc.Encode(v)
+	return out.Bytes(), errors.Join(err, enc.Close())
 }
 
 // sections are those of live settings.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/contexts"
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/configfile"
 )
 
 const configHelp = `Name the control planes of several machines. A context has a name, an address and the
@@ -198,7 +199,7 @@ func (a *app) changeContexts(ctx context.Context, change func(*contexts.File) er
 	if err := change(file); err != nil {
 		return err
 	}
-	text, err := file.Encode()
+	text, err := configfile.EncodeYAML(file)
 	if err != nil {
 		return err
 	}

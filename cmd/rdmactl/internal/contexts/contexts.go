@@ -152,15 +152,6 @@ func (f *File) index(name string) int {
 	return slices.IndexFunc(f.Contexts, func(c Context) bool { return c.Name == name })
 }
 
-// Encode returns the file's text.
-func (f *File) Encode() ([]byte, error) {
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	err := enc.Encode(f)
-	return out.Bytes(), errors.Join(err, enc.Close())
-}
-
 // Absolute returns the TLS files with absolute names. Relative ones are relative to dir.
 func (t TLS) Absolute(dir string) TLS {
 	for _, file := range []*string{&t.Cert, &t.Key, &t.CA} {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rdmad/rdmad/controlplane/configfile"
 )
 
 func TestFileKeepsWhatIsPut(t *testing.T) {
@@ -16,7 +18,7 @@ func TestFileKeepsWhatIsPut(t *testing.T) {
 	f.Put(Context{Name: "a", Addr: "10.0.0.1:20050", TLS: TLS{Cert: "me.pem", Key: "/k/me.key", ServerName: "nas"}})
 	f.Put(Context{Name: "b", Addr: "unix:///run/b"})
 	f.Put(Context{Name: "b", Addr: "unix:///run/c"})
-	text, err := f.Encode()
+	text, err := configfile.EncodeYAML(f)
 	if err != nil {
 		t.Fatal(err)
 	}

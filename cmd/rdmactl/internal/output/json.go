@@ -18,6 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/rdmad/rdmad/controlplane/configfile"
 )
 
 // jsonLine is v's JSON on one line: protobuf JSON of a message, else that of
@@ -52,16 +54,7 @@ func yamlOf(raw []byte) ([]byte, error) {
 		return nil, err
 	}
 	blockStyle(&doc)
-	var out bytes.Buffer
-	enc := yaml.NewEncoder(&out)
-	enc.SetIndent(2)
-	if err := enc.Encode(&doc); err != nil {
-		return nil, err
-	}
-	if err := enc.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return configfile.EncodeYAML(&doc)
 }
 
 // awkward says whether YAML refuses a character, or may take it for the end of a line, unless it is escaped. JSON
