@@ -18,15 +18,6 @@ type selected struct {
 	at string
 }
 
-// short is the path without the message that groups the fields of a kind.
-func (f *selected) short() string {
-	out := f.at
-	for _, group := range []string{admissionPrefix, "nfs.", "forward."} {
-		out = strings.TrimPrefix(out, group)
-	}
-	return out
-}
-
 // selection are some fields of a specification.
 type selection []selected
 
@@ -51,7 +42,7 @@ func changeable(req proto.Message, now any) (out selection) {
 func (s selection) named(in string, paths []string) (out selection, err error) {
 	for _, path := range paths {
 		found := s.filter(func(f *selected) bool {
-			return path == "*" || f.at == path || f.short() == path || strings.HasPrefix(f.at, path+".")
+			return path == "*" || f.at == path || specproto.Short(f.at) == path || strings.HasPrefix(f.at, path+".")
 		})
 		if found == nil && path != "*" {
 			return nil, invalidField(in, fmt.Sprintf("there is no field %q; there are %s", path, strings.Join(s.paths(), ", ")))

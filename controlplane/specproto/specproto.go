@@ -143,3 +143,11 @@ func At(m protoreflect.Message, path string, make bool) (protoreflect.Message, p
 	}
 	return At(m.Get(fd).Message(), rest, make)
 }
+
+// Short is a path without the message that groups the fields of a kind, as operators name the field.
+func Short(path string) string {
+	for _, group := range []string{"admission.", "nfs.", "forward."} {
+		path = strings.TrimPrefix(path, group)
+	}
+	return path
+}

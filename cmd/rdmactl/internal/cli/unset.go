@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/cmd/rdmactl/internal/output"
+	"github.com/rdmad/rdmad/controlplane/specproto"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -105,10 +106,7 @@ func changedRow(t *output.Table, fields []string) {
 func flagNames(fields []string) []string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
-		for _, within := range []string{"admission.", "nfs.", "forward."} {
-			f = strings.TrimPrefix(f, within)
-		}
-		names[i] = strings.NewReplacer("_", "-", ".", "-").Replace(f)
+		names[i] = strings.NewReplacer("_", "-", ".", "-").Replace(specproto.Short(f))
 	}
 	return names
 }
