@@ -131,12 +131,10 @@ func (s *Store) History(ctx context.Context, before uint64, limit int) (list []*
 }
 
 func (s *Store) decodeEntry(kv *mvccpb.KeyValue) *fleet.Entry {
-	m := &rdmadv1.AuditEntry{}
-	n := s.number(string(kv.Key))
-	if err := lenient(kv.Value, m); err != nil {
-		return &fleet.Entry{Number: n, Err: &ValueError{string(kv.Key), err}}
+	e, err := decode(kv, lenient, func(m *rdmadv1.AuditEntry) (*fleet.Entry, error) { return fleetproto.Entry(m), nil })
+	if err != nil {
+		e = &fleet.Entry{Err: err}
 	}
-	e := fleetproto.Entry(m)
-	e.Number = n
+	e.Number = s.number(string(kv.Key))
 	return e
 }
