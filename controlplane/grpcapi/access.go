@@ -61,16 +61,8 @@ func methodsOf(services map[string]grpc.ServiceInfo) map[string]method {
 
 // requiredRole reads a method's option in its .proto file.
 func requiredRole(service, name string) (auth.Role, bool) {
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
-	if err != nil {
-		return auth.None, false
-	}
-	s, ok := d.(protoreflect.ServiceDescriptor)
-	if !ok {
-		return auth.None, false
-	}
-	m := s.Methods().ByName(protoreflect.Name(name))
-	if m == nil || !proto.HasExtension(m.Options(), rdmadv1.E_RequiredRole) {
+	m, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service + "." + name))
+	if err != nil || !proto.HasExtension(m.Options(), rdmadv1.E_RequiredRole) {
 		return auth.None, false
 	}
 	role, ok := proto.GetExtension(m.Options(), rdmadv1.E_RequiredRole).(rdmadv1.Role)
