@@ -22,21 +22,28 @@ const (
 
 // DialReserved connects from a free reserved port. It tries them downwards from a random
 // one. The error is syscall.EACCES if reserved ports are forbidden.
-func DialReserved(ctx context.Context, d net.Dialer, address string) (net.Conn, error) {
+func DialReserved(ctx context.Context, d net.Dialer, address string) (nc net.Conn, err error) {
 	const ports = MaxReserved - MinReserved + 1
 	first := rand.N(ports)
 	d.Control = reuse
 	for i := range ports {
 		d.LocalAddr = &net.TCPAddr{Port: MinReserved + (first+ports-i)%ports}
-		nc, err := d.DialContext(ctx, "tcp", address)
-		switch {
-		case err == nil:
-			return nc, nil
-		case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL):
-		default:
-			return nil, err
+		nc, err = d.DialContext(ctx, "tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return nc, err
+		}
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil { // a name is looked up once
+			address = op.Addr.String()
 		}
 	}
+	// EADDRNOTAVAIL may also mean that rdmad has no address from which to connect, as while IPv6 is off. A UDP socket
+	// shows that, and sends nothing.
+	d.LocalAddr = nil
+	udp, unreachable := d.DialContext(ctx, "udp", address)
+	if unreachable != nil {
+		return nil, err
+	}
+	udp.Close()
 	return nil, fmt.Errorf("all ports from %d to %d are in use", MinReserved, MaxReserved)
 }
 

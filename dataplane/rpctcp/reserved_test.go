@@ -1,0 +1,142 @@
+package rpctcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inOwnNet runs work with a network of its own, in which nothing is up, or not at all without the right to one.
+func inOwnNet(t *testing.T, work func()) {
+	t.Helper()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		switch err := unix.Unshare(unix.CLONE_NEWNET); {
+		case err == nil:
+			work()
+		case !errors.Is(err, unix.EPERM):
+			t.Error(err)
+		}
+	})
+	wg.Wait()
+}
+
+// loopbackUp brings the loopback interface up.
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// countedNames resolves every name to 127.0.0.1, and counts the questions.
+func countedNames(asked *atomic.Int32) *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			asked.Add(1)
+			_ = answerName(theirs)
+		}()
+		return ours, nil
+	}}
+}
+
+// answerName answers one question of DNS on a stream (RFC 1035 §4): with an address for one of IPv4, else with none.
+func answerName(nc net.Conn) error {
+	var size [2]byte
+	if _, err := io.ReadFull(nc, size[:]); err != nil {
+		return err
+	}
+	b := make([]byte, binary.BigEndian.Uint16(size[:]))
+	if _, err := io.ReadFull(nc, b); err != nil {
+		return err
+	}
+	const header, typeA = 12, 1
+	end := header + bytes.IndexByte(b[header:], 0) + 1 // of the name
+	answers := byte(0)
+	if binary.BigEndian.Uint16(b[end:]) == typeA {
+		answers = 1
+	}
+	b = b[:end+4]
+	copy(b[2:], []byte{0x81, 0x80, 0, 1, 0, answers, 0, 0, 0, 0})
+	if answers > 0 {
+		b = append(b, 0xc0, header, 0, typeA, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1)
+	}
+	_, err := nc.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...))
+	return err
+}
+
+// TestReservedPortsInUse: while all reserved ports are in use, a name is looked up once, not for each port.
+func TestReservedPortsInUse(t *testing.T) {
+	inOwnNet(t, func() {
+		if err := loopbackUp(); err != nil {
+			t.Error(err)
+			return
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer l.Close()
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		var taken []net.Listener
+		for p := MinReserved; p <= MaxReserved; p++ {
+			one, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", p))
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			defer one.Close()
+			taken = append(taken, one)
+		}
+		var asked atomic.Int32
+		d := net.Dialer{Resolver: countedNames(&asked)}
+		address := net.JoinHostPort("server.test.", port)
+		if nc, err := DialReserved(t.Context(), d, address); err == nil || !strings.HasSuffix(err.Error(), "are in use") {
+			t.Errorf("without a port: %v, %v", nc, err)
+		}
+		if n := asked.Load(); n > 2 { // of IPv4 and of IPv6
+			t.Errorf("the name was looked up %d times", n)
+		}
+		taken[len(taken)/2].Close()
+		nc, err := DialReserved(t.Context(), d, address)
+		if err != nil {
+			t.Error("with a port:", err)
+			return
+		}
+		nc.Close()
+	})
+}
+
+// TestNoSourceAddress: an address that can't be reached from any port, as of IPv6 while that is off, is no lack of
+// reserved ports.
+func TestNoSourceAddress(t *testing.T) {
+	inOwnNet(t, func() {
+		nc, err := DialReserved(t.Context(), net.Dialer{}, "[::1]:2049")
+		if !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.ENETUNREACH) {
+			t.Errorf("%v, %v", nc, err)
+		}
+	})
+}
