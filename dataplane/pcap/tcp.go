@@ -2,6 +2,7 @@ package pcap
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 
 	"github.com/rdmad/rdmad/dataplane/iwarp"
@@ -48,7 +49,7 @@ func (s *segment) append(dst []byte) []byte {
 	dst = append(dst, s.to.mac[:]...)
 	dst = append(dst, s.from.mac[:]...)
 	tcpLength := tcpSize + len(s.options) + s.length
-	var sum uint32
+	var sum uint64
 	if s.from.addr.Addr().Is4() {
 		dst, sum = s.appendIP4(dst, tcpLength)
 	} else {
@@ -67,7 +68,7 @@ func (s *segment) append(dst []byte) []byte {
 	dst = append(dst, s.options...)
 	dst = append(dst, s.payload...)
 	if len(s.payload) == s.length {
-		binary.BigEndian.PutUint16(dst[at+16:], ^fold(sumOf(dst[at:], sum+protoTCP+uint32(tcpLength))))
+		binary.BigEndian.PutUint16(dst[at+16:], checksum(dst[at:], sum))
 	}
 	s.from.seq += uint32(s.length)
 	if s.flags&flagSYN != 0 {
@@ -81,9 +82,8 @@ const (
 	hops     = 64
 )
 
-// appendIP4 appends type and header, and returns the sum of the pseudo header's addresses
-// (RFC 9293 §3.1).
-func (s *segment) appendIP4(dst []byte, length int) ([]byte, uint32) {
+// appendIP4 appends type and header, and returns the sum of the pseudo header (RFC 9293 §3.1).
+func (s *segment) appendIP4(dst []byte, length int) ([]byte, uint64) {
 	from, to := s.from.addr.Addr().As4(), s.to.addr.Addr().As4()
 	dst = append(dst, 0x08, 0x00)
 	at := len(dst)
@@ -92,11 +92,11 @@ func (s *segment) appendIP4(dst []byte, length int) ([]byte, uint32) {
 	dst = append(dst, 0, 0, 0x40, 0, hops, protoTCP, 0, 0) // don't fragment
 	dst = append(dst, from[:]...)
 	dst = append(dst, to[:]...)
-	binary.BigEndian.PutUint16(dst[at+10:], ^fold(sumOf(dst[at:], 0)))
-	return dst, sumOf(dst[at+12:], 0)
+	binary.BigEndian.PutUint16(dst[at+10:], checksum(dst[at:], 0))
+	return dst, uint64(^checksum(dst[at+12:], protoTCP+uint64(length)))
 }
 
-func (s *segment) appendIP6(dst []byte, length int) ([]byte, uint32) {
+func (s *segment) appendIP6(dst []byte, length int) ([]byte, uint64) {
 	from, to := s.from.addr.Addr().As16(), s.to.addr.Addr().As16()
 	dst = append(dst, 0x86, 0xdd, 0x60, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(length))
@@ -104,23 +104,20 @@ func (s *segment) appendIP6(dst []byte, length int) ([]byte, uint32) {
 	at := len(dst)
 	dst = append(dst, from[:]...)
 	dst = append(dst, to[:]...)
-	return dst, sumOf(dst[at:], 0)
+	return dst, uint64(^checksum(dst[at:], protoTCP+uint64(length)))
 }
 
-// sumOf adds 16-bit words to a sum that is not folded yet (RFC 1071).
-func sumOf(b []byte, sum uint32) uint32 {
-	for ; len(b) >= 2; b = b[2:] {
-		sum += uint32(binary.BigEndian.Uint16(b))
+// checksum returns the checksum of b and of what adds up to sum (RFC 1071). It adds four words at a time.
+func checksum(b []byte, sum uint64) uint16 {
+	var carry uint64
+	for ; len(b) >= 8; b = b[8:] {
+		sum, carry = bits.Add64(sum, binary.BigEndian.Uint64(b), carry)
 	}
-	if len(b) == 1 {
-		sum += uint32(b[0]) << 8
-	}
-	return sum
-}
-
-func fold(sum uint32) uint16 {
-	for sum > 0xffff {
+	var rest [8]byte // its last byte is 0, so that the last carry fits the sum
+	copy(rest[:], b)
+	sum, carry = bits.Add64(sum, binary.BigEndian.Uint64(rest[:]), carry)
+	for sum += carry; sum > 0xffff; {
 		sum = sum>>16 + sum&0xffff
 	}
-	return uint16(sum)
+	return ^uint16(sum)
 }
