@@ -72,7 +72,9 @@ func (w *Writer) Missing(n uint64) error {
 		return nil
 	}
 	w.dropped = n
-	return w.statistics()
+	return w.ng.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{
+		LastUpdate: w.now, PacketsReceived: uint64(w.packets) + w.dropped, PacketsDropped: w.dropped,
+	})
 }
 
 // Packets returns the number of packets so far.
@@ -92,13 +94,6 @@ func (w *Writer) forget() {
 			delete(w.streams, c)
 		}
 	}
-}
-
-// statistics writes the number of dropped packets for readers of the file.
-func (w *Writer) statistics() error {
-	return w.ng.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{
-		LastUpdate: w.now, PacketsReceived: uint64(w.packets) + w.dropped, PacketsDropped: w.dropped,
-	})
 }
 
 // fpdu writes a packet with the ULPDU in w.ulpdu, of which the first bytes are known. n is
