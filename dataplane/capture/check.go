@@ -93,7 +93,7 @@ func (r *reader) run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			r.report.Truncated = true
-			return fmt.Errorf("the capture ends within packet %d: %w", r.src.packets+1, err)
+			return fmt.Errorf("the capture ends within packet %d: %w", r.src.packets+1, io.ErrUnexpectedEOF)
 		case err != nil:
 			return fmt.Errorf("packet %d: %w", r.src.packets+1, err)
 		}

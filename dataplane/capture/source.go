@@ -117,16 +117,11 @@ type packet struct {
 	notes []string // comments in the file
 }
 
-// read returns the next packet. The error is io.EOF at the end of the file, and
+// read returns the next packet. errors.Is finds io.EOF at the end of the file, and
 // io.ErrUnexpectedEOF if the file ends within a packet.
 func (s *source) read() (packet, error) {
 	data, info, notes, err := s.next()
-	switch {
-	case errors.Is(err, io.EOF):
-		return packet{}, io.EOF
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return packet{}, io.ErrUnexpectedEOF
-	case err != nil:
+	if err != nil {
 		return packet{}, err
 	}
 	s.packets++
