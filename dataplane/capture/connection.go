@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"net/netip"
 
 	"github.com/rdmad/rdmad/rpcrdma/referee"
 )
@@ -27,16 +26,14 @@ type connection struct {
 	over    bool // it was given up or has ended
 }
 
-func newConnection(r *reader, client, server netip.AddrPort, transport string) *connection {
-	c := &connection{r: r, out: r.report.add(client, server, transport)}
+// newConnection makes the connection of a link, which is first seen at the current packet.
+func newConnection(l *link) *connection {
+	r, f := l.r, l.flow
+	c := &connection{r: r, out: r.report.add(f.ends[l.client], f.ends[1-l.client])}
+	c.out.FirstFrame, c.out.LastFrame, c.out.Began = f.frame, f.frame, f.time.UTC()
 	c.referee = r.judge(referee.Config{Vantage: r.vantage(), Report: c.violation})
 	r.following++
 	return c
-}
-
-// begins records where in the capture the connection was first seen.
-func (c *connection) begins(f *flow) {
-	c.out.FirstFrame, c.out.LastFrame, c.out.Began = f.frame, f.frame, f.time.UTC()
 }
 
 // connect passes the handshake to the referee.

@@ -259,8 +259,7 @@ func (l *link) begin() bool {
 		l.ignore()
 		return false
 	}
-	l.conn = newConnection(l.r, l.flow.ends[l.client], l.flow.ends[1-l.client], "iwarp")
-	l.conn.begins(l.flow)
+	l.conn = newConnection(l)
 	return true
 }
 

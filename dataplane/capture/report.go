@@ -165,9 +165,9 @@ func newReport() *Report {
 }
 
 // add adds a connection to the report.
-func (r *Report) add(client, server netip.AddrPort, transport string) *Connection {
+func (r *Report) add(client, server netip.AddrPort) *Connection {
 	c := &Connection{
-		Peer: client.String(), Server: server.String(), Transport: transport,
+		Peer: client.String(), Server: server.String(), Transport: "iwarp",
 		RPCVersions: []uint32{}, Savings: []Saving{}, Violations: []Violation{},
 	}
 	if len(r.Connections) == maxConnections {
