@@ -325,13 +325,8 @@ func served(message []byte) bool {
 	case h.Proc == rpcrdma1.NoMsg: // a call is in a chunk at position zero, a reply in the reply chunk
 		return !slices.ContainsFunc(h.Reads, func(s rpcrdma1.ReadSegment) bool { return s.Position == 0 })
 	}
-	return replies(message[n:]) || callsBack(message[n:])
-}
-
-// replies reports whether an RPC message is a reply.
-func replies(rpc []byte) bool {
-	_, kind, ok := oncrpc.MessageType(rpc)
-	return ok && kind == oncrpc.MsgReply
+	_, kind, _ := oncrpc.MessageType(message[n:])
+	return kind == oncrpc.MsgReply || callsBack(message[n:])
 }
 
 // callsBack reports whether an RPC message calls a program with a transient number (RFC

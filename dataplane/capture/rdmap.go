@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdmad/rdmad/dataplane/iwarp"
 	"github.com/rdmad/rdmad/rpcrdma/referee"
@@ -78,8 +79,7 @@ func (d *direction) order(text string) {
 	if d.l.whole() {
 		d.violation("ddp.order", "RFC 5041 §5.3", text)
 	}
-	d.forget()
-	d.l.conn.gap()
+	d.unseen()
 }
 
 // takeTagged handles a segment of an RDMA Write or Read Response.
@@ -148,13 +148,11 @@ func (r *readRequest) answeredBy(m *message) bool {
 // because their own responses were lost. It reports whether there is such an
 // RDMA Read.
 func (d *direction) skipTo(m *message) bool {
-	for i := range d.reads {
-		if d.reads[i].answeredBy(m) {
-			d.reads = d.reads[i:]
-			return true
-		}
+	i := slices.IndexFunc(d.reads, func(r readRequest) bool { return r.answeredBy(m) })
+	if i >= 0 {
+		d.reads = d.reads[i:]
 	}
-	return false
+	return i >= 0
 }
 
 // takeUntagged handles a segment of a Send, Read Request or Terminate.

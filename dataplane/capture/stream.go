@@ -112,8 +112,9 @@ func (s *stream) take(b []byte, n int) {
 			continue
 		}
 		m := min(n, s.wanted())
-		if b == nil {
-			s.pad(m)
+		if b == nil { // zeros in the place of missing bytes
+			s.holed = true
+			s.buf = append(s.buf, make([]byte, m)...)
 		} else {
 			if !s.holed {
 				s.known += m
@@ -124,12 +125,6 @@ func (s *stream) take(b []byte, n int) {
 		n -= m
 		s.complete()
 	}
-}
-
-// pad adds missing bytes to the FPDU as zeros.
-func (s *stream) pad(n int) {
-	s.holed = true
-	s.buf = append(s.buf, make([]byte, n)...)
 }
 
 // wanted returns the number of bytes that the FPDU, or its length field, still
