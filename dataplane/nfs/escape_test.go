@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -270,6 +271,41 @@ func TestPathWhileTheExportMoves(t *testing.T) {
 		if !x.pathInside(o.path) {
 			t.Fatal("the file is outside")
 		}
+	}
+}
+
+// TestPathWhileADirectoryIsAway: nor when the directory gets its old name back at once.
+func TestPathWhileADirectoryIsAway(t *testing.T) {
+	above := filepath.Join(tempDir(t), "here")
+	must(t, os.Mkdir(above, 0o755))
+	x := serveIn(t, above, options{})
+	defer x.Close()
+	o, err := x.object(x.me().mkfile(x.me().root(), "f"))
+	must(t, err)
+	defer o.release()
+	var moves sync.WaitGroup
+	defer moves.Wait()
+	var over, moved atomic.Bool
+	defer over.Store(true)
+	var looks atomic.Uint64
+	moves.Go(func() {
+		defer moved.Store(true)
+		away := filepath.Join(filepath.Dir(above), "away")
+		for range 1000 {
+			if err := errors.Join(os.Rename(above, away), os.Rename(away, above)); err != nil {
+				t.Error(err)
+				return
+			}
+			for seen := looks.Load(); looks.Load() == seen && !over.Load(); { // within each look it is away once at most
+				runtime.Gosched()
+			}
+		}
+	})
+	for !moved.Load() {
+		if !x.pathInside(o.path) {
+			t.Fatal("the file is outside")
+		}
+		looks.Add(1)
 	}
 }
 

@@ -92,22 +92,26 @@ func (s *subtree) insideDir(o *object) error {
 	return err
 }
 
-// pathInside returns false if the path of fd is known to be outside the export. If the export's own path changes
-// meanwhile, by a rename, it looks again.
+// mostLooks is how often pathInside looks when somebody renames all the time.
+const mostLooks = 100
+
+// pathInside returns false if the path of fd is known to be outside the export. The paths are two readlinks, and
+// somebody may rename a directory above both in between. So it looks until the path of fd is twice the same.
 func (s *subtree) pathInside(fd int) bool {
-	for top := pathOf(s.top.path); ; {
-		path := pathOf(fd)
+	before := ""
+	for range mostLooks {
+		path, top := pathOf(fd), pathOf(s.top.path)
 		switch {
 		case path == "", top == "", path == "/", top == "/", strings.HasSuffix(path, " (deleted)"):
 			return true // a path is not known, the export is the root, or the object's path is a former one
 		case strings.HasPrefix(path, top+"/"):
 			return true
-		}
-		before := top
-		if top = pathOf(s.top.path); top == before {
+		case path == before:
 			return false
 		}
+		before = path
 	}
+	return false
 }
 
 // pathOf returns the path under which the kernel knows an open object, or "" if that is too long.
