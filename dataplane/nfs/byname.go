@@ -126,12 +126,13 @@ func (l *byName) open(r *request, id fh.ID) (int, error) {
 	return -1, l.missing(sum, hidden)
 }
 
-// missing returns the error for an object that was not found. It is stale if the search
-// could look everywhere. If only this user may not see it, access is denied. For any other
-// error of the search the client must try again.
+// missing returns the error for an object that was not found. It is gone if the last search could
+// look everywhere. If rdmad has no right to look everywhere, it is stale too, but a call may still
+// find it. With any other error of the search the client must try again, and so it must if the
+// search has found the object (nil) and somebody has moved it since.
 func (l *byName) missing(sum uint64, hidden error) error {
 	switch {
-	case hidden == nil || errors.Is(hidden, errStale):
+	case errors.Is(hidden, errStale):
 		l.mu.Lock()
 		l.gone.add(sum)
 		l.mu.Unlock()

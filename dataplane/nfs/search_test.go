@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -155,7 +156,7 @@ func TestSearchThatIsHindered(t *testing.T) {
 		gone   bool
 	}{
 		{unix.EMFILE, errJukebox, false}, {errEnded, errJukebox, false}, {unix.EACCES, errStale, false},
-		{errStale, errStale, true}, {nil, errStale, true},
+		{nil, errJukebox, false}, {errStale, errStale, true},
 	} {
 		if err := l.missing(h.Sum(), tc.hidden); !errors.Is(err, tc.want) || l.isGone(h.Sum()) != tc.gone {
 			t.Errorf("%v: %v, gone %v", tc.hidden, err, l.isGone(h.Sum()))
@@ -181,6 +182,48 @@ func TestSearchThatIsHindered(t *testing.T) {
 	if _, err := l.find(x.request(), 4711); !errors.Is(err, errEnded) {
 		t.Errorf("after Close: %v", err)
 	}
+}
+
+// TestSearchForWhatMoves: an object that somebody moves each time that a search has found it is there. The client
+// tries again.
+func TestSearchForWhatMoves(t *testing.T) {
+	x := serve(t, options{byName: true})
+	c := x.me()
+	f := c.mkfile(c.root(), "f0")
+	x.restart()
+	l := x.locate.(*byName)
+	h, _ := fh.FromBytes(f)
+	id, err := x.codec.Open(&h)
+	must(t, err)
+	l.running = true // passes are made here
+	opened := make(chan error, 1)
+	go func() {
+		_, err := l.open(x.request(), id)
+		opened <- err
+	}()
+	for i := range 2 {
+		var p *pass
+		for p == nil {
+			runtime.Gosched()
+			l.mu.Lock()
+			if p = l.next; p != nil && p.wanted[h.Sum()] > 0 {
+				l.next = nil
+			} else {
+				p = nil
+			}
+			l.mu.Unlock()
+		}
+		l.run(p)
+		must(t, os.Rename(x.path(fmt.Sprint("f", i)), x.path(fmt.Sprint("f", i+1))))
+		close(p.ended)
+	}
+	if err := <-opened; !errors.Is(err, errJukebox) || l.isGone(h.Sum()) {
+		t.Errorf("%v, gone: %v", err, l.isGone(h.Sum()))
+	}
+	l.mu.Lock()
+	l.running = false
+	l.mu.Unlock()
+	c.want(1, argsFor(1, f), nfsv3.NFS3_OK)
 }
 
 // TestHintsAreBounded: hints take a bounded amount of memory, however long the names are.
