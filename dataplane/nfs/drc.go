@@ -140,6 +140,8 @@ func (c *Replies) leave(e *cachedReply) {
 	}
 }
 
+var roundup [xdr.Unit]byte
+
 func (c *Replies) identify(call *oncrpc.Call) callID {
 	var h maphash.Hash
 	h.SetSeed(c.seed)
@@ -149,11 +151,13 @@ func (c *Replies) identify(call *oncrpc.Call) callID {
 	}
 	h.Write(cred)
 	h.Write(call.Args.Stream)
-	for i := range call.Args.Items {
-		h.Write(call.Args.Items[i].Data)
-		for _, part := range call.Args.Items[i].More {
+	for i := range call.Args.Items { // the target of a SYMLINK, its last argument; without items it is in the stream
+		item := &call.Args.Items[i]
+		h.Write(item.Data)
+		for _, part := range item.More {
 			h.Write(part)
 		}
+		h.Write(roundup[:xdr.Pad(item.Len())])
 	}
 	return callID{peer: call.Peer.Addr(), xid: call.XID, proc: call.Procedure, sum: h.Sum64()}
 }

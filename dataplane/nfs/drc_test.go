@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // again makes a call with an XID of the test's own.
@@ -77,6 +79,34 @@ func TestCallsSentAgainWithAnotherStamp(t *testing.T) {
 		c.cred.Body = a.Append(nil)
 		if got := c.again(7, 9, argsFor(9, root)); got != nfsv3.NFS3_OK {
 			t.Errorf("MKDIR with stamp %d: %v", stamp, nfsv3.Nfsstat3_name[got])
+		}
+	}
+}
+
+// A SYMLINK that is sent again as a longer message, or as a shorter one, has its target apart from the other arguments
+// or among them.
+func TestSymlinkSentAgainInAnotherForm(t *testing.T) {
+	x := serve(t, options{})
+	c := x.me()
+	root := c.root()
+	for i, target := range []string{"four", "seven77"} {
+		name := fmt.Sprint("link", i)
+		var b bytes.Buffer
+		_, err := (&nfsv3.Symlink3args{Where: in(root, name), Symlink: nfsv3.Symlinkdata3{SymlinkAttributes: withMode(0o777), SymlinkData: target}}).WriteTo(&b)
+		must(t, err)
+		whole := b.Bytes()
+		at := len(whole) - xdr.Padded(len(target))
+		for form, args := range []oncrpc.Payload{
+			{Stream: whole},
+			{Stream: whole[:at], Items: []oncrpc.Item{{Pos: at, Data: []byte(target)}}},
+			{Stream: whole[:at], Items: []oncrpc.Item{{Pos: at, Data: whole[at:]}}}, // with its padding
+			{Stream: whole[:at], Items: []oncrpc.Item{{Pos: at, Data: []byte(target[:3]), More: [][]byte{[]byte(target[3:])}}}},
+		} {
+			out, err := c.raw(Program, Version, 10, uint32(100+i), args)
+			must(t, err)
+			if status, err := checkResults(10, out); err != nil || status != nfsv3.NFS3_OK {
+				t.Errorf("%s, form %d: %v, %v", target, form, nfsv3.Nfsstat3_name[status], err)
+			}
 		}
 	}
 }
