@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -59,6 +60,11 @@ func reason(err error, timeout time.Duration) error {
 	}
 	if errno, ok := errors.AsType[syscall.Errno](op.Err); ok {
 		return errno
+	}
+	for _, errno := range lacking { // a lookup has only the text of its error
+		if strings.HasSuffix(op.Err.Error(), errno.Error()) {
+			return errno
+		}
 	}
 	return op.Err
 }

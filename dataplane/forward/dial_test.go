@@ -263,6 +263,20 @@ func TestWhoseFault(t *testing.T) {
 	}
 }
 
+// TestLookupWithoutDescriptor: a name that can't be looked up because rdmad has too many files open is not the
+// upstream's fault.
+func TestLookupWithoutDescriptor(t *testing.T) {
+	for errno, ours := range map[syscall.Errno]bool{syscall.EMFILE: true, syscall.ENOBUFS: true, syscall.ECONNREFUSED: false} {
+		d := net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "udp", Err: os.NewSyscallError("socket", errno)}
+		}}}
+		_, err := d.DialContext(t.Context(), "tcp", "server.test.:2049")
+		if got := isOurs(reason(err, 0)); got != ours {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
 // TestFilterIsNoLackOfRights: a filter before the upstream refuses connections from reserved ports, too, as any
 // others. rdmad has the right to such ports then.
 func TestFilterIsNoLackOfRights(t *testing.T) {
