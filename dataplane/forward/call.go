@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc/programs"
 	"github.com/rdmad/rdmad/rpcrdma/ulb"
@@ -188,26 +189,19 @@ func (c *call) AppendTo(vec net.Buffers) net.Buffers {
 	at := 0
 	for i := range c.args.Items {
 		it := &c.args.Items[i]
-		vec = appendPiece(vec, c.args.Stream[at:it.Pos])
+		vec = rpctcp.AppendPiece(vec, c.args.Stream[at:it.Pos])
 		at = it.Pos
-		vec = appendPiece(vec, it.Data)
+		vec = rpctcp.AppendPiece(vec, it.Data)
 		for _, part := range it.More {
-			vec = appendPiece(vec, part)
+			vec = rpctcp.AppendPiece(vec, part)
 		}
-		vec = appendPiece(vec, roundup[:xdr.Pad(it.Len())])
+		vec = rpctcp.AppendPiece(vec, roundup[:xdr.Pad(it.Len())])
 	}
 	for _, pad := range c.pads {
-		vec = appendPiece(vec, c.args.Stream[at:pad.Off])
+		vec = rpctcp.AppendPiece(vec, c.args.Stream[at:pad.Off])
 		at = pad.Off + pad.Len
 	}
-	return appendPiece(vec, c.args.Stream[at:])
-}
-
-func appendPiece(vec net.Buffers, piece []byte) net.Buffers {
-	if len(piece) == 0 {
-		return vec
-	}
-	return append(vec, piece)
+	return rpctcp.AppendPiece(vec, c.args.Stream[at:])
 }
 
 // Whole implements rpctcp.Arriving.

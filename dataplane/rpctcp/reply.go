@@ -27,19 +27,18 @@ func AppendReply(vec net.Buffers, mark *[oncrpc.RecordMarkSize]byte, stream []by
 	at := 0
 	for i := range items {
 		item := &items[i]
-		if item.Pos > at {
-			vec = append(vec, stream[at:item.Pos])
-			at = item.Pos
-		}
-		if item.Len > 0 {
-			vec = append(vec, item.Buf.Bytes()[:item.Len])
-		}
-		if pad := xdr.Pad(item.Len); pad > 0 {
-			vec = append(vec, zeros[:pad])
-		}
+		vec = AppendPiece(vec, stream[at:item.Pos])
+		vec = AppendPiece(vec, item.Buf.Bytes()[:item.Len])
+		vec = AppendPiece(vec, zeros[:xdr.Pad(item.Len)])
+		at = item.Pos
 	}
-	if at < len(stream) {
-		vec = append(vec, stream[at:])
+	return AppendPiece(vec, stream[at:])
+}
+
+// AppendPiece appends a piece of a record to vec, unless it is empty.
+func AppendPiece(vec net.Buffers, piece []byte) net.Buffers {
+	if len(piece) == 0 {
+		return vec
 	}
-	return vec
+	return append(vec, piece)
 }
