@@ -43,10 +43,6 @@ type idleClass struct {
 func (i *idleBuffers) take(class int) *buffer {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.pop(class)
-}
-
-func (i *idleBuffers) pop(class int) *buffer {
 	c := &i.classes[class]
 	last := len(c.buffers) - 1
 	if last < 0 {

@@ -2,7 +2,6 @@ package rpctcp
 
 import (
 	"errors"
-	"log/slog"
 	"net"
 	"time"
 
@@ -31,15 +30,6 @@ func (c *serverConn) ended() {
 
 // Evict implements connlimit.Holder.
 func (c *serverConn) Evict(why connlimit.Eviction) { c.cut(&evictedError{why}) }
-
-// evictionLevel returns the level of the line about a connection that lost its place. It is
-// no warning, because idle clients connect again when they have a call.
-func evictionLevel(why connlimit.Reason) slog.Level {
-	if why == connlimit.Idle {
-		return slog.LevelDebug
-	}
-	return slog.LevelInfo
-}
 
 const (
 	// enterPause is the time between two attempts of a newcomer to take a place.

@@ -113,7 +113,9 @@ func (c *serverConn) log(reason error) {
 	case errors.Is(reason, io.EOF) || errors.Is(reason, errShutdown):
 	case evicted:
 		c.server.stats.evicted[e.why.Reason].Add(1)
-		level = evictionLevel(e.why.Reason)
+		if e.why.Reason != connlimit.Idle { // no warning: idle clients connect again when they have a call
+			level = slog.LevelInfo
+		}
 	case IsReset(reason):
 		if c.torn || c.unanswered.Load() {
 			c.server.stats.disconnects.Add(1)
