@@ -199,16 +199,12 @@ func (c *cache) forgetGone(id *fh.ID) {
 func (c *cache) clear() {
 	for i := range c.shards {
 		sh := &c.shards[i]
-		for {
-			sh.Lock()
-			o := sh.lru.next
-			if o != &sh.lru {
-				sh.remove(o)
-			}
-			sh.Unlock()
-			if o == &sh.lru {
-				break
-			}
+		sh.Lock()
+		all := sh.objects
+		sh.objects = make(map[fh.ID]*object)
+		sh.lru.prev, sh.lru.next = &sh.lru, &sh.lru
+		sh.Unlock()
+		for _, o := range all {
 			o.flushAndRelease()
 		}
 	}
