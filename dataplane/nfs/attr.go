@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -10,23 +11,10 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// ftype returns the ftype3 of a mode (RFC 1813 §2.6).
-func ftype(mode uint32) nfsv3.Ftype3 {
-	switch mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		return nfsv3.NF3DIR
-	case unix.S_IFBLK:
-		return nfsv3.NF3BLK
-	case unix.S_IFCHR:
-		return nfsv3.NF3CHR
-	case unix.S_IFLNK:
-		return nfsv3.NF3LNK
-	case unix.S_IFSOCK:
-		return nfsv3.NF3SOCK
-	case unix.S_IFIFO:
-		return nfsv3.NF3FIFO
-	}
-	return nfsv3.NF3REG
+// ftypes are the ftype3 of modes, by the bits of S_IFMT (RFC 1813 §2.6).
+var ftypes = [unix.S_IFMT>>12 + 1]nfsv3.Ftype3{
+	unix.S_IFREG >> 12: nfsv3.NF3REG, unix.S_IFDIR >> 12: nfsv3.NF3DIR, unix.S_IFBLK >> 12: nfsv3.NF3BLK, unix.S_IFCHR >> 12: nfsv3.NF3CHR,
+	unix.S_IFLNK >> 12: nfsv3.NF3LNK, unix.S_IFSOCK >> 12: nfsv3.NF3SOCK, unix.S_IFIFO >> 12: nfsv3.NF3FIFO,
 }
 
 // fileID returns the number of an object within the export. If one mount shows several
@@ -42,7 +30,7 @@ func (s *subtree) fileID(ino, dev uint64) uint64 {
 func (s *subtree) appendAttr(dst []byte, st *unix.Stat_t) []byte {
 	var b [nfsv3.Fattr3EncodedSizeBytes]byte
 	be := binary.BigEndian
-	be.PutUint32(b[0:], uint32(ftype(st.Mode)))
+	be.PutUint32(b[0:], uint32(cmp.Or(ftypes[st.Mode&unix.S_IFMT>>12], nfsv3.NF3REG)))
 	be.PutUint32(b[4:], st.Mode&0o7777)
 	be.PutUint32(b[8:], uint32(st.Nlink))
 	be.PutUint32(b[12:], st.Uid)
