@@ -42,13 +42,6 @@ func ParseSquash(s string) (Squash, error) {
 	return 0, fmt.Errorf("squash %q: must be none, root_squash or all_squash", s)
 }
 
-func (s Squash) String() string {
-	if int(s) < len(squashNames) {
-		return squashNames[s]
-	}
-	return "invalid"
-}
-
 // Anonymous is the user and the group (nobody, nogroup) of squashed callers, and of callers
 // without a credential.
 const Anonymous = 65534

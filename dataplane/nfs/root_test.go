@@ -202,7 +202,7 @@ func TestRootSquash(t *testing.T) {
 		{SquashAll, 0, 0, 123, 456},
 		{SquashAll, 1000, 100, 123, 456},
 	} {
-		t.Run(tc.squash.String(), func(t *testing.T) {
+		t.Run(squashNames[tc.squash], func(t *testing.T) {
 			x := serve(t, options{}, func(c *Config) { c.Squash, c.AnonUID, c.AnonGID = tc.squash, 123, 456 })
 			must(t, os.Chmod(x.dir, 0o777))
 			c := x.as(tc.uid, tc.gid, 0, 5)
