@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rdmad/rdmad/dataplane/conditions"
@@ -11,40 +12,27 @@ import (
 // m may be nil.
 func ReportConditions(r *conditions.Registry, m API) {
 	r.Ask(func() []conditions.Finding {
-		return slices.Concat(findings(m.Services, &serviceReasons), findings(m.Listeners, &listenerReasons), findings(m.Connectors, &connectorReasons))
+		return slices.Concat(findings(m.Services, serviceReasons), findings(m.Listeners, listenerReasons), findings(m.Connectors, connectorReasons))
 	})
 }
 
-func findings[S spec.Named, L any](all Set[S, L], r *reasons) (out []conditions.Finding) {
+func findings[S spec.Named, L any](all Set[S, L], r reasons) (out []conditions.Finding) {
 	if all == nil {
 		return nil
 	}
 	for _, i := range all.List() {
-		out = append(out, finding(i.Spec.Called(), i.State, i.Failure, r))
+		out = append(out, conditions.Finding{Name: i.Spec.Called(), Reason: cmp.Or(r[i.State], r[StateUp]), Message: i.Failure})
 	}
 	return out
 }
 
-// reasons are the reasons of one kind, by state.
-type reasons struct{ up, draining, degraded, failed *conditions.Reason }
+// reasons are the reasons of one kind, by state. A state that is not there counts as up.
+type reasons map[string]*conditions.Reason
 
 var (
-	serviceReasons   = reasons{up: conditions.ServiceUp, draining: conditions.ServiceDraining, failed: conditions.ServiceFailed}
-	connectorReasons = reasons{up: conditions.ConnectorUp, draining: conditions.ConnectorGoing, failed: conditions.ConnectorFailed}
+	serviceReasons   = reasons{StateUp: conditions.ServiceUp, StateDraining: conditions.ServiceDraining, StateFailed: conditions.ServiceFailed}
+	connectorReasons = reasons{StateUp: conditions.ConnectorUp, StateDraining: conditions.ConnectorGoing, StateFailed: conditions.ConnectorFailed}
 	listenerReasons  = reasons{
-		up: conditions.ListenerUp, draining: conditions.ListenerDraining, degraded: conditions.ListenerUnreachable, failed: conditions.ListenerFailed,
+		StateUp: conditions.ListenerUp, StateDraining: conditions.ListenerDraining, StateDegraded: conditions.ListenerUnreachable, StateFailed: conditions.ListenerFailed,
 	}
 )
-
-func finding(name, state, failure string, r *reasons) conditions.Finding {
-	f := conditions.Finding{Name: name, Reason: r.up, Message: failure}
-	switch state {
-	case StateDraining:
-		f.Reason = r.draining
-	case StateDegraded:
-		f.Reason = r.degraded
-	case StateFailed:
-		f.Reason = r.failed
-	}
-	return f
-}

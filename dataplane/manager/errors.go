@@ -156,17 +156,13 @@ func (f *Failure) Field() string {
 
 // Reason returns the error without the element's name.
 func (f *Failure) Reason() string {
-	var (
-		address *AddressError
-		open    *OpenError
-		invalid *InvalidError
-	)
-	switch {
-	case errors.As(f.Err, &address):
+	if address, ok := errors.AsType[*AddressError](f.Err); ok {
 		return address.reason()
-	case errors.As(f.Err, &open):
+	}
+	if open, ok := errors.AsType[*OpenError](f.Err); ok {
 		return open.Err.Error()
-	case errors.As(f.Err, &invalid):
+	}
+	if invalid, ok := errors.AsType[*InvalidError](f.Err); ok {
 		return invalid.Text
 	}
 	return f.Err.Error()
