@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
@@ -112,14 +113,14 @@ func (h *health) process() []conditions.Check {
 }
 
 // peer returns a check that probes a peer. probe reports whether there was a connection. When the process may have
-// no more memory, that says nothing about the peer.
+// no more memory or open files, that says nothing about the peer.
 func peer(probe func(context.Context) (bool, error), unprobed, answers, gone, silent *conditions.Reason) func(context.Context) (*conditions.Reason, string) {
 	return func(ctx context.Context) (*conditions.Reason, string) {
 		connected, err := probe(ctx)
 		switch {
 		case err == nil:
 			return answers, ""
-		case errors.Is(err, offheap.ErrLimit):
+		case errors.Is(err, offheap.ErrLimit), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 			return unprobed, err.Error()
 		case connected:
 			return silent, err.Error()

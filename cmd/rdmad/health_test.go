@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -166,11 +167,12 @@ connectors: [{name: out, listen: "127.0.0.1:0", provider: softiwarp, target: "`+
 	p.well()
 }
 
-// A lack of memory of the process says nothing about a peer.
-func TestProbeWithoutMemory(t *testing.T) {
+// A lack of memory or of file descriptors of the process says nothing about a peer.
+func TestProbeWithoutMeans(t *testing.T) {
 	c := conditions.TargetUnprobed
-	for want, err := range map[*conditions.Reason]error{
-		conditions.TargetAnswers: nil, conditions.TargetGone: errors.New("refused"), c: fmt.Errorf("dial: %w", offheap.ErrLimit),
+	for err, want := range map[error]*conditions.Reason{
+		nil: conditions.TargetAnswers, errors.New("refused"): conditions.TargetGone, fmt.Errorf("dial: %w", offheap.ErrLimit): c,
+		os.NewSyscallError("socket", syscall.EMFILE): c, os.NewSyscallError("socket", syscall.ENFILE): c,
 	} {
 		probe := func(context.Context) (bool, error) { return false, err }
 		if got, _ := peer(probe, c, conditions.TargetAnswers, conditions.TargetGone, conditions.TargetSilent)(t.Context()); got != want {

@@ -68,7 +68,7 @@ var (
 	ExportUnusable   = reason(Export, "Unusable", Failed, "The file system answers with an error.", "see the kernel's log for errors of the disk or of the file server")
 	ExportNoAnswer   = reason(Export, "NoAnswer", Failed, "The file system does not answer in time.", "check whether its disk or file server hangs")
 	UpstreamAnswers  = reason(Upstream, "Answers", OK, "The server answers NULL calls.", "")
-	UpstreamUnprobed = reason(Upstream, "NotProbed", Unknown, "rdmad has not probed the server yet.", "wait some seconds")
+	UpstreamUnprobed = reason(Upstream, "NotProbed", Unknown, "rdmad has not probed the server yet, or has no file descriptor to.", "wait some seconds; if the message says too many open files, raise LimitNOFILE of the service (systemctl edit rdmad), or ulimit -n, and restart rdmad")
 	UpstreamGone     = reason(Upstream, "Unreachable", Failed, "rdmad can't connect to the server.", "start the server, or correct the address of service NAME")
 	UpstreamSilent   = reason(Upstream, "NoAnswer", Failed, "The server takes connections, but does not answer an RPC call in time.", "check whether the server hangs, and whether it is an ONC RPC server")
 
@@ -76,7 +76,7 @@ var (
 	ConnectorGoing  = reason(Connector, "Draining", Degraded, "The connector is being removed, or rdmad ends. It accepts no new clients.", "wait until its clients have ended")
 	ConnectorFailed = reason(Connector, "NotRestored", Failed, "The connector was added or changed at runtime and could not be brought back at the start.", "in the configuration file: give it the file's values, rdmactl connectors unset NAME; added at runtime: remove the cause and add it again, or forget it, rdmactl connectors remove NAME")
 	TargetAnswers   = reason(Target, "Answers", OK, "The target answers NULL calls over RPC-over-RDMA.", "")
-	TargetUnprobed  = reason(Target, "NotProbed", Unknown, "rdmad has not probed the target yet, or has no memory to.", "wait some seconds; if the message names a limit of memory, raise limits.memory")
+	TargetUnprobed  = reason(Target, "NotProbed", Unknown, "rdmad has not probed the target yet, or has no memory or file descriptor to.", "wait some seconds; if the message names a limit of memory, raise limits.memory; if it says too many open files, raise LimitNOFILE of the service (systemctl edit rdmad), or ulimit -n, and restart rdmad")
 	TargetGone      = reason(Target, "Unreachable", Failed, "No RPC-over-RDMA connection to the target can be made.", "start the server or correct the connector's target; rdmactl doctor TARGET finds out why")
 	TargetSilent    = reason(Target, "NoAnswer", Failed, "The target takes connections, but does not answer an RPC call in time.", "check whether the server hangs; rdmactl doctor TARGET finds out why")
 
