@@ -15,6 +15,11 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
+// enough has memory for any number of listeners.
+type enough struct{ manager.Bounds }
+
+func (enough) CheckMemory(spec.Size, int) error { return nil }
+
 // TestTooFewToAdd: without descriptors for a listener it is not added, and the error
 // says what to raise.
 func TestTooFewToAdd(t *testing.T) {
@@ -24,7 +29,7 @@ func TestTooFewToAdd(t *testing.T) {
 	defer data.Shutdown(t.Context())
 	m := manager.New(manager.Config{
 		Dataplane: manager.Over(data), Providers: []string{"softiwarp"}, Room: func(n int) error { return p.mayServe(n + 2) },
-		Counted: func(n int) { counted = append(counted, n) }, Logger: slog.New(slog.DiscardHandler),
+		Counted: func(n int) { counted = append(counted, n) }, Bounds: enough{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	defer m.Close()
 	add := func() error {

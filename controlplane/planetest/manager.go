@@ -26,6 +26,9 @@ func NewManager(p *Plane) manager.API {
 		Kinds:     map[string]manager.Maker{"echo": newService, "forward": newService, "nfs": newService},
 		Registrar: registrar{},
 		Bounds:    p,
+		Needed:    func(string) error { return nil },
+		Room:      func(int) error { return nil },
+		Counted:   func(int) {},
 		Logger:    slog.New(slog.DiscardHandler),
 	})
 	if err := errors.Join(m.Configure(context.Background(), p.file()), m.Open(context.Background())); err != nil {

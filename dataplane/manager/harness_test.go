@@ -98,6 +98,9 @@ func (r *rig) boot(file *spec.All) {
 		Changed:   r.store.saved.Changed,
 		Limits:    r.fileLimits,
 		Bounds:    r,
+		Needed:    func(string) error { return nil },
+		Room:      func(int) error { return nil },
+		Counted:   func(int) {},
 		Logger:    log,
 	})
 	m, data, open := r.Manager, r.data, r.open

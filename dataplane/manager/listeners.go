@@ -16,12 +16,7 @@ import (
 // listeners implements kind for listeners.
 type listeners struct{ *Manager }
 
-func (m listeners) check(l, _ *spec.Listener) error {
-	if l.RPCBind && m.cfg.Registrar == nil {
-		return &InvalidError{Field: "rpcbind", Text: "this rdmad can't register with rpcbind; leave it off"}
-	}
-	return m.checkProvider(l.Provider)
-}
+func (m listeners) check(l, _ *spec.Listener) error { return m.checkProvider(l.Provider) }
 
 func (m *Manager) checkProvider(name string) error {
 	if !slices.Contains(m.cfg.Providers, name) {

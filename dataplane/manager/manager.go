@@ -52,8 +52,7 @@ type Registrar interface {
 	Set(list []rpcbind.Registration) error
 }
 
-// Config configures a Manager. Registrar, Changed, Limits, Bounds, Needed, Room and
-// Counted are optional.
+// Config configures a Manager. Changed and Limits are optional.
 type Config struct {
 	Dataplane Dataplane
 	// Provider returns the provider of a name in Providers and makes it at first use. It
@@ -62,10 +61,9 @@ type Config struct {
 	Providers []string
 	Kinds     map[string]Maker // by spec.Service.Kind
 	Bindings  *ulb.Registry    // of the programs that connectors carry
-	Registrar Registrar        // nil if listeners can't be registered
+	Registrar Registrar
 	// Changed has the changes that operators made to the file's elements and limits before the
-	// last stop. Limits are the file's limits. Bounds applies limits; without it limits can't
-	// be changed.
+	// last stop. Limits are the file's limits. Bounds applies limits.
 	Changed spec.Changes
 	Limits  spec.Limits
 	Bounds  Bounds
@@ -125,15 +123,6 @@ const patience = 10 * time.Second
 
 // New returns a manager without services, listeners and connectors.
 func New(cfg Config) *Manager {
-	if cfg.Room == nil {
-		cfg.Room = func(int) error { return nil }
-	}
-	if cfg.Counted == nil {
-		cfg.Counted = func(int) {}
-	}
-	if cfg.Needed == nil {
-		cfg.Needed = func(string) error { return nil }
-	}
 	m := &Manager{cfg: cfg, log: cfg.Logger, patience: patience, limits: newLimits(cfg.Limits, cfg.Changed.Limits)}
 	m.ending, m.end = context.WithCancel(context.Background())
 	if err := m.limits.trouble; err != nil {

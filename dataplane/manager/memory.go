@@ -28,9 +28,6 @@ func (m *Manager) mayLower(before, now *spec.Limits) error {
 // change. Otherwise it puts a higher limit in force if listeners are bound, so that they can have their
 // part. discard takes that back.
 func (c *Change) mayListen() bool {
-	if c.m.cfg.Bounds == nil {
-		return true
-	}
 	before, _ := boundsOf{c.m}.Get()
 	_, now, err := c.limitsAfter()
 	if err != nil {
