@@ -23,6 +23,7 @@ func testGatewayKnfsd(t *testing.T, kernel image.Kernel) {
 	if *longFlag {
 		forward, connector = matrix, matrix
 	}
+	t.Run("v3", gw.version3)
 	t.Run("forward", func(t *testing.T) { gw.tryKnfsd(t, overRDMA, forward) })
 	t.Run("connector", func(t *testing.T) { gw.tryKnfsd(t, overTCP, connector) })
 }
@@ -33,6 +34,13 @@ var shortKnfsd = append([]part{
 	{"sparse and truncate", testSparse},
 	{"remount", testRemount},
 }, quick...)
+
+// version3 mounts by version 3, whose MOUNT does not pass through rdmad.
+func (gw *gateway) version3(t *testing.T) {
+	m := gw.mount(t, "3", "/mnt/knfsd3")
+	m.do(t, "v3-", quick)
+	m.checkStats(t)
+}
 
 // tryKnfsd does what ganesha has no part in as well.
 func (gw *gateway) tryKnfsd(t *testing.T, via transport, parts []part) {
@@ -57,7 +65,7 @@ func startKnfsdGateway(t testing.TB, kernel image.Kernel) *gateway {
 	client.UseRDMA(t, guest.SIWPlain)
 	buildLocker(t, client)
 	server := bootJudged(t, guest.Options{
-		Kernel: kernel, MemoryMiB: 3072, Forward: []int{knfsdPort, nfsRDMAPort},
+		Kernel: kernel, MemoryMiB: 3072, Forward: []int{knfsdPort, mountTCPPort, nfsRDMAPort},
 		Shares: []guest.Share{{Tag: "client", Dir: client.ShareDir, At: clientShare}},
 	})
 	server.UseRDMA(t, guest.SIWPlain)
@@ -68,7 +76,7 @@ func startKnfsdGateway(t testing.TB, kernel image.Kernel) *gateway {
 		return forwarding(tcp)(r) + fmt.Sprintf("connectors: [{name: out, listen: %q, provider: softiwarp, target: %q}]\n", r.tcp, rdma)
 	})
 	r.tcp = r.process.Address("connector")
-	e := &exported{g: server, dir: "/export", shared: clientShare, rdma: portOf(r.rdma), tcp: portOf(r.tcp), r: r}
+	e := &exported{g: server, dir: "/export", shared: clientShare, rdma: portOf(r.rdma), tcp: portOf(r.tcp), mountd: fmt.Sprint(server.HostPort(mountTCPPort)), r: r}
 	return &gateway{g: client, r: r, e: e, via: overRDMA}
 }
 

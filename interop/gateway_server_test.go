@@ -10,9 +10,9 @@ import (
 // versions are the minor versions of NFSv4.
 var versions = []string{"4.0", "4.1", "4.2"}
 
-// exported is a directory of a guest that an NFSv4 server exports as its root.
-// Clients reach it through ports of the host, which they have as 10.0.2.2: those
-// of an rdmad before the server, or one that leads straight to it.
+// exported is a directory of a guest that an NFS server exports, by version 4 as
+// its root. Clients reach it through ports of the host, which they have as
+// 10.0.2.2: those of an rdmad before the server, or one that leads straight to it.
 type exported struct {
 	g       *guest.Guest // where the directory is
 	dir     string
@@ -20,6 +20,7 @@ type exported struct {
 	version string
 	rdma    string // port
 	tcp     string // port
+	mountd  string // port of MOUNT, which leads straight to the server
 	r       *rdmad // between clients and the server, nil when there is none
 }
 
@@ -27,6 +28,9 @@ func (e *exported) mountArgs(via transport) (source, options string) {
 	port := e.tcp
 	if via == overRDMA {
 		port = e.rdma
+	}
+	if e.version == "3" { // as docs/gateway.md says
+		return "10.0.2.2:" + e.dir, fmt.Sprintf("vers=3,proto=%s,port=%s,mounthost=10.0.2.2,mountport=%s,nolock", via, port, e.mountd)
 	}
 	// An emulated server takes longer to list a large directory than a client
 	// by default believes what it was told of the first file.
