@@ -1,7 +1,6 @@
 package nfs
 
 import (
-	"cmp"
 	"encoding/binary"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
@@ -30,7 +29,7 @@ func (s *subtree) fileID(ino, dev uint64) uint64 {
 func (s *subtree) appendAttr(dst []byte, st *unix.Stat_t) []byte {
 	var b [nfsv3.Fattr3EncodedSizeBytes]byte
 	be := binary.BigEndian
-	be.PutUint32(b[0:], uint32(cmp.Or(ftypes[st.Mode&unix.S_IFMT>>12], nfsv3.NF3REG)))
+	be.PutUint32(b[0:], uint32(max(ftypes[st.Mode&unix.S_IFMT>>12], nfsv3.NF3REG)))
 	be.PutUint32(b[4:], st.Mode&0o7777)
 	be.PutUint32(b[8:], uint32(st.Nlink))
 	be.PutUint32(b[12:], st.Uid)
