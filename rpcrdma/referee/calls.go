@@ -443,7 +443,6 @@ func (r *Referee) errored(m *message) {
 	r.errorCode(c, m)
 	d.credits.answerWithout(c.units, uint64(m.credit))
 	r.close(d, c)
-	r.sum.errored(d)
 }
 
 // errorCode judges whether the error code fits the call.

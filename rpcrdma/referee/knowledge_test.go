@@ -198,33 +198,20 @@ func TestSummary(t *testing.T) {
 		t.Fatal(b.got)
 	}
 	s := b.r.Summary()
-	want := CallSummary{
-		Calls: 3, Replies: 3, CreditsAsked: 40, CreditsGranted: 20, MostInFlight: 2, WriteChunkBytes: 100, ReplyChunkBytes: 24, Chunked: 2,
-		Programs: []Program{{0x20020049, 1}, {nfsProgram, 3}},
-	}
-	if !slices.Equal(s.Forward.Programs, want.Programs) {
-		t.Errorf("programs %v", s.Forward.Programs)
-	}
-	s.Forward.Programs, want.Programs = nil, nil
-	if !equal(s.Forward, want) {
+	want := CallSummary{Calls: 3, Replies: 3, CreditsAsked: 40, CreditsGranted: 20, MostInFlight: 2}
+	if s.Forward != want {
 		t.Errorf("forward %+v, want %+v", s.Forward, want)
 	}
-	if s.Reverse.Calls != 1 || s.Reverse.Errors != 1 || s.Reverse.CreditsAsked != 4 {
+	if s.Reverse.Calls != 1 || s.Reverse.CreditsAsked != 4 {
 		t.Errorf("reverse %+v", s.Reverse)
 	}
-	if c := s.Client; c.Sends != 4 || c.Segments != 3 || c.STags != 3 || !c.Private.RemoteInvalidation || c.Private.SendSize != 4096 {
+	if c := s.Client; c.Sends != 4 || c.STags != 3 || !c.Private.RemoteInvalidation || c.Private.SendSize != 4096 {
 		t.Errorf("client %+v", c)
 	}
-	if c := s.Server; c.Sends != 4 || c.SendsWithInvalidate != 1 || c.Writes != 2 || c.WriteBytes != 124 || c.LargestSend == 0 {
+	if c := s.Server; c.Sends != 4 || c.SendsWithInvalidate != 1 || c.Writes != 2 {
 		t.Errorf("server %+v", c)
 	}
 	if !slices.Equal(s.Versions, []uint32{1}) || s.InlineAt[0] != (InlineAt{4096, 2}) {
 		t.Errorf("%+v", s)
 	}
-}
-
-func equal(a, b CallSummary) bool {
-	return a.Calls == b.Calls && a.Replies == b.Replies && a.Errors == b.Errors && a.CreditsAsked == b.CreditsAsked &&
-		a.CreditsGranted == b.CreditsGranted && a.MostInFlight == b.MostInFlight && a.ReadChunkBytes == b.ReadChunkBytes &&
-		a.WriteChunkBytes == b.WriteChunkBytes && a.ReplyChunkBytes == b.ReplyChunkBytes && a.Chunked == b.Chunked
 }

@@ -255,7 +255,7 @@ func (r *Referee) noWindow(e *Event, owner Side) {
 }
 
 func (r *Referee) write(e *Event) {
-	r.sum.wrote(e)
+	r.sum.side(e.From).Writes++
 	found := r.access(e, mayWrite)
 	if e.Length <= 0 {
 		return
@@ -270,7 +270,7 @@ func (r *Referee) write(e *Event) {
 }
 
 func (r *Referee) read(e *Event) {
-	r.sum.read(e)
+	r.sum.side(e.From).Reads++
 	p := pendingRead{windows: slices.Clone(r.access(e, mayRead)), offset: e.Offset, length: e.Length}
 	if len(r.memory.reads[e.From]) >= maxReads {
 		r.giveUp("more than %d RDMA Reads of the %v were not done", maxReads, e.From)

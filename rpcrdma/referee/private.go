@@ -15,13 +15,12 @@ const (
 // told is the content of a side's CM private data.
 type told struct {
 	known         bool // Connect was called
-	valid         bool // the side sent private data of RFC 8797
 	invalidate    bool
 	send, receive int
 }
 
 func (t told) summary() Told {
-	return Told{Known: t.known, Present: t.valid, RemoteInvalidation: t.invalidate, SendSize: t.send, ReceiveSize: t.receive}
+	return Told{Known: t.known, RemoteInvalidation: t.invalidate, SendSize: t.send, ReceiveSize: t.receive}
 }
 
 // private decodes a side's private data. Data that is missing, too short or has
@@ -34,7 +33,6 @@ func (r *Referee) private(by Side, b []byte) told {
 	if b[5]&^flagInvalidate != 0 {
 		r.report("private.flags", by, "flags are %#02x", b[5])
 	}
-	t.valid = true
 	t.invalidate = b[5]&flagInvalidate != 0
 	t.send, t.receive = (int(b[6])+1)*sizeUnit, (int(b[7])+1)*sizeUnit
 	return t

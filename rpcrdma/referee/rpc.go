@@ -69,7 +69,6 @@ func (r *Referee) callText(d *direction, c *call, m *message, text []byte) {
 	c.args = true
 	c.rpc = rpcCall{program: body.Prog, version: body.Vers, procedure: body.Proc, gss: body.Cred.Flavor == authGSS}
 	c.rpc.protected = c.rpc.gss && protectedGSS(body.Cred.Body)
-	r.sum.program(c, d)
 	r.arguments(d, c, m, s)
 }
 

@@ -16,7 +16,6 @@ type Summary struct {
 // bytes.
 type Told struct {
 	Known              bool // the handshake was seen
-	Present            bool // the side sent private data of RFC 8797
 	RemoteInvalidation bool
 	SendSize           int
 	ReceiveSize        int
@@ -24,34 +23,20 @@ type Told struct {
 
 // SideSummary counts what one side did.
 type SideSummary struct {
-	Private              Told
-	Sends                uint64 // with and without invalidation
-	SendsWithInvalidate  uint64
-	LargestSend          int
-	Writes, Reads        uint64
-	WriteBytes           uint64
-	ReadBytes            uint64
-	Segments             uint64 // offered
-	STags                uint64 // offered; counted again when offered again after an answer
-	SendBytes            uint64
-	LargestSegmentOffers int // most segments that one message offered
+	Private             Told
+	Sends               uint64 // with and without invalidation
+	SendsWithInvalidate uint64
+	Writes, Reads       uint64
+	STags               uint64 // offered; counted again when offered again after an answer
 }
 
 // CallSummary counts the calls of one direction.
 type CallSummary struct {
-	Calls, Replies, Errors uint64
-	CreditsAsked           uint32 // in the last call
-	CreditsGranted         uint32 // in the last reply
-	MostInFlight           uint64 // a lower bound
-	ReadChunkBytes         uint64 // offered by calls, for arguments and long calls
-	WriteChunkBytes        uint64 // returned in write chunks
-	ReplyChunkBytes        uint64 // returned in reply chunks
-	Chunked                uint64 // calls that used chunks in either direction
-	Programs               []Program
+	Calls, Replies uint64
+	CreditsAsked   uint32 // in the last call
+	CreditsGranted uint32 // in the last reply
+	MostInFlight   uint64 // a lower bound
 }
-
-// Program is an RPC program that a side called.
-type Program struct{ Program, Version uint32 }
 
 // InlineAt is the number of calls that need no chunks if both inline thresholds
 // are Threshold bytes.
@@ -59,8 +44,6 @@ type InlineAt struct {
 	Threshold int
 	Calls     uint64
 }
-
-const maxPrograms = 16
 
 // thresholds are the inline thresholds in InlineAt, in bytes.
 var thresholds = [...]int{4 << 10, 8 << 10, 16 << 10, 64 << 10}
@@ -70,7 +53,6 @@ func (r *Referee) Summary() Summary {
 	s := r.sum
 	s.Versions = slices.Clone(s.Versions)
 	s.InlineAt = slices.Clone(s.InlineAt)
-	s.Forward.Programs, s.Reverse.Programs = slices.Clone(s.Forward.Programs), slices.Clone(s.Reverse.Programs)
 	return s
 }
 
@@ -97,23 +79,9 @@ func (s *Summary) version(v uint32) {
 func (s *Summary) sent(e *Event) {
 	side := s.side(e.From)
 	side.Sends++
-	side.SendBytes += uint64(max(e.Length, 0))
-	side.LargestSend = max(side.LargestSend, e.Length)
 	if e.Kind == SendInvalidate {
 		side.SendsWithInvalidate++
 	}
-}
-
-func (s *Summary) wrote(e *Event) {
-	side := s.side(e.From)
-	side.Writes++
-	side.WriteBytes += uint64(max(e.Length, 0))
-}
-
-func (s *Summary) read(e *Event) {
-	side := s.side(e.From)
-	side.Reads++
-	side.ReadBytes += uint64(max(e.Length, 0))
 }
 
 func (s *Summary) called(d *direction) {
@@ -124,32 +92,19 @@ func (s *Summary) called(d *direction) {
 
 func (s *Summary) askedFor(d *direction, credits uint32) { s.direction(d).CreditsAsked = credits }
 func (s *Summary) granted(d *direction, credits uint32)  { s.direction(d).CreditsGranted = credits }
-func (s *Summary) errored(d *direction)                  { s.direction(d).Errors++ }
 
-// offered counts the segments that a message offers.
+// offered counts the STags that a message offers.
 func (s *Summary) offered(m *message) {
-	side := s.side(m.from)
-	side.Segments += uint64(len(m.windows))
-	side.LargestSegmentOffers = max(side.LargestSegmentOffers, len(m.windows))
 	seen := map[uint32]bool{}
 	for _, w := range m.windows {
 		seen[w.stag] = true
 	}
-	side.STags += uint64(len(seen))
+	s.side(m.from).STags += uint64(len(seen))
 }
 
-func (s *Summary) program(c *call, d *direction) {
-	list := &s.direction(d).Programs
-	p := Program{c.rpc.program, c.rpc.version}
-	if len(*list) < maxPrograms && !slices.Contains(*list, p) {
-		*list = append(*list, p)
-	}
-}
-
-// replied counts a reply and the bytes that chunks carried for its call.
+// replied counts a reply, and the thresholds at which it and its call need no chunks.
 func (s *Summary) replied(d *direction, c *call, m *message) {
-	sum := s.direction(d)
-	sum.Replies++
+	s.direction(d).Replies++
 	var read, written, reply uint64
 	for _, x := range c.reads {
 		read += uint64(x.length)
@@ -157,15 +112,9 @@ func (s *Summary) replied(d *direction, c *call, m *message) {
 	for _, chunk := range m.writes {
 		written += total(chunk)
 	}
-	reply = total(m.reply)
-	sum.ReadChunkBytes += read
-	sum.WriteChunkBytes += written
-	sum.ReplyChunkBytes += reply
-	if read+written+reply == 0 {
-		return
+	if reply = total(m.reply); read+written+reply > 0 {
+		s.saves(uint64(c.length)+roundup(read), uint64(m.length)+roundup(written)+reply)
 	}
-	sum.Chunked++
-	s.saves(uint64(c.length)+roundup(read), uint64(m.length)+roundup(written)+reply)
 }
 
 // saves counts the thresholds at which a call and its reply need no chunks.
