@@ -7,8 +7,7 @@
 // The caller must:
 //
 //   - set Limits that bound what a peer can make it allocate;
-//   - treat every error as the peer's fault (ERR_CHUNK), except ErrTooSmall from Fill, which
-//     means that the peer offered less than the message needs.
+//   - treat every error as the peer's fault (ERR_CHUNK).
 package chunk
 
 import "errors"
@@ -21,6 +20,5 @@ var (
 	ErrSegmentCount = errors.New("chunk: more read segments than allowed")
 	ErrTooLong      = errors.New("chunk: longer than allowed")
 	ErrAddressWrap  = errors.New("chunk: segment wraps around the address space")
-	ErrTooSmall     = errors.New("chunk: message longer than the chunk offered for it")
 	ErrReturned     = errors.New("chunk: returned chunk is not the one offered")
 )

@@ -33,52 +33,32 @@ func CheckWrite(c rpcrdma1.WriteChunk) error {
 }
 
 // Fill appends the RDMA Writes that put the pieces into c's segments, in order and without
-// gaps. No Write is longer than maxWrite bytes. It sets the segments' lengths to what is
-// written into each (RFC 8166 §3.4.6.1). If c is too small, it returns ErrTooSmall and
-// leaves c unchanged.
-func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) ([]Write, error) {
-	if uint64(Length(pieces)) > Capacity(c) {
-		return dst, ErrTooSmall
-	}
-	seg, used := 0, uint32(0)
+// gaps, and sets the segments' lengths to what is written into each. The pieces fit into c. No
+// Write is longer than maxWrite bytes.
+func Fill(dst []Write, c rpcrdma1.WriteChunk, pieces []Piece, maxWrite uint32) []Write {
+	at := 0
 	for _, p := range pieces {
-		for p.Len > 0 {
-			for used == c[seg].Length {
-				seg, used = seg+1, 0 // full: it keeps the offered length
-			}
-			n := min(uint64(p.Len), uint64(c[seg].Length-used), uint64(maxWrite))
-			dst = append(dst, Write{
-				From: p.From, Off: p.Off, Length: int(n),
-				RKey: c[seg].Handle, Addr: c[seg].Offset + uint64(used),
-			})
-			if p.From != Zeros {
-				p.Off += int(n)
-			}
-			p.Len -= int(n)
-			used += uint32(n)
-		}
+		dst = Part(dst, c, at, p, maxWrite)
+		at += p.Len
 	}
-	if seg < len(c) {
-		c[seg].Length = used
-		Unused(c[seg+1:])
-	}
-	return dst, nil
+	Used(c, at)
+	return dst
 }
 
-// Part appends the RDMA Writes of bytes from to to of an item that fills c from its
-// beginning. It does not change c. The item fits into c. No Write is longer than maxWrite
-// bytes.
-func Part(dst []Write, c rpcrdma1.WriteChunk, item Source, from, to int, maxWrite uint32) []Write {
-	begin := 0 // of the segment, in the item
+// Part appends the RDMA Writes that put a piece into c's segments from byte at of c on. It does
+// not change c. The piece fits. No Write is longer than maxWrite bytes.
+func Part(dst []Write, c rpcrdma1.WriteChunk, at int, p Piece, maxWrite uint32) []Write {
+	end := 0 // of the segment, in c
 	for i := range c {
 		s := &c[i]
-		end := min(begin+int(s.Length), to)
-		for at := max(from, begin); at < end; {
-			n := min(end-at, int(maxWrite))
-			dst = append(dst, Write{From: item, Off: at, Length: n, RKey: s.Handle, Addr: s.Offset + uint64(at-begin)})
-			at += n
+		for end += int(s.Length); at < end && p.Len > 0; {
+			n := min(p.Len, end-at, int(maxWrite))
+			dst = append(dst, Write{From: p.From, Off: p.Off, Length: n, RKey: s.Handle, Addr: s.Offset + uint64(at-end+int(s.Length))})
+			at, p.Len = at+n, p.Len-n
+			if p.From != Zeros {
+				p.Off += n
+			}
 		}
-		begin += int(s.Length)
 	}
 	return dst
 }

@@ -24,7 +24,7 @@ func (r *Responder) Filled(c *Call, i, size, n int, acts []Action) []Action {
 		return acts
 	}
 	c.ahead[i] = n
-	c.Ahead = chunk.Part(c.Ahead[:0], h.Writes[i], chunk.Source(i), from, n, r.cfg.MaxTransfer)
+	c.Ahead = chunk.Part(c.Ahead[:0], h.Writes[i], from, chunk.Piece{From: chunk.Source(i), Off: from, Len: n - from}, r.cfg.MaxTransfer)
 	return append(acts, Write{Call: c})
 }
 

@@ -31,7 +31,7 @@ func (r *Responder) Reply(c *Call, streamLen int, items []chunk.Item, acts []Act
 	inline := c.pieces
 	if long {
 		h.Proc, inline = rpcrdma1.NoMsg, nil
-		c.writes, _ = chunk.Fill(c.writes, h.Reply, c.pieces, r.cfg.MaxTransfer)
+		c.writes = chunk.Fill(c.writes, h.Reply, c.pieces, r.cfg.MaxTransfer)
 	} else {
 		chunk.Unused(h.Reply)
 	}
@@ -46,7 +46,8 @@ func (r *Responder) fillWrites(c *Call, items []chunk.Item) {
 		if it := &items[i]; it.Chunked {
 			filled[it.Into] = true
 			w := c.header.Writes[it.Into]
-			c.writes = chunk.Part(c.writes, w, chunk.Source(i), it.Written, it.Len, r.cfg.MaxTransfer)
+			rest := chunk.Piece{From: chunk.Source(i), Off: it.Written, Len: it.Len - it.Written}
+			c.writes = chunk.Part(c.writes, w, it.Written, rest, r.cfg.MaxTransfer)
 			chunk.Used(w, it.Len)
 		}
 	}
