@@ -60,9 +60,11 @@ type Arrival struct {
 	// direction is what the message itself says. It is valid if known.
 	direction rpcrdma2.Direction
 	known     bool
-	reads     bool   // see Long
-	early     bool   // see Long
-	seq       uint64 // numbers messages in the order in which they arrived
+	// reads and early are for a message that was read (Long). reads: the requester took replies
+	// with read chunks when it arrived. early: it arrived before a call with its XID was made, so
+	// it is no reply to one.
+	reads, early bool
+	seq          uint64 // numbers messages in the order in which they arrived
 }
 
 // Replies sets the role that takes replies.

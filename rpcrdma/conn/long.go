@@ -15,12 +15,7 @@ type Long struct {
 	Reads   chunk.ReadList
 	Fetches []chunk.Read
 
-	header Header
-	recv   uint32
-	inv    Invalidation
-	seq    uint64
-	reads  bool // the requester took replies with read chunks when it came
-	early  bool // it came before a call with its XID, so it is no reply to one
+	arrival Arrival // of the message
 }
 
 // typeSize is the length of the XID and type of an RPC message, in bytes.
@@ -45,10 +40,9 @@ func (in *Inbound) long(a *Arrival) *Long {
 		return nil
 	}
 	l.Fetches = l.Reads.AppendReads(l.Fetches[:0], in.maxTransfer())
-	l.header, a.header = a.header, l.header
-	l.recv, l.inv, l.seq, l.reads = a.Recv, a.Invalidation, a.seq, in.requester.readsFor(l.header.XID)
-	_, called := in.requester.sent[l.header.XID]
-	l.early = !called
+	_, called := in.requester.sent[h.XID]
+	a.reads, a.early = in.requester.readsFor(h.XID), !called
+	l.arrival, *a = *a, l.arrival
 	in.reading++
 	return l
 }
@@ -76,9 +70,8 @@ func (in *Inbound) maxTransfer() uint32 {
 // the chunks again, as if they had not been read. l is no longer valid.
 func (in *Inbound) Read(l *Long, message []byte) *Arrival {
 	a := &in.arrival
-	a.header, l.header = l.header, a.header
-	a.Recv, a.Invalidation, a.Long, a.err, a.body = l.recv, l.inv, nil, nil, nil
-	a.reads, a.early, a.seq = l.reads, l.early, l.seq
+	*a, l.arrival = l.arrival, *a
+	a.Long, a.body = nil, nil
 	a.direction, a.known = directionOf(message)
 	if in.direct(a); !a.Call {
 		a.Invalidation = Invalidation{} // recorded when the message arrived
