@@ -10,32 +10,6 @@ import (
 // that none were agreed on at connect.
 var ErrNoReads = errors.New("conn: the peer does no RDMA Reads")
 
-// configured holds what the peer announced with the Connection Configuration Protocol (RFC
-// 5666 §6).
-type configured struct {
-	spoken bool
-	takes  uint32 // the largest Send that the peer takes, in bytes
-	reads  uint32 // RDMA Reads that may be active at once
-}
-
-// set stores what the peer announced. takes is the largest Send that it takes, in bytes: at
-// least what every peer takes, and at most most.
-func (c *configured) set(takes, reads, most uint32) {
-	*c = configured{spoken: true, takes: min(max(takes, settings.InlineMin), most), reads: reads}
-}
-
-// receive returns the largest Send that the peer takes, in bytes, or otherwise for a peer
-// that announced nothing.
-func (c *configured) receive(otherwise uint32) uint32 {
-	if c.spoken {
-		return c.takes
-	}
-	return otherwise
-}
-
-// unreadable reports whether the peer announced that it does no RDMA Reads.
-func (c *configured) unreadable() bool { return c.spoken && c.reads == 0 }
-
 // Configuration holds what the peer announced with the Connection Configuration Protocol
 // (RFC 5666 §6).
 type Configuration struct {
@@ -45,3 +19,21 @@ type Configuration struct {
 	// Reads that it lets be active at once.
 	Takes, Align, Reads uint32
 }
+
+// set stores what the peer announced. takes is the largest Send that it takes, in bytes: at
+// least what every peer takes, and at most most.
+func (c *Configuration) set(takes, reads, most uint32) {
+	*c = Configuration{Spoken: true, Takes: min(max(takes, settings.InlineMin), most), Reads: reads}
+}
+
+// receive returns the largest Send that the peer takes, in bytes, or otherwise for a peer
+// that announced nothing.
+func (c *Configuration) receive(otherwise uint32) uint32 {
+	if c.Spoken {
+		return c.Takes
+	}
+	return otherwise
+}
+
+// unreadable reports whether the peer announced that it does no RDMA Reads.
+func (c *Configuration) unreadable() bool { return c.Spoken && c.Reads == 0 }

@@ -10,8 +10,8 @@ type side struct {
 	settings settings.Settings
 	chars    characteristics.State
 	padding  padding
-	peer     configured
-	unread   bool // see NotRead
+	peer     Configuration // without Align, which padding has
+	unread   bool          // see NotRead
 }
 
 // start stores the first settings. receive is the size of the first receives, in bytes.
@@ -46,5 +46,7 @@ func (s *side) Padding() Padding { return s.padding.state() }
 
 // Configuration returns what the peer announced. Only a server announces an alignment.
 func (s *side) Configuration() Configuration {
-	return Configuration{Spoken: s.peer.spoken, Takes: s.peer.takes, Align: s.padding.align, Reads: s.peer.reads}
+	c := s.peer
+	c.Align = s.padding.align
+	return c
 }
