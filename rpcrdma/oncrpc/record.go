@@ -75,19 +75,23 @@ func (r *RecordReader) Whole() bool { return r.last }
 // Size returns the total length of the record's fragments so far, in bytes.
 func (r *RecordReader) Size() int { return r.size }
 
-// Read appends the record that Next announced to dst. The result may be longer than dst
-// even after an error.
+// Read appends the record that Next announced to dst, which grows no faster than bytes arrive.
+// The result may be longer than dst even after an error.
 func (r *RecordReader) Read(dst []byte) ([]byte, error) {
 	for {
-		var err error
-		if dst, err = r.readFragment(dst); err != nil {
+		left, err := r.Fragment()
+		if left == 0 || err != nil {
 			return dst, err
 		}
-		if r.last {
-			return dst, nil
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, min(left, max(growStep, len(dst))))
 		}
-		if err = r.nextFragment(); err != nil {
-			return dst, Unexpected(err)
+		at := len(dst)
+		dst = dst[:at+min(left, cap(dst)-at)]
+		n, err := io.ReadFull(r.r, dst[at:])
+		r.left -= n
+		if err != nil {
+			return dst[:at+n], Unexpected(err)
 		}
 	}
 }
@@ -111,23 +115,6 @@ func (r *RecordReader) nextFragment() error {
 	r.fragments++
 	r.last = mark&lastFragment != 0
 	return nil
-}
-
-// readFragment appends the current fragment. dst grows no faster than bytes arrive.
-func (r *RecordReader) readFragment(dst []byte) ([]byte, error) {
-	for r.left > 0 {
-		if len(dst) == cap(dst) {
-			dst = slices.Grow(dst, min(r.left, max(growStep, len(dst))))
-		}
-		at := len(dst)
-		dst = dst[:at+min(r.left, cap(dst)-at)]
-		n, err := io.ReadFull(r.r, dst[at:])
-		r.left -= n
-		if err != nil {
-			return dst[:at+n], Unexpected(err)
-		}
-	}
-	return dst, nil
 }
 
 // Unexpected converts io.EOF inside a record, which is then too short.
