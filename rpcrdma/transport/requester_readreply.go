@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"slices"
+
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
@@ -9,7 +11,7 @@ import (
 // read into our own memory, so that a call that is given up need not wait for it.
 type reading struct {
 	r    *Requester
-	core *conn.Reading // nil means free
+	core *conn.Reading
 	fetch
 }
 
@@ -17,21 +19,10 @@ var _ fetcher = (*reading)(nil)
 
 // fetchReply implements the FetchReply action.
 func (r *Requester) fetchReply(rd *conn.Reading) {
-	x := r.newReading(rd)
-	x.owner, x.list, x.reads = x, &rd.Reads, rd.Fetches
-	r.fetch(&x.fetch)
-}
-
-func (r *Requester) newReading(rd *conn.Reading) *reading {
-	for _, x := range r.readings {
-		if x.core == nil {
-			*x = reading{r: r, core: rd}
-			return x
-		}
-	}
-	x := &reading{r: r, core: rd}
+	x := &reading{r: r, core: rd, fetch: fetch{list: &rd.Reads, reads: rd.Fetches}}
+	x.owner = x
 	r.readings = append(r.readings, x)
-	return x
+	r.fetch(&x.fetch)
 }
 
 func (x *reading) late()    {}
@@ -48,7 +39,7 @@ func (x *reading) fetched() {
 		p.read, p.parts = x.buf, x.parts
 		x.buf, x.parts = nil, nil
 	}
-	x.core = nil
+	r.readings = slices.DeleteFunc(r.readings, func(y *reading) bool { return y == x })
 	r.releaseFetch(&x.fetch)
 	r.do(r.core.ReplyFetched(rd, r.acts))
 }
