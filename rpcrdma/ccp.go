@@ -6,6 +6,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
+	"github.com/rdmad/rdmad/rpcrdma/wire/ccp"
 )
 
 // configure runs the Connection Configuration Protocol on a new connection, if the settings
@@ -19,7 +20,8 @@ func (c *Client) configure(ctx context.Context, req *transport.Requester, s *Set
 	if said {
 		most = peer.ReceiveSize
 	}
-	err := req.Configure(ctx, most, uint32(readsIn(c.dev)))
+	args := ccp.Args{MaxCall: s.InlineSendMax, MaxReply: s.InlineReceiveSize, MaxReads: uint32(readsIn(c.dev))}
+	err := req.Configure(ctx, args, most)
 	if err != nil {
 		req.Close()
 	}

@@ -9,6 +9,3 @@ func (r *Requester) Configured(maxCall, align, reads, most uint32) {
 	r.peer.set(maxCall, reads, most)
 	r.padding.tell(align)
 }
-
-// SendMax returns the largest Send that our settings allow, in bytes.
-func (r *Requester) SendMax() uint32 { return r.settings.InlineSendMax }

@@ -16,14 +16,10 @@ const ccpTimeout = 10 * time.Second
 
 // Configure asks the peer how it wants the connection (RFC 5666 §6), before any other call,
 // and applies the answer. It changes nothing for a peer that does not know the protocol.
-// most limits the Sends that the answer may allow. reads is the number of RDMA Reads that
-// may be active at our side.
-func (r *Requester) Configure(ctx context.Context, most, reads uint32) error {
+// most limits the Sends that the answer may allow.
+func (r *Requester) Configure(ctx context.Context, args ccp.Args, most uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, ccpTimeout)
 	defer cancel()
-	r.mu.Lock()
-	args := ccp.Args{MaxCall: r.core.SendMax(), MaxReply: r.core.ReceiveSize(), MaxReads: reads}
-	r.mu.Unlock()
 	call := RPC{Program: ccp.Program, Version: ccp.Version, Procedure: ccp.ProcConfig, Args: args.Append(nil), MaxReply: ccp.Size}
 	switch err := r.Call(ctx, &call); {
 	case err == nil:
