@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"reflect"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -116,7 +117,7 @@ func (p *pair) settle(t *rapid.T, choose func(n int) int) {
 		return // the responder had it off when it was asked
 	}
 	c, s := p.c.Characteristics(), p.s.Characteristics()
-	if !c.Spoken || !s.Spoken || !c.Own.Equal(&s.Peer) || !s.Own.Equal(&c.Peer) {
+	if !c.Spoken || !s.Spoken || !reflect.DeepEqual(c.Own, s.Peer) || !reflect.DeepEqual(s.Own, c.Peer) {
 		t.Fatalf("the requester has %+v, the responder %+v", c, s)
 	}
 	for who, own := range []Characteristics{c, s} {

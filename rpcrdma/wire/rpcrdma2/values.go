@@ -1,10 +1,6 @@
 package rpcrdma2
 
-import (
-	"slices"
-
-	"github.com/rdmad/rdmad/rpcrdma/xdr"
-)
+import "github.com/rdmad/rdmad/rpcrdma/xdr"
 
 // Backward is which backward requests a peer accepts (xchbrs).
 type Backward uint32
@@ -127,11 +123,4 @@ func (v *Values) Encode(id CharID) Characteristic {
 		c.Data = xdr.AppendUint32(nil, v.ResponseSend)
 	}
 	return c
-}
-
-// Equal reports whether both are equal.
-func (v *Values) Equal(o *Values) bool {
-	return v.ReceiveSize == o.ReceiveSize && v.Invalidation == o.Invalidation && v.Backward == o.Backward &&
-		v.RTR == o.RTR && v.RequestReceive == o.RequestReceive && v.ResponseSend == o.ResponseSend &&
-		v.Buffer.Length == o.Buffer.Length && slices.Equal(v.Buffer.Groups, o.Buffer.Groups)
 }

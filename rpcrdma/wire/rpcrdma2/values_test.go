@@ -3,6 +3,7 @@ package rpcrdma2
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestValuesRoundTrip(t *testing.T) {
 				t.Fatalf("characteristic %d: %v, %v", id, known, err)
 			}
 		}
-		if !got.Equal(&want) {
+		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
 	})
@@ -49,11 +50,11 @@ func TestValues(t *testing.T) {
 	v, def := odd(), DefaultValues()
 	for _, id := range allCharacteristics {
 		before := v
-		if known, err := v.Set(Characteristic{ID: id}); !known || err != nil || v.Equal(&before) {
+		if known, err := v.Set(Characteristic{ID: id}); !known || err != nil || reflect.DeepEqual(v, before) {
 			t.Errorf("characteristic %d without data: %+v, %v, %v", id, v, known, err)
 		}
 	}
-	if !v.Equal(&def) || v.ReceiveSize != 4096 || v.Backward != BackwardInline || v.RequestReceive != 1 || v.ResponseSend != 1 {
+	if !reflect.DeepEqual(v, def) || v.ReceiveSize != 4096 || v.Backward != BackwardInline || v.RequestReceive != 1 || v.ResponseSend != 1 {
 		t.Errorf("defaults %+v, want %+v", v, def)
 	}
 	for _, c := range []struct {
@@ -77,7 +78,7 @@ func TestValues(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			v, before := odd(), odd()
 			known, err := v.Set(Characteristic{ID: c.id, Data: wiretest.Unhex(t, c.data)})
-			if known != c.known || !errors.Is(err, c.want) || !v.Equal(&before) {
+			if known != c.known || !errors.Is(err, c.want) || !reflect.DeepEqual(v, before) {
 				t.Errorf("%v, %v, %+v; want %v, %v and no change", known, err, v, c.known, c.want)
 			}
 		})
