@@ -19,9 +19,6 @@ type Buffer struct {
 	Groups []BufferGroup
 }
 
-// Size returns the number of bytes that Append appends.
-func (b *Buffer) Size() int { return 2*wordSize + groupSize*len(b.Groups) }
-
 // Append appends the encoded structure.
 func (b *Buffer) Append(dst []byte) []byte {
 	dst = xdr.AppendUint32s(dst, b.Length, uint32(len(b.Groups)))

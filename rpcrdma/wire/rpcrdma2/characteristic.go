@@ -36,14 +36,6 @@ func (s Set) Has(id CharID) bool {
 	return slices.ContainsFunc(s, func(c Characteristic) bool { return c.ID == id })
 }
 
-func (s Set) size() int {
-	n := wordSize
-	for i := range s {
-		n += wordSize + xdr.OpaqueSize(len(s[i].Data))
-	}
-	return n
-}
-
 func (s Set) append(dst []byte) []byte {
 	dst = xdr.AppendUint32(dst, uint32(len(s)))
 	for i := range s {
@@ -88,5 +80,3 @@ func (s Subset) Within(n int) bool {
 	}
 	return true
 }
-
-func (s Subset) size() int { return wordSize + wordSize*len(s) }

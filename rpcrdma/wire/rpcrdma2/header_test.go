@@ -34,6 +34,14 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// sizeOf is the size that a body tells, or that of its encoding if it tells none.
+func sizeOf(b Body) int {
+	if b, tells := b.(interface{ Size() int }); tells {
+		return b.Size()
+	}
+	return len(b.Append(nil))
+}
+
 // text is a header or a body to be compared: an empty list and none are the same.
 func text(v any) string { return fmt.Sprintf("%+v", v) }
 
@@ -46,14 +54,14 @@ func TestRoundTripBodies(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				want := drawBody(t, opt)
 				encoded := want.Append(nil)
-				if len(encoded) != want.Size() || want.Type() != opt {
-					t.Fatalf("size %d, but %d bytes; type %d", want.Size(), len(encoded), want.Type())
+				if len(encoded) != sizeOf(want) || want.Type() != opt {
+					t.Fatalf("size %d, but %d bytes; type %d", sizeOf(want), len(encoded), want.Type())
 				}
 				if err := reused.Decode(encoded); err != nil || text(reused) != text(want) {
 					t.Fatalf("decoded %+v, %v; want %+v", reused, err, want)
 				}
 				h := Header{Header: rpcrdma1.Header{XID: 1, Version: Version, Proc: Optional}, Option: opt, Info: encoded}
-				if got := h.Append(nil); len(got) != h.Size() || len(got) != OptionalSize(want.Size()) {
+				if got := h.Append(nil); len(got) != h.Size() || len(got) != OptionalSize(sizeOf(want)) {
 					t.Fatalf("in a header %x of size %d", got, h.Size())
 				}
 			})
@@ -179,8 +187,8 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		again := ours.Append(nil)
-		if !bytes.Equal(again, goxdrtest.Encode(theirs)) || ours.Size() != len(again) {
-			t.Fatalf("%+v of size %d encoded %x, oracle %x", ours, ours.Size(), again, goxdrtest.Encode(theirs))
+		if !bytes.Equal(again, goxdrtest.Encode(theirs)) || sizeOf(ours) != len(again) {
+			t.Fatalf("%+v of size %d encoded %x, oracle %x", ours, sizeOf(ours), again, goxdrtest.Encode(theirs))
 		}
 	})
 }

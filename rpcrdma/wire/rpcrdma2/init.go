@@ -13,9 +13,6 @@ type Init struct {
 // Type is OptInit.
 func (*Init) Type() OptType { return OptInit }
 
-// Size implements Body.
-func (o *Init) Size() int { return o.Start.size() + o.NoChange.size() }
-
 // Append implements Body.
 func (o *Init) Append(dst []byte) []byte {
 	return appendWords(o.Start.append(dst), o.NoChange)

@@ -21,8 +21,6 @@ const (
 type Body interface {
 	// Type returns the operation.
 	Type() OptType
-	// Size returns the number of bytes that Append appends, a multiple of 4.
-	Size() int
 	// Append appends the encoded body. It allocates only when dst is too small.
 	Append(dst []byte) []byte
 	// Decode replaces the body with the one in b, which must be all of b. It reuses the

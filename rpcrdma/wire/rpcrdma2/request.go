@@ -11,9 +11,6 @@ type Request struct {
 // Type is OptRequest.
 func (*Request) Type() OptType { return OptRequest }
 
-// Size implements Body.
-func (o *Request) Size() int { return o.Want.size() }
-
 // Append implements Body.
 func (o *Request) Append(dst []byte) []byte { return o.Want.append(dst) }
 

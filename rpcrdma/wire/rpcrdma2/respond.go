@@ -13,9 +13,6 @@ type Respond struct {
 // Type is OptRespond.
 func (*Respond) Type() OptType { return OptRespond }
 
-// Size implements Body.
-func (o *Respond) Size() int { return o.Done.size() + o.Rejected.size() + o.Other.size() }
-
 // Append implements Body.
 func (o *Respond) Append(dst []byte) []byte {
 	return o.Other.append(appendWords(appendWords(dst, o.Done), o.Rejected))

@@ -160,8 +160,8 @@ func describeOption(t *testing.T, h *Header) string {
 	if err := body.Decode(h.Info); err != nil {
 		return fmt.Sprintf("%s: %v", kind.name, err)
 	}
-	if !bytes.Equal(body.Append(nil), h.Info) || body.Size() != len(h.Info) {
-		t.Errorf("%s of size %d encoded %x, was %x", kind.name, body.Size(), body.Append(nil), h.Info)
+	if !bytes.Equal(body.Append(nil), h.Info) || sizeOf(body) != len(h.Info) {
+		t.Errorf("%s of size %d encoded %x, was %x", kind.name, sizeOf(body), body.Append(nil), h.Info)
 	}
 	return strings.Replace(fmt.Sprintf("%s %+v", kind.name, body), "&", "", 1)
 }

@@ -10,9 +10,6 @@ type Update struct {
 // Type is OptUpdate.
 func (*Update) Type() OptType { return OptUpdate }
 
-// Size implements Body.
-func (o *Update) Size() int { return o.Now.size() }
-
 // Append implements Body.
 func (o *Update) Append(dst []byte) []byte { return o.Now.append(dst) }
 

@@ -115,7 +115,7 @@ func (v *Values) Encode(id CharID) Characteristic {
 		c.Data = xdr.AppendUint32(nil, uint32(v.RTR))
 	case CharReceiveBuffer:
 		if len(v.Buffer.Groups) > 0 {
-			c.Data = v.Buffer.Append(make([]byte, 0, v.Buffer.Size()))
+			c.Data = v.Buffer.Append(nil)
 		}
 	case CharRequestReceive:
 		c.Data = xdr.AppendUint32(nil, v.RequestReceive)

@@ -14,7 +14,7 @@ type XmtCont struct {
 // Type is OptXmtCont.
 func (*XmtCont) Type() OptType { return OptXmtCont }
 
-// Size implements Body.
+// Size returns the number of bytes that Append appends.
 func (*XmtCont) Size() int { return 3 * wordSize }
 
 // Append implements Body.

@@ -53,23 +53,6 @@ func (o *XmtError) Group() Transmission {
 // Type is OptXmtError.
 func (*XmtError) Type() OptType { return OptXmtError }
 
-const transmissionSize = 3 * wordSize
-
-// Size implements Body.
-func (o *XmtError) Size() int {
-	n := transmissionSize + 2*wordSize
-	if o.HasLead {
-		n += transmissionSize
-	}
-	switch o.Code {
-	case BadHeaderType, BadOptType, BadSequence, BadXID:
-		n += 2 * wordSize
-	case BadOffset, BadTarget, BadPayload:
-		n += 3 * wordSize
-	}
-	return n
-}
-
 // Append implements Body.
 func (o *XmtError) Append(dst []byte) []byte {
 	dst = o.Bad.append(dst)

@@ -23,7 +23,7 @@ type XmtReq struct {
 // Type is OptXmtReq.
 func (*XmtReq) Type() OptType { return OptXmtReq }
 
-// Size implements Body.
+// Size returns the number of bytes that Append appends.
 func (o *XmtReq) Size() int {
 	n := itemsSize(o.Items) + 5*wordSize // count of sets, count, rsbuf, whether there is a reply chunk, pslen
 	for i := range o.Results {

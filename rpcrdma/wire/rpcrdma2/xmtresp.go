@@ -13,7 +13,7 @@ type XmtResp struct {
 // Type is OptXmtResp.
 func (*XmtResp) Type() OptType { return OptXmtResp }
 
-// Size implements Body.
+// Size returns the number of bytes that Append appends.
 func (o *XmtResp) Size() int { return itemsSize(o.Items) + 2*wordSize }
 
 // Append implements Body.
