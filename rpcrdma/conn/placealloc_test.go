@@ -48,7 +48,7 @@ func TestPlacedDoesNotAllocate(t *testing.T) {
 			reply := answer(t, 9, rpcrdma2.Item{Place: rpcrdma2.TargetBuffer, Length: uint32(n)}, n)
 			var acts []Action
 			call := func() {
-				if err := r.Plan(o); err != nil || !o.PlacesItems() {
+				if err := r.Plan(o); err != nil || !o.transmitted || !o.xmit.placed {
 					t.Fatal(err)
 				}
 				acts = r.Prepare(o, acts[:0])

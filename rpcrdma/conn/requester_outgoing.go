@@ -80,9 +80,11 @@ type Outgoing struct {
 
 	// Windows is what the call exposes, set by Plan.
 	Windows []Window
-	// Header and Inline are what goes out. Build sets them. Inline is empty when the peer
+	// Header and Inline are what goes out, set by Build. Inline is empty when the peer
 	// reads the message from a chunk. First is the number of bytes of the message in
-	// Inline. More holds the Sends that follow. Nothing else may go out between them.
+	// Inline. More holds the Sends that follow. Nothing else may go out between them. From
+	// Plan until Build, Inline and More hold the pieces of the call message in order,
+	// whichever way it goes.
 	Header Header
 	Inline []chunk.Piece
 	First  int

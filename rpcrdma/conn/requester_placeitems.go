@@ -61,16 +61,9 @@ func (o *Outgoing) place() {
 	o.First, o.Inline, o.More, x.req.PayloadLength = first.Length-first.Header, inline, x.More, uint32(begin)
 }
 
-// PlacesItems reports that Inline and More contain items of the call. Plan sets Inline and
-// More in this case.
-func (o *Outgoing) PlacesItems() bool { return o.transmitted && o.xmit.placed }
-
-// BodyLength returns the length of a call's Sends without their headers, in bytes.
+// BodyLength returns the length of the pieces of a planned call, in bytes.
 func (o *Outgoing) BodyLength() int {
-	if !o.PlacesItems() {
-		return o.MessageLength()
-	}
-	n := o.First
+	n := chunk.Length(o.Inline)
 	for i := range o.More {
 		n += o.More[i].Length
 	}

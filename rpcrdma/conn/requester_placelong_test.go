@@ -36,7 +36,7 @@ func TestPlacedCallsFitMemory(t *testing.T) {
 			}
 			must(t, r.Plan(o))
 			if n := o.BodyLength(); n > MaxMessage {
-				t.Errorf("%d bytes in %d Sends, placed: %v", n, o.Sends(), o.PlacesItems())
+				t.Errorf("%d bytes in %d Sends, placed: %v", n, o.Sends(), o.transmitted && o.xmit.placed)
 			}
 		})
 	}

@@ -283,7 +283,7 @@ func TestPlacedPlans(t *testing.T) {
 func TestStructureChanges(t *testing.T) {
 	r := placingRequester(t, placingSettings())
 	o := &Outgoing{StreamLen: 60, MaxReply: 100, Items: []chunk.Item{{Pos: 56, Len: 4096}}}
-	if err := r.Plan(o); err != nil || !o.PlacesItems() {
+	if err := r.Plan(o); err != nil || !o.transmitted || !o.xmit.placed {
 		t.Fatal(err)
 	}
 	if now, err := r.Begin(o); !now || err != nil {

@@ -49,6 +49,7 @@ func (r *Requester) Plan(o *Outgoing) error {
 	if r.negotiation.way.pads() {
 		r.pad(o, size)
 	}
+	o.Inline = o.pieces
 	return nil
 }
 

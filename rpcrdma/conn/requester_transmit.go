@@ -111,7 +111,7 @@ func (r *Requester) planGroup(o *Outgoing) bool {
 	if n == 0 || n > r.callLimit() || x.first > settings.InlineMin || !r.affords(uint32(n)) {
 		return false
 	}
-	if x.placed {
+	if o.Inline = o.pieces; x.placed {
 		o.place()
 	}
 	x.req.Count, x.req.ReceiveBuffers = uint32(n), x.spare

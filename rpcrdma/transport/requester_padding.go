@@ -9,15 +9,6 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
-// zeroPad is the padding of calls. Pool memory is reused, so padding must be written, or
-// the peer would see old data.
-var zeroPad [conn.MaxPadAlign]byte
-
-// pad appends the padding before an item of n bytes to dst, the call message.
-func (p *pending) pad(dst []byte, n int) []byte {
-	return append(dst, zeroPad[:p.out.Pad.Before(len(dst), n)]...)
-}
-
 // errPadded means that a reply has padding where the call cannot find it.
 var errPadded = fmt.Errorf("%w: padding at an unknown place", conn.ErrBadReply)
 

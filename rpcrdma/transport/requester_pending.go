@@ -5,10 +5,8 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
-	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/transport/regmem"
-	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 )
 
@@ -112,28 +110,6 @@ func (p *pending) freeMemory() {
 		p.memory[i] = exposed{}
 	}
 	p.memory, p.parts, p.rpc = p.memory[:0], nil, nil
-}
-
-// compose writes the call message with everything that is not in a chunk of its own. launch
-// sets its XID.
-func (p *pending) compose(c *RPC) {
-	hdr := oncrpc.Call{Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf}
-	room := p.message.Bytes()
-	dst := oncrpc.AppendCall(room[headRoom:headRoom], &hdr)
-	off := 0
-	for i := range c.Items {
-		it := &c.Items[i]
-		if p.out.Items[i].Chunked {
-			continue
-		}
-		dst = append(dst, c.Args[off:it.Pos]...)
-		off = it.Pos
-		dst = p.pad(dst, it.Len)
-		dst = append(dst, it.Buf.Bytes()[:it.Len]...)
-		p.pullup += it.Len
-		dst = xdr.AppendPad(dst, it.Len)
-	}
-	_ = append(dst, c.Args[off:]...)
 }
 
 // launch sends a call that has a credit: it binds the call's windows, then sends.

@@ -5,10 +5,10 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
-// composePlaced is compose for a call with items placed in the peer's receives. It writes
-// the bodies of the Sends, one after the other. It copies the items, because a call that is
-// given up returns before its Sends have completed.
-func (p *pending) composePlaced(c *RPC) {
+// compose writes the call message with everything that is not in a chunk of its own, for
+// several Sends one body after the other. It copies items, because a call that is given up
+// returns before its Sends have completed. launch sets the XID.
+func (p *pending) compose(c *RPC) {
 	hdr := oncrpc.Call{Program: c.Program, Version: c.Version, Procedure: c.Procedure, Cred: c.Cred, Verf: c.Verf}
 	p.head = oncrpc.AppendCall(p.head[:0], &hdr)
 	dst := p.appendPieces(p.message.Bytes()[headRoom:headRoom], c, p.out.Inline)
@@ -21,7 +21,7 @@ func (p *pending) composePlaced(c *RPC) {
 func (p *pending) appendPieces(dst []byte, c *RPC, pieces []chunk.Piece) []byte {
 	for _, piece := range pieces {
 		switch piece.From {
-		case chunk.Zeros:
+		case chunk.Zeros: // pool memory is reused: the peer must not see old data
 			n := len(dst)
 			dst = dst[:n+piece.Len]
 			clear(dst[n:])

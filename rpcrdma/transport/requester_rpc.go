@@ -145,11 +145,8 @@ func (r *Requester) prepare(ctx context.Context, p *pending, c *RPC) error {
 	if err := r.provide(ctx, p, c); err != nil {
 		return err
 	}
-	if p.rpc = c; p.out.PlacesItems() {
-		p.composePlaced(c)
-	} else {
-		p.compose(c)
-	}
+	p.rpc = c
+	p.compose(c)
 	p.reply = p.reply[:0]
 	return nil
 }
