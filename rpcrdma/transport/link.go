@@ -275,7 +275,7 @@ func (l *link) complete(wc *verbs.WC) bool {
 		}
 		for i, o := range l.ended {
 			if look := l.tap.observer.Load(); look != nil {
-				l.observeReads(*look, o.wrs)
+				l.observe(*look, o.wrs, true)
 			}
 			switch {
 			case !l.closeSink(o) || o.detached:
@@ -340,7 +340,7 @@ func (l *link) pump() {
 			continue
 		}
 		if look := l.tap.observer.Load(); look != nil { // before the peer sees it
-			l.observePosted(*look, o.wrs[o.posted:o.posted+l.sq.room(o)])
+			l.observe(*look, o.wrs[o.posted:o.posted+l.sq.room(o)], false)
 		}
 		if !l.sq.post(o) {
 			if !o.waited {

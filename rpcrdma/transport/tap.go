@@ -60,36 +60,29 @@ func (l *link) observeReceive(o Observer, msg []byte, inv conn.Invalidation) {
 	l.show(o)
 }
 
-// observePosted shows the Sends and RDMA Writes among requests that are about to be posted.
-func (l *link) observePosted(o Observer, wrs []verbs.SendWR) {
+// observe shows requests to o: the Sends and RDMA Writes among those that are about to be posted
+// or, with ended, the RDMA Reads among those that have completed, whose data has arrived.
+func (l *link) observe(o Observer, wrs []verbs.SendWR, ended bool) {
 	for i := range wrs {
-		switch wrs[i].Op {
-		case verbs.OpSend, verbs.OpSendInvalidate, verbs.OpRDMAWrite:
-			l.observeRequest(o, &wrs[i])
+		wr, w := &wrs[i], &l.seen
+		switch wr.Op {
+		case verbs.OpSend, verbs.OpSendInvalidate, verbs.OpRDMAWrite, verbs.OpRDMARead:
+		default:
+			continue
 		}
-	}
-}
-
-// observeReads shows the RDMA Reads among completed requests. Their data has arrived.
-func (l *link) observeReads(o Observer, wrs []verbs.SendWR) {
-	for i := range wrs {
-		if wrs[i].Op == verbs.OpRDMARead {
-			l.observeRequest(o, &wrs[i])
+		*w = Operation{Op: wr.Op, In: wr.Op == verbs.OpRDMARead, RKey: wr.RKey, Addr: wr.RemoteAddr, Data: w.Data[:0]}
+		if w.In != ended {
+			continue
 		}
+		if wr.Op == verbs.OpSendInvalidate {
+			w.RKey = wr.InvalidateRKey
+		}
+		for _, s := range wr.SGL {
+			w.Data = append(w.Data, s.MR.Bytes()[s.Offset:s.Offset+s.Length])
+			w.Length += s.Length
+		}
+		l.show(o)
 	}
-}
-
-func (l *link) observeRequest(o Observer, wr *verbs.SendWR) {
-	w := &l.seen
-	*w = Operation{Op: wr.Op, In: wr.Op == verbs.OpRDMARead, RKey: wr.RKey, Addr: wr.RemoteAddr, Data: w.Data[:0]}
-	if wr.Op == verbs.OpSendInvalidate {
-		w.RKey = wr.InvalidateRKey
-	}
-	for _, s := range wr.SGL {
-		w.Data = append(w.Data, s.MR.Bytes()[s.Offset:s.Offset+s.Length])
-		w.Length += s.Length
-	}
-	l.show(o)
 }
 
 // show passes l.seen to o and then drops its references to data.
