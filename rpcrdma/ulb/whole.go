@@ -81,13 +81,30 @@ func (p *Plan) apart(n int) error {
 // results, or 0. It can be used as the Find of a requester's results, called once for each,
 // in order. Reply, called afterwards, finds them all, and what the reply has opened.
 func (p *Plan) Find(results []byte, i int, apart []int) int {
-	p.startWhole(results)
+	return p.through(results, i, apart, false)
+}
+
+// LowerReply lowers values that exceed the Limits in the results of a whole successful
+// reply, as far as they can be walked. apart is as for Find, for all results. It is only
+// needed if Told.
+func (p *Plan) LowerReply(results []byte, apart []int) {
+	p.through(results, maxItems, apart, true)
+}
+
+// through walks up to planned result i, or as far as it can. It returns the offset of the
+// result's length word, or -1.
+func (p *Plan) through(results []byte, i int, apart []int, lowers bool) int {
+	p.StartReply(len(results))
+	p.whole = true
 	off := 0
 	for {
 		n, s, err := p.Walk(results[off:])
 		off += n
 		switch {
 		case s == OverLimit: // current may be of an earlier walk
+			if lowers {
+				p.Lower(results[:off])
+			}
 		case err != nil || s == More || s == End || p.current > i:
 			return -1
 		case p.current == i:
@@ -96,31 +113,6 @@ func (p *Plan) Find(results []byte, i int, apart []int) int {
 			return -1
 		}
 	}
-}
-
-// LowerReply lowers values that exceed the Limits in the results of a whole successful
-// reply, as far as they can be walked. apart is as for Find, for all results. It is only
-// needed if Told.
-func (p *Plan) LowerReply(results []byte, apart []int) {
-	p.startWhole(results)
-	off := 0
-	for {
-		n, s, err := p.Walk(results[off:])
-		off += n
-		switch {
-		case err != nil || s == More || s == End:
-			return
-		case s == OverLimit:
-			p.Lower(results[:off])
-		case p.skip(apart) != nil:
-			return
-		}
-	}
-}
-
-func (p *Plan) startWhole(results []byte) {
-	p.StartReply(len(results))
-	p.whole = true
 }
 
 // skip skips the current item if it is separate.
