@@ -41,12 +41,5 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	what := "payload length"
-	switch e.Code {
-	case rpcrdma2.BadOffset:
-		what = "offset"
-	case rpcrdma2.BadTarget:
-		what = "target segment"
-	}
-	return fmt.Sprintf("placement: %s %d in transmission %d, valid are %d to %d", what, e.Actual, e.Transmission, e.Min, e.Max)
+	return fmt.Sprintf("placement: code %d, %d in transmission %d, valid are %d to %d", e.Code, e.Actual, e.Transmission, e.Min, e.Max)
 }
