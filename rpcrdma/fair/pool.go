@@ -136,7 +136,6 @@ func (s *Share) settle() {
 type Usage struct {
 	Limit     int64
 	Held      int64
-	Borrowed  int64 // part of Held that is beyond shares
 	Holders   int
 	Waiting   int  // waiting requests
 	Exhausted bool // one of them is within its holder's share
@@ -147,7 +146,7 @@ func (p *Pool) Usage() Usage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Usage{
-		p.limit, p.within.Load() + p.borrowed, p.borrowed, p.holders, int(p.waiting.Load()),
+		p.limit, p.within.Load() + p.borrowed, p.holders, int(p.waiting.Load()),
 		slices.ContainsFunc(p.queue, func(s *Share) bool { return s.held.Load()+s.requests[0].n <= p.share }),
 	}
 }

@@ -266,7 +266,7 @@ func TestPoolLimit(t *testing.T) {
 		p := NewPool(10, 2)
 		a, b := p.Join("a", 1), p.Join("b", 1)
 		a.Force(20)
-		if a.Over() != 18 || a.Held() != 20 || p.Usage().Borrowed != 18 {
+		if a.Over() != 18 || a.Held() != 20 || p.borrowed != 18 {
 			t.Errorf("over %d, %+v", a.Over(), p.Usage())
 		}
 		if !b.TryAcquire(2) || b.TryAcquire(1) {
