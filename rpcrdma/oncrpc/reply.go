@@ -16,8 +16,7 @@ func AppendAcceptedReply(dst []byte, xid uint32) []byte {
 func AppendAcceptError(dst []byte, xid uint32, e *AcceptError) []byte {
 	dst = appendAccepted(dst, xid, e.Stat)
 	if e.Stat == ProgMismatch {
-		dst = xdr.AppendUint32(dst, e.Low)
-		dst = xdr.AppendUint32(dst, e.High)
+		dst = xdr.AppendUint32s(dst, e.Low, e.High)
 	}
 	return dst
 }
@@ -30,11 +29,9 @@ func appendAccepted(dst []byte, xid uint32, stat AcceptStat) []byte {
 
 // AppendDenied appends the whole reply for e.
 func AppendDenied(dst []byte, xid uint32, e *DeniedError) []byte {
-	dst = appendReply(dst, xid, msgDenied)
-	dst = xdr.AppendUint32(dst, uint32(e.Stat))
+	dst = xdr.AppendUint32(appendReply(dst, xid, msgDenied), uint32(e.Stat))
 	if e.Stat == RPCMismatch {
-		dst = xdr.AppendUint32(dst, e.Low)
-		return xdr.AppendUint32(dst, e.High)
+		return xdr.AppendUint32s(dst, e.Low, e.High)
 	}
 	return xdr.AppendUint32(dst, uint32(e.Auth))
 }
