@@ -2,9 +2,12 @@ package rpcrdma_test
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -30,6 +33,7 @@ type watchedDevice struct {
 	opening func() error
 	closing func() error
 	reading func(sink verbs.SGE)
+	stuck   []verbs.MR // that closing kept open, in order
 }
 
 type watchedPD struct {
@@ -95,6 +99,7 @@ type watchedMR struct {
 
 func (mr watchedMR) Close() error {
 	if err := mr.dev.closing(); err != nil {
+		mr.dev.stuck = append(mr.dev.stuck, mr.MR)
 		return err
 	}
 	return mr.MR.Close()
@@ -145,4 +150,31 @@ func TestMemoryThatStaysOpen(t *testing.T) {
 	if !refused.Load() || !errors.Is(c.Err(), stuck) {
 		t.Errorf("the call: %v, the connection: %v", err, c.Err())
 	}
+}
+
+// TestMemoryThatStaysOpenAtTheEnd: memory of a call that can't be closed to the peer when the
+// connection ends is logged.
+func TestMemoryThatStaysOpenAtTheEnd(t *testing.T) {
+	w := watching(loopback.New(loopback.Config{NoWindows: true}))
+	stuck := errors.New("stuck")
+	w.dev.closing = func() error { return stuck }
+	h := newBlocking()
+	b := newBed(t, w, bedConfig{handler: h})
+	var log strings.Builder
+	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	must(t, err)
+	failed := begin(func() error { return readBack(b.ctx, c, procRead, 100000, 100000, 1) })
+	<-h.entered
+	should(t, (<-b.conns).Close())
+	if err := <-failed; err == nil {
+		t.Error("the call got a reply")
+	}
+	<-c.Done()
+	if len(w.dev.stuck) == 0 || !strings.Contains(log.String(), stuck.Error()) {
+		t.Errorf("%d regions stay open, logged: %q", len(w.dev.stuck), log.String())
+	}
+	for _, mr := range w.dev.stuck {
+		should(t, mr.Close())
+	}
+	should(t, c.Close())
 }

@@ -45,8 +45,8 @@ type role interface {
 	// ended is the event that an op that is not detached has completed.
 	ended(o *op)
 	// lost is the event that the connection ended because of err. The queue pair is
-	// destroyed, and no event follows.
-	lost(err error)
+	// destroyed, and no event follows. It returns why memory stays open to the peer.
+	lost(err error) error
 	// ticked is the event that a tick has passed. The connection is up.
 	ticked(now time.Time)
 	// shrink frees storage that only a busy connection needs.
@@ -447,8 +447,7 @@ func (l *link) teardown() {
 	l.mu.Lock()
 	leaks = append(leaks, l.sinks.closeAll())
 	// Once calls are over, their callers may free the memory under the windows.
-	leaks = append(leaks, l.windows.closeAll())
-	l.role.lost(lost)
+	leaks = append(leaks, l.windows.closeAll(), l.role.lost(lost))
 	l.mu.releaseAndPost()
 	l.busy.Wait()
 	l.mu.Lock()

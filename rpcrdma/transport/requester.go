@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -278,18 +279,19 @@ func (r *Requester) Unsure() bool {
 func (r *Requester) waits() bool { return r.core.InFlight() > 0 }
 
 // lost implements role. Every call without an outcome fails.
-func (r *Requester) lost(err error) {
+func (r *Requester) lost(err error) (open error) {
 	for _, a := range r.core.Lost(err, nil) {
 		p := r.pend[a.(conn.Complete).Out.Tag]
 		r.stats.WindowsOrphaned += uint64(p.exposedWindows())
 		for i, w := range p.windows {
 			if !r.host.attr.MemWindowType2B && !p.out.Windows[i].Revoked {
-				w.Close()
+				open = errors.Join(open, w.Close())
 			}
 		}
 		p.windows = p.windows[:0]
 		r.finished(p)
 	}
+	return open
 }
 
 // shrink implements role.

@@ -273,10 +273,11 @@ func (r *Responder) waits() bool { return false }
 func (r *Responder) restLead() bool { return false }
 
 // lost implements role. Services see their context end.
-func (r *Responder) lost(err error) {
+func (r *Responder) lost(err error) error {
 	if q := r.caller.req; q != nil {
-		q.lost(err)
+		return q.lost(err)
 	}
+	return nil
 }
 
 // shrink implements role.
