@@ -32,14 +32,23 @@ func TestHangingScript(t *testing.T) {
 		}
 	}()
 	Witness(t, "a witness", func() string { return "what it saw" })
-	g.UseRDMA(t, SIWPlain)
 	other, err := g.Start("sleep 1001")
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.UseRDMA(t, SIWPlain) // the other one sleeps when this has ended
+	hangs, err := g.Start("echo so far; sleep 1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begins, cancel := context.WithTimeout(t.Context(), scriptTime)
+	defer cancel()
+	if err := hangs.Watch(begins, func(stdout string) bool { return stdout == "so far\n" }); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := g.Run(ctx, "echo so far; sleep 1000"); !errors.Is(err, ErrGivenUp) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := hangs.Wait(ctx); !errors.Is(err, ErrGivenUp) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the script that hangs: error %v, want that the guest is given up", err)
 	}
 	if _, err := other.Wait(t.Context()); !errors.Is(err, ErrGivenUp) {
