@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,18 +58,34 @@ func TestKillAndWait(t *testing.T) {
 }
 
 // TestOutputLeftOpen starts a program that leaves a process with its output
-// behind.
+// behind. It ends once its output has come.
 func TestOutputLeftOpen(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "sleep 3 & echo text")
+	cmd := exec.Command("sh", "-c", "sleep 1000 & echo $!; cat")
 	cmd.WaitDelay = 10 * time.Millisecond
-	var out strings.Builder
-	cmd.Stdout = &out
+	end, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, in := io.Pipe()
+	cmd.Stdout = in
 	p, err := Start(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Wait(); !errors.Is(err, exec.ErrWaitDelay) || out.String() != "text\n" {
-		t.Errorf("output %q, error %v, want its output and ErrWaitDelay", out.String(), err)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Error(err)
+	}
+	end.Close()
+	if err := p.Wait(); !errors.Is(err, exec.ErrWaitDelay) {
+		t.Errorf("error %v, want ErrWaitDelay", err)
+	}
+	left, err := strconv.Atoi(strings.TrimSpace(line))
+	if err == nil {
+		err = syscall.Kill(left, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Errorf("the process left behind is %q: %v", line, err)
 	}
 }
 
