@@ -43,7 +43,7 @@ const (
 // when the test ends. If the test failed, it logs the ends of their logs.
 func startCeph(tb testing.TB) *cephServer {
 	tb.Helper()
-	s := &cephServer{programs: findCeph(tb), dir: tb.TempDir(), Address: freeAddress(tb), monitor: freeAddress(tb)}
+	s := &cephServer{programs: findCeph(tb), dir: tb.TempDir(), Address: keepAddress(tb), monitor: keepAddress(tb)}
 	tb.Cleanup(func() { s.logOnFailure(tb) })
 	s.startMonitor(tb)
 	s.startStore(tb)
@@ -145,15 +145,16 @@ func (s *cephServer) logOnFailure(tb testing.TB) {
 	}
 }
 
-// freeAddress returns an address of this machine on which nothing listens.
-func freeAddress(tb testing.TB) string {
+// keepAddress returns an address of this machine that nobody else gets until the test
+// ends. Programs may listen there, one after the other.
+func keepAddress(tb testing.TB) string {
 	tb.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	address, kept, err := child.KeepPort()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	tb.Cleanup(func() { kept.Close() })
+	return address
 }
 
 //go:embed testdata/ceph.conf

@@ -215,7 +215,7 @@ func startGaneshaVFS(b *testing.B, programs unpackedPrograms, dir string) tcpSer
 	}
 	s := tcpServer{name: "ganesha", path: export}
 	for _, port := range []*string{&s.nfs, &s.mount} {
-		_, *port, _ = net.SplitHostPort(freeAddress(b))
+		_, *port, _ = net.SplitHostPort(keepAddress(b))
 	}
 	config := strings.NewReplacer("@NFS@", s.nfs, "@MOUNT@", s.mount, "@DIR@", dir, "@EXPORT@", export,
 		"@LIB@", programs.path("usr/lib/x86_64-linux-gnu")).Replace(ganeshaVFSConfig)

@@ -55,7 +55,7 @@ func startRdmadAs(t testing.TB, shareDir string, config func(*rdmad) string) *rd
 		t.Fatal(err)
 	}
 	r := &rdmad{program: build(t, dir, "rdmad"), rdmactl: build(t, dir, "rdmactl"), dir: dir, shareDir: shareDir, config: config,
-		control: "127.0.0.1:0", rdma: "127.0.0.1:0", tcp: "127.0.0.1:0"}
+		control: keepAddress(t), rdma: keepAddress(t), tcp: keepAddress(t)}
 	r.start(t)
 	t.Cleanup(func() { r.stop(t) })
 	guest.Witness(t, "rdmad", r.stacks)
@@ -87,8 +87,7 @@ func build(t testing.TB, dir, name string) string {
 	return path
 }
 
-// start starts rdmad and waits until it is ready. The ports that it chose the
-// first time are the ones that it gets from then on.
+// start starts rdmad and waits until it is ready.
 func (r *rdmad) start(t testing.TB) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), []byte(r.config(r)), 0o644); err != nil {

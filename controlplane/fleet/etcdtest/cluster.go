@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/rdmad/rdmad/interop/child"
 )
 
 // Options describe the cluster to run.
@@ -28,6 +31,7 @@ type Cluster struct {
 	Members []*Member
 	CA      *CA // nil without TLS
 	client  *clientv3.Client
+	ports   []io.Closer // kept for the members
 }
 
 // domain is that of members which connect through proxies. Go's HTTP client uses no proxy for
@@ -43,7 +47,8 @@ func Launch(ctx context.Context, dir string, o Options) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	if err := c.lay(ctx, dir, o); err != nil {
+	if err := c.lay(dir, o); err != nil {
+		c.Close()
 		return nil, err
 	}
 	for _, m := range c.Members {
@@ -64,8 +69,8 @@ func Launch(ctx context.Context, dir string, o Options) (*Cluster, error) {
 }
 
 // lay chooses names, ports and arguments of the members.
-func (c *Cluster) lay(ctx context.Context, dir string, o Options) error {
-	ports, err := freePorts(ctx, 2*o.Members)
+func (c *Cluster) lay(dir string, o Options) error {
+	ports, err := c.keepPorts(2 * o.Members)
 	if err != nil {
 		return err
 	}
@@ -98,14 +103,15 @@ func (c *Cluster) lay(ctx context.Context, dir string, o Options) error {
 	return nil
 }
 
-func freePorts(ctx context.Context, n int) (addresses []string, err error) {
+// keepPorts chooses ports that stay the members' while they are killed and started again.
+func (c *Cluster) keepPorts(n int) (addresses []string, err error) {
 	for range n {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		address, kept, err := child.KeepPort()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
+		c.ports = append(c.ports, kept)
+		addresses = append(addresses, address)
 	}
 	return addresses, nil
 }
@@ -160,5 +166,8 @@ func (c *Cluster) Close() {
 	}
 	for _, m := range c.Members {
 		m.Kill()
+	}
+	for _, p := range c.ports {
+		_ = p.Close()
 	}
 }
