@@ -143,7 +143,7 @@ func (p *power) bring(t *testing.T, g *guest.Guest) {
 // startPowered starts rdmad on /data.
 func startPowered(t *testing.T, g *guest.Guest) *guest.Command {
 	t.Helper()
-	g.MustRun(t, powerTime, "rm -f /tmp/log")
+	g.MustRun(t, powerTime, "rm -f /tmp/log /tmp/pid") // of one before
 	command := startScript(t, g, "echo $$ >/tmp/pid; exec /tmp/rdmad --config /host/rdmad.yaml --log-format json >/tmp/log 2>&1")
 	g.MustRun(t, powerTime, `until grep -qs '"msg":"ready"' /tmp/log; do
 	sleep 0.1
