@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -262,12 +261,11 @@ func startPrometheus(t *testing.T, program, config string, options ...string) *p
 	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0") // Prometheus does not say which port the system chose
+	address, kept, err := child.KeepPort() // Prometheus does not say which port the system chose
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
+	t.Cleanup(func() { kept.Close() })
 	p := &prometheus{url: "http://" + address, log: filepath.Join(dir, "log")}
 	log, err := os.Create(p.log)
 	if err != nil {
