@@ -3,6 +3,7 @@
 package rdmacore
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -19,6 +20,7 @@ func TestIPv6(t *testing.T) {
 	const global = "fd00:20:49::15"
 	system(t, "/sbin/ip -6 addr replace "+global+"/64 dev "+network+" nodad")
 	settled(t)
+	usable(t, global)
 	iface, err := net.InterfaceByName(network)
 	must(t, err)
 	byIndex := linkLocal(t, iface).WithZone(strconv.Itoa(iface.Index))
@@ -61,6 +63,16 @@ func settled(t *testing.T) {
 	t.Helper()
 	system(t, fmt.Sprintf("timeout %d sh -c 'while [ -n \"$(/sbin/ip -6 addr show dev %s tentative)\" ]; do sleep 0.1; done'",
 		int(verbstest.Patience.Seconds()), network))
+}
+
+// usable waits until a device has an address that an interface has just got.
+func usable(t *testing.T, address string) {
+	t.Helper()
+	p := newProvider(t, Config{})
+	defer verbstest.CloseProvider(t, p)
+	ctx, cancel := context.WithTimeout(t.Context(), verbstest.Patience)
+	defer cancel()
+	must(t, p.resolveNew(ctx, t, net.JoinHostPort(address, "1")).Close())
 }
 
 // linkLocal returns the link-local address of an interface.

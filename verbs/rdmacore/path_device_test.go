@@ -89,6 +89,9 @@ for i in 0 1; do /sbin/ip link set v$i up; rdma link add moved$i type `+kind+` n
 /sbin/ip addr add `+address+`/24 dev v0`)
 	p, err := New(Config{})
 	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), verbstest.Patience)
+	defer cancel()
+	must(t, p.resolveNew(ctx, t, address+":1").Close())
 	o := newOutageOf(t, p, address+":0")
 	o.to = address
 	// Before the provider is closed: the kernel waits until the device is closed everywhere,

@@ -57,17 +57,25 @@ func TestManyPeersAtOnce(t *testing.T) {
 // request sends a connection request without a queue pair, but with the number of one.
 func (p *Provider) request(ctx context.Context, t *testing.T, to string, qp int) rdmacm.ID {
 	t.Helper()
-	id, err := p.Resolve(ctx, to)
-	for err != nil && ctx.Err() == nil { // the device does not have the address yet
-		time.Sleep(time.Millisecond)
-		id, err = p.Resolve(ctx, to)
-	}
-	must(t, err)
+	id := p.resolveNew(ctx, t, to)
 	own := id.(*connID)
 	c, err := own.param(&rdmacm.ConnParam{}, requestData)
 	must(t, err)
 	setNumber(&c.qp_num, qp)
 	must(t, own.call(ctx, c, make(chan struct{}), nil))
+	return id
+}
+
+// resolveNew resolves an own address that an interface has just got: on rxe, the device has it a
+// moment later.
+func (p *Provider) resolveNew(ctx context.Context, t *testing.T, to string) rdmacm.ID {
+	t.Helper()
+	id, err := p.Resolve(ctx, to)
+	for err != nil && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+		id, err = p.Resolve(ctx, to)
+	}
+	must(t, err)
 	return id
 }
 
