@@ -111,9 +111,11 @@ func (l *byName) open(r *request, id fh.ID) (int, error) {
 		}
 	}
 	var hidden error
+	found := false
 	for range 2 {
 		path, err := l.find(r, sum)
 		if err == nil {
+			found = true
 			if fd, err := l.walk(path, &id); !errors.Is(err, errStale) {
 				return fd, err
 			}
@@ -123,12 +125,15 @@ func (l *byName) open(r *request, id fh.ID) (int, error) {
 		}
 		hidden = err
 	}
+	if found {
+		hidden = nil
+	}
 	return -1, l.missing(sum, hidden)
 }
 
 // missing returns the error for an object that was not found. It is gone if the last search could
 // look everywhere. If rdmad has no right to look everywhere, it is stale too, but a call may still
-// find it. With any other error of the search the client must try again, and so it must if the
+// find it. With any other error of the search the client must try again, and so it must if a
 // search has found the object (nil) and somebody has moved it since.
 func (l *byName) missing(sum uint64, hidden error) error {
 	switch {

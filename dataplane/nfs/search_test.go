@@ -184,46 +184,51 @@ func TestSearchThatIsHindered(t *testing.T) {
 	}
 }
 
-// TestSearchForWhatMoves: an object that somebody moves each time that a search has found it is there. The client
-// tries again.
+// TestSearchForWhatMoves: an object that somebody moves each time that a search has found it is there, also if the
+// second search misses it because it is moved meanwhile. The client tries again.
 func TestSearchForWhatMoves(t *testing.T) {
-	x := serve(t, options{byName: true})
-	c := x.me()
-	f := c.mkfile(c.root(), "f0")
-	x.restart()
-	l := x.locate.(*byName)
-	h, _ := fh.FromBytes(f)
-	id, err := x.codec.Open(&h)
-	must(t, err)
-	l.running = true // passes are made here
-	opened := make(chan error, 1)
-	go func() {
-		_, err := l.open(x.request(), id)
-		opened <- err
-	}()
-	for i := range 2 {
-		var p *pass
-		for p == nil {
-			runtime.Gosched()
-			l.mu.Lock()
-			if p = l.next; p != nil && p.wanted[h.Sum()] > 0 {
-				l.next = nil
-			} else {
-				p = nil
+	for _, misses := range []bool{false, true} {
+		x := serve(t, options{byName: true})
+		c := x.me()
+		f := c.mkfile(c.root(), "f0")
+		x.restart()
+		l := x.locate.(*byName)
+		h, _ := fh.FromBytes(f)
+		id, err := x.codec.Open(&h)
+		must(t, err)
+		l.running = true // passes are made here
+		opened := make(chan error, 1)
+		go func() {
+			_, err := l.open(x.request(), id)
+			opened <- err
+		}()
+		for i := range 2 {
+			var p *pass
+			for p == nil {
+				runtime.Gosched()
+				l.mu.Lock()
+				if p = l.next; p != nil && p.wanted[h.Sum()] > 0 {
+					l.next = nil
+				} else {
+					p = nil
+				}
+				l.mu.Unlock()
 			}
-			l.mu.Unlock()
+			l.run(p)
+			must(t, os.Rename(x.path(fmt.Sprint("f", i)), x.path(fmt.Sprint("f", i+1))))
+			if misses && i == 1 {
+				clear(p.found)
+			}
+			close(p.ended)
 		}
-		l.run(p)
-		must(t, os.Rename(x.path(fmt.Sprint("f", i)), x.path(fmt.Sprint("f", i+1))))
-		close(p.ended)
+		if err := <-opened; !errors.Is(err, errJukebox) || l.isGone(h.Sum()) {
+			t.Errorf("%v, gone: %v, the second search misses it: %v", err, l.isGone(h.Sum()), misses)
+		}
+		l.mu.Lock()
+		l.running = false
+		l.mu.Unlock()
+		c.want(1, argsFor(1, f), nfsv3.NFS3_OK)
 	}
-	if err := <-opened; !errors.Is(err, errJukebox) || l.isGone(h.Sum()) {
-		t.Errorf("%v, gone: %v", err, l.isGone(h.Sum()))
-	}
-	l.mu.Lock()
-	l.running = false
-	l.mu.Unlock()
-	c.want(1, argsFor(1, f), nfsv3.NFS3_OK)
 }
 
 // TestHintsAreBounded: hints take a bounded amount of memory, however long the names are.
