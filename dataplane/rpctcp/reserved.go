@@ -26,13 +26,17 @@ func DialReserved(ctx context.Context, d net.Dialer, address string) (nc net.Con
 	const ports = MaxReserved - MinReserved + 1
 	first := rand.N(ports)
 	d.Control = reuse
+	name := address
 	for i := range ports {
 		d.LocalAddr = &net.TCPAddr{Port: MinReserved + (first+ports-i)%ports}
 		nc, err = d.DialContext(ctx, "tcp", address)
-		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+		if err != nil && address != name && !inUse(err) { // another address of the name may answer
+			nc, err = d.DialContext(ctx, "tcp", name)
+		}
+		if !inUse(err) {
 			return nc, err
 		}
-		if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil { // a name is looked up once
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil { // a name is not looked up for each port
 			address = op.Addr.String()
 		}
 	}
@@ -45,6 +49,11 @@ func DialReserved(ctx context.Context, d net.Dialer, address string) (nc net.Con
 	}
 	udp.Close()
 	return nil, fmt.Errorf("all ports from %d to %d are in use", MinReserved, MaxReserved)
+}
+
+// inUse reports whether a dial failed because its port is in use.
+func inUse(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
 // reuse allows a socket the port of a connection that has ended. Otherwise the port stays in

@@ -49,21 +49,21 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// countedNames resolves every name to 127.0.0.1, and counts the questions.
-func countedNames(asked *atomic.Int32) *net.Resolver {
+// countedNames resolves every name to 127.0.0.n for each n of hosts, and counts the questions.
+func countedNames(asked *atomic.Int32, hosts ...byte) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {
 			defer theirs.Close()
 			asked.Add(1)
-			_ = answerName(theirs)
+			_ = answerName(theirs, hosts)
 		}()
 		return ours, nil
 	}}
 }
 
-// answerName answers one question of DNS on a stream (RFC 1035 §4): with an address for one of IPv4, else with none.
-func answerName(nc net.Conn) error {
+// answerName answers one question of DNS on a stream (RFC 1035 §4): with the addresses for one of IPv4, else with none.
+func answerName(nc net.Conn, hosts []byte) error {
 	var size [2]byte
 	if _, err := io.ReadFull(nc, size[:]); err != nil {
 		return err
@@ -74,14 +74,13 @@ func answerName(nc net.Conn) error {
 	}
 	const header, typeA = 12, 1
 	end := header + bytes.IndexByte(b[header:], 0) + 1 // of the name
-	answers := byte(0)
-	if binary.BigEndian.Uint16(b[end:]) == typeA {
-		answers = 1
+	if binary.BigEndian.Uint16(b[end:]) != typeA {
+		hosts = nil
 	}
 	b = b[:end+4]
-	copy(b[2:], []byte{0x81, 0x80, 0, 1, 0, answers, 0, 0, 0, 0})
-	if answers > 0 {
-		b = append(b, 0xc0, header, 0, typeA, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1)
+	copy(b[2:], []byte{0x81, 0x80, 0, 1, 0, byte(len(hosts)), 0, 0, 0, 0})
+	for _, host := range hosts {
+		b = append(b, 0xc0, header, 0, typeA, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, host)
 	}
 	_, err := nc.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...))
 	return err
@@ -112,7 +111,7 @@ func TestReservedPortsInUse(t *testing.T) {
 			taken = append(taken, one)
 		}
 		var asked atomic.Int32
-		d := net.Dialer{Resolver: countedNames(&asked)}
+		d := net.Dialer{Resolver: countedNames(&asked, 1)}
 		address := net.JoinHostPort("server.test.", port)
 		if nc, err := DialReserved(t.Context(), d, address); err == nil || !strings.HasSuffix(err.Error(), "are in use") {
 			t.Errorf("without a port: %v, %v", nc, err)
@@ -138,5 +137,39 @@ func TestNoSourceAddress(t *testing.T) {
 		if !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.ENETUNREACH) {
 			t.Errorf("%v, %v", nc, err)
 		}
+	})
+}
+
+// TestReservedPortInUseOfTwoAddresses: while a port is in use, a connection is still made to the address of a name that
+// answers, not only to its first one.
+func TestReservedPortInUseOfTwoAddresses(t *testing.T) {
+	inOwnNet(t, func() {
+		if err := loopbackUp(); err != nil {
+			t.Error(err)
+			return
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer l.Close()
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		for p := MinReserved; p < MaxReserved; p++ {
+			one, err := net.Listen("tcp", fmt.Sprint("0.0.0.0:", p))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer one.Close()
+		}
+		var asked atomic.Int32
+		d := net.Dialer{Resolver: countedNames(&asked, 2, 1)} // nothing listens at 127.0.0.2
+		nc, err := DialReserved(t.Context(), d, net.JoinHostPort("server.test.", port))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		nc.Close()
 	})
 }
