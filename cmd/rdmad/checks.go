@@ -120,13 +120,20 @@ func peer(probe func(context.Context) (bool, error), unprobed, answers, gone, si
 		switch {
 		case err == nil:
 			return answers, ""
-		case errors.Is(err, offheap.ErrLimit), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		case errors.Is(err, offheap.ErrLimit), lacksFile(err):
 			return unprobed, err.Error()
 		case connected:
 			return silent, err.Error()
 		}
 		return gone, err.Error()
 	}
+}
+
+// lacksFile reports whether there was no file descriptor. A lookup of a name has only the text of its error.
+func lacksFile(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE}, func(e error) bool {
+		return errors.Is(err, e) || strings.HasSuffix(err.Error(), e.Error())
+	})
 }
 
 // checks returns the checks of exports and upstreams.

@@ -173,6 +173,7 @@ func TestProbeWithoutMeans(t *testing.T) {
 	for err, want := range map[error]*conditions.Reason{
 		nil: conditions.TargetAnswers, errors.New("refused"): conditions.TargetGone, fmt.Errorf("dial: %w", offheap.ErrLimit): c,
 		os.NewSyscallError("socket", syscall.EMFILE): c, os.NewSyscallError("socket", syscall.ENFILE): c,
+		fmt.Errorf("dial: %w", &net.DNSError{Err: "dial udp: socket: " + syscall.EMFILE.Error(), Name: "server.test"}): c,
 	} {
 		probe := func(context.Context) (bool, error) { return false, err }
 		if got, _ := peer(probe, c, conditions.TargetAnswers, conditions.TargetGone, conditions.TargetSilent)(t.Context()); got != want {
