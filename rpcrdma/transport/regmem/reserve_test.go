@@ -208,3 +208,36 @@ func TestAnswerBesideLongCall(t *testing.T) {
 		call.Wait()
 	})
 }
+
+// TestReadBesideLongCall: a call to the client for which the reserve has too little takes the turn, and a read that waited
+// for the same turn gets its part of the reserve.
+func TestReadBesideLongCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewReserve()
+		t.Cleanup(r.Close)
+		pool := withReserve(t, r)
+		othersTakeAll(t)
+		<-r.turn // it is not to be had yet
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		var call, read sync.WaitGroup
+		call.Go(func() {
+			if b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, 0); err == nil {
+				b.Release()
+				t.Error("there is memory")
+			}
+		})
+		synctest.Wait()
+		read.Go(func() {
+			if b, err := pool.Alloc(ctx, MaxBuffer, Fetch); err != nil {
+				t.Error(err)
+			} else {
+				b.Release()
+			}
+		})
+		synctest.Wait()
+		r.turn <- struct{}{}
+		read.Wait()
+		cancel()
+		call.Wait()
+	})
+}

@@ -123,6 +123,9 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 		if p.starved == nil { // it waits for this pool
 			p.settle()
 		}
+		if owns {
+			p.wake() // the reserve may have enough for others, who waited for the same turn
+		}
 		if q := p.waiters[use]; q[0] == w {
 			p.pass(q)
 		}
