@@ -59,3 +59,38 @@ func TestBeyondTheLimit(t *testing.T) {
 		}
 	})
 }
+
+// TestBeyondALoweredLimit: a request that waits and is beyond the limit once that is lowered fails then.
+func TestBeyondALoweredLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, 2*MinLimit)
+		others := pool.TryAlloc(1<<19, Service)
+		defer others.Release()
+		held := int64(0)
+		for _, size := range []int{1 << 20, 1 << 16} {
+			for held+int64(size) <= 2*MinLimit-1<<20 {
+				b := pool.TryAlloc(size, Service)
+				defer b.Release()
+				held += int64(size)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held)
+			if err == nil {
+				b.Release()
+			}
+			failed <- err
+		}()
+		synctest.Wait()
+		if len(failed) > 0 {
+			t.Error("it does not wait")
+		}
+		pool.SetLimit(MinLimit)
+		if err := <-failed; !errors.Is(err, ErrTooLarge) {
+			t.Error(err)
+		}
+	})
+}

@@ -36,6 +36,7 @@ func (p *Pool) SetLimit(limit int64) int64 {
 	}
 	p.limit = max(limit, p.held())
 	p.divide()
+	p.wake() // who waits may be beyond the limit now
 	return p.limit
 }
 
