@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Large is the largest number of bytes that need no place. Calls of 64 KiB, which many
@@ -23,10 +21,6 @@ const (
 
 // process is the gate of this process.
 var process = newGate(runtime.GOMAXPROCS(0), yield)
-
-// yield lets other threads that wait for this processor go first. The goroutine keeps the
-// runtime's processor (its P): without it, it would have to wait in the runtime's queue afterwards.
-func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // Enter waits for a place to move n bytes, and takes it. Without a place, because n is not
 // above Large, it returns at once. The caller passes what it returns to Leave.
