@@ -45,8 +45,11 @@ import (
 // closeTimeout bounds the time for closing everything that remains after the drain.
 const closeTimeout = 2 * time.Second
 
-// reloading is what the end waits for if a reload hangs.
-const reloading = "a reload of the configuration"
+// What the end waits for if it hangs.
+const (
+	starting  = "the start"
+	reloading = "a reload of the configuration"
+)
 
 // daemon is one rdmad. It is first bound, then runs.
 type daemon struct {
@@ -106,9 +109,10 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 			d.close()
 			return err
 		}
-		d.start()
-		d.waitsFor.Store(reloading)
+		d.waitsFor.Store(starting)
 		up.Store(d)
+		d.start(ctx)
+		d.waitsFor.Store(reloading)
 		d.running.Go(func() { d.notify.Watch(ctx, d.works) })
 		d.running.Go(func() { d.health.report(ctx, d.notify.Status) })
 		d.running.Go(func() { d.memory.Rest(ctx) })
@@ -116,10 +120,7 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 		err = d.wait(ctx)
 		cancel()
 		reloads := stopReloading()
-		select {
-		case <-reloads:
-		case <-time.After(closeTimeout): // one that hangs must keep no addresses, and no calls from their drain
-		}
+		within(reloads)
 		d.stop(drain)
 		d.waitsFor.Store(reloading)
 		<-reloads
@@ -131,6 +132,14 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 		}
 		up.Load().giveUp(log)
 	})
+}
+
+// within waits until something has ended, for a bounded time: what hangs must keep no addresses, and no calls from their drain.
+func within(ended <-chan struct{}) {
+	select {
+	case <-ended:
+	case <-time.After(closeTimeout):
+	}
 }
 
 // bind opens every address, directory and file that the configuration names. After an error
@@ -378,8 +387,8 @@ func (d *daemon) bindMetrics(ctx context.Context, c *config.Metrics) (err error)
 	return nil
 }
 
-// start begins to serve on all bound addresses, reports that, and returns.
-func (d *daemon) start() {
+// start begins to serve on all bound addresses, reports that, and returns. It also returns when ctx ends.
+func (d *daemon) start(ctx context.Context) {
 	d.serve("control plane", d.control.Serve)
 	d.log.Info("listening", "what", "control plane", "address", d.control.Addr())
 	if address := d.control.ConsoleAddr(); address != "" {
@@ -397,7 +406,17 @@ func (d *daemon) start() {
 	d.data.Start()
 	d.manager.Start()
 	d.registrar.Start()
-	d.health.start()
+	checking := make(chan struct{})
+	d.running.Go(func() {
+		defer close(checking)
+		d.health.start() // reads files, which may hang
+	})
+	select {
+	case <-checking:
+	case <-ctx.Done():
+		within(checking)
+		return
+	}
 	d.fleet.start(d.control, d.counters(), d.log)
 	d.ready.Store(true)
 	d.log.Info("ready", "version", versionString())
@@ -480,7 +499,7 @@ func (d *daemon) stop(drain time.Duration) {
 	d.waitsFor.Store("etcd or rpcbind")
 	<-unregistered
 	d.close()
-	d.waitsFor.Store("servers")
+	d.waitsFor.Store("servers, or files that checks read when they begin")
 	d.running.Wait()
 }
 

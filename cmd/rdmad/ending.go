@@ -42,7 +42,7 @@ func inTime(ctx context.Context, limit time.Duration, work func() error, giveUp 
 // disk by then. A daemon that is not up yet is nil.
 func (d *daemon) giveUp(log *slog.Logger) {
 	if d == nil {
-		log.Error("ending at once: something hangs", "waits_for", "the start")
+		log.Error("ending at once: something hangs", "waits_for", starting)
 		return
 	}
 	log.Error("ending at once: something hangs", "waits_for", d.waitsFor.Load())

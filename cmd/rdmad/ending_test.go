@@ -341,3 +341,47 @@ func TestEndOfStartThatHangs(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 }
+
+// TestEndOfStartWhileItServes: a start that hangs when rdmad serves already, as in a file for the metrics, keeps neither
+// addresses nor the state from another rdmad, though the kernel keeps a thread of the first one.
+func TestEndOfStartWhileItServes(t *testing.T) {
+	t.Setenv(endVar, "10s")
+	r := newRig(t)
+	export, hung, web := filepath.Join(r.dir, "export"), filepath.Join(r.dir, "hung"), filepath.Join(r.dir, "web")
+	makeDirectory(t, export)
+	makeDirectory(t, hung)
+	slow, fs := have(mountHung(export))(t), have(mountHung(hung))(t)
+	defer func() { must(t, errors.Join(slow.Close(), fs.Close())) }()
+	free := have(net.Listen("tcp", apart))(t)
+	must(t, free.Close())
+	configure := func(path, web string) {
+		must(t, os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), fmt.Appendf(nil, `
+control: {listen: "unix://%s/control"}
+metrics: {listen: "", web_config: %q}
+state: {path: state}
+services: [{name: disk, nfs: {path: %q}}]
+listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
+`, r.dir, web, path, free.Addr()), 0o600))
+	}
+	waits := func(f *hungFS) {
+		for have(f.Waiting())(t) == 0 {
+			<-time.After(time.Millisecond)
+		}
+	}
+	configure(export, web)
+	must(t, os.WriteFile(web, []byte("{}"), 0o600))
+	must(t, slow.HangStatfs())
+	cmd, p := startMute(t, r.dir)
+	waits(slow) // it has read the file
+	must(t, errors.Join(os.Remove(web), os.Symlink(filepath.Join(hung, hungFile), web), fs.Hang(), slow.Heal()))
+	waits(fs)
+	p.Signal(syscall.SIGTERM)
+	awaitDeath(t, p.Pid())
+	configure("srv", "")
+	r.start().end(t, "TERM", 0)
+	must(t, fs.Heal())
+	_ = p.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+}
