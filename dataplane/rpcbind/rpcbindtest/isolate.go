@@ -93,11 +93,11 @@ func (h *Host) prepare(t *testing.T) {
 	must(err)
 	must(os.Mkdir("/run/rpcbind", 0o755)) // as its tmpfiles.d says
 	must(os.Chown("/run/rpcbind", uid, gid))
-	must(loopbackUp())
+	must(LoopbackUp())
 }
 
-// loopbackUp turns the interface lo on.
-func loopbackUp() error {
+// LoopbackUp turns the interface lo of this thread's network on.
+func LoopbackUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
