@@ -45,7 +45,7 @@ import (
 // closeTimeout bounds the time for closing everything that remains after the drain.
 const closeTimeout = 2 * time.Second
 
-// What the end waits for if it hangs.
+// Work that may hang. The end of rdmad waits for it, and the log then names it.
 const (
 	starting  = "the start"
 	reloading = "a reload of the configuration"

@@ -174,7 +174,7 @@ func copyOut(name string, r io.Reader) (n int64, sum string, err error) {
 
 // makeRoom finishes the file when it is full, and begins the next one with
 // copies of the entries of unfinished requests. So the last two files have all
-// of them. What it can't do now, as on a full disk, it does before the next write.
+// of them. If the disk is full, for example, it does the rest before the next write.
 func (l *Log) makeRoom() error {
 	if l.size >= l.cfg.MaxSize && l.first != 0 {
 		if err := l.finish(); err != nil {
