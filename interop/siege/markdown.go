@@ -33,7 +33,11 @@ var columns = []string{"reader", "writer", "tcp", "mount", "connect", "operator"
 // table returns a table with a row for each attack.
 func (r *Report) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d processors, %.0f s in each phase:\n\n", r.Started.UTC().Format("2 January 2006"), r.CPUs, r.Seconds)
+	attackers := "SCHED_IDLE"
+	if r.Group {
+		attackers = "a control group with cpu.idle"
+	}
+	fmt.Fprintf(&b, "%s, %d processors, %.0f s in each phase, attackers in %s:\n\n", r.Started.UTC().Format("2 January 2006"), r.CPUs, r.Seconds, attackers)
 	b.WriteString("| attack | " + strings.Join(columns, " | ") + " | errors | RSS, MiB | descriptors | goroutines | log, KiB | goals |\n")
 	b.WriteString(strings.Repeat("|---", len(columns)+7) + "|\n")
 	met := 0

@@ -12,7 +12,9 @@ type Report struct {
 	Started time.Time `json:"started"`
 	CPUs    int       `json:"cpus"`
 	// Seconds is the time of each phase.
-	Seconds  float64   `json:"seconds"`
+	Seconds float64 `json:"seconds"`
+	// Group says that the attackers had a control group (IdleGroup), not only SCHED_IDLE.
+	Group    bool      `json:"attackers_in_idle_group"`
 	Outcomes []Outcome `json:"attacks"`
 }
 

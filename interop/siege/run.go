@@ -37,6 +37,8 @@ type Options struct {
 	// latencies then show what the attack costs on the same processors by
 	// itself, which rdmad cannot prevent.
 	Apart bool
+	// Group, if not "", is the attackers' control group (IdleGroup).
+	Group string
 	// Progress, if not nil, receives messages about the progress.
 	Progress func(format string, args ...any)
 }
@@ -257,7 +259,7 @@ func (r *run) startAttacker() (*attacker, error) {
 	args := append(r.Attacker[:len(r.Attacker):len(r.Attacker)], r.attack.Name, string(target))
 	if !r.Short { // the short form judges no latency
 		// Attackers of other machines would not take this one's processors. A process of
-		// SCHED_IDLE gives way at once, but one of a low priority only when its time slice is over.
+		// SCHED_IDLE mostly gives way at once, but one of a low priority only when its time slice is over.
 		args = append([]string{"chrt", "-i", "0"}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
@@ -273,6 +275,13 @@ func (r *run) startAttacker() (*attacker, error) {
 	if at.process, err = child.Start(cmd); err != nil {
 		out.Close()
 		return nil, err
+	}
+	if r.Group != "" {
+		err = enter(r.Group, at.process.Pid())
+	}
+	if err != nil {
+		_, ended := at.stop()
+		return nil, errors.Join(err, ended)
 	}
 	return at, nil
 }
