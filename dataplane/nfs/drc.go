@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/ulb"
+	binding "github.com/rdmad/rdmad/rpcrdma/ulb/nfs"
+	"github.com/rdmad/rdmad/rpcrdma/ulb/walk"
 	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs/peers"
 )
@@ -150,7 +153,12 @@ func (c *Replies) identify(call *oncrpc.Call) callID {
 		cred = cred[min(xdr.Unit, len(cred)):] // without the stamp
 	}
 	h.Write(cred)
-	h.Write(call.Args.Stream)
+	at := 0
+	for _, pad := range padding(call) {
+		h.Write(call.Args.Stream[at:pad.Off])
+		at = pad.Off + pad.Len
+	}
+	h.Write(call.Args.Stream[at:])
 	for i := range call.Args.Items { // the target of a SYMLINK, its last argument; without items it is in the stream
 		item := &call.Args.Items[i]
 		h.Write(item.Data)
@@ -160,4 +168,18 @@ func (c *Replies) identify(call *oncrpc.Call) callID {
 		h.Write(roundup[:xdr.Pad(item.Len())])
 	}
 	return callID{peer: call.Peer.Addr(), xid: call.XID, proc: call.Procedure, sum: h.Sum64()}
+}
+
+var bindings = ulb.NewRegistry(binding.Bindings()...)
+
+// padding returns the padding in the arguments of a call that came as RDMA_MSGP. The call may be sent again in a
+// message without it.
+func padding(call *oncrpc.Call) []walk.Pad {
+	if call.Args.Padding.Align == 0 {
+		return nil
+	}
+	var plan ulb.Plan
+	_ = plan.Call(bindings, call) // after an error it knows no padding
+	pads, _ := plan.Pads()
+	return pads
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,12 +86,13 @@ func TestCallsSentAgainWithAnotherStamp(t *testing.T) {
 }
 
 // A SYMLINK that is sent again as a longer message, or as a shorter one, has its target apart from the other arguments
-// or among them.
+// or among them, perhaps after padding (RDMA_MSGP).
 func TestSymlinkSentAgainInAnotherForm(t *testing.T) {
 	x := serve(t, options{})
 	c := x.me()
 	root := c.root()
-	for i, target := range []string{"four", "seven77"} {
+	pad := oncrpc.Padding{Align: 512, Thresh: 80, Base: 36}
+	for i, target := range []string{"four", "seven77", strings.Repeat("long", 25)} {
 		name := fmt.Sprint("link", i)
 		var b bytes.Buffer
 		_, err := (&nfsv3.Symlink3args{Where: in(root, name), Symlink: nfsv3.Symlinkdata3{SymlinkAttributes: withMode(0o777), SymlinkData: target}}).WriteTo(&b)
@@ -101,6 +104,7 @@ func TestSymlinkSentAgainInAnotherForm(t *testing.T) {
 			{Stream: whole[:at], Items: []oncrpc.Item{{Pos: at, Data: []byte(target)}}},
 			{Stream: whole[:at], Items: []oncrpc.Item{{Pos: at, Data: whole[at:]}}}, // with its padding
 			{Stream: whole[:at], Items: []oncrpc.Item{{Pos: at, Data: []byte(target[:3]), More: [][]byte{[]byte(target[3:])}}}},
+			{Stream: slices.Concat(whole[:at], make([]byte, pad.Before(at, len(target))), whole[at:]), Padding: pad},
 		} {
 			out, err := c.raw(Program, Version, 10, uint32(100+i), args)
 			must(t, err)
