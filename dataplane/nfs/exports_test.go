@@ -7,12 +7,16 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/buildbarn/go-xdr/pkg/protocols/mount"
 	"github.com/buildbarn/go-xdr/pkg/protocols/nfsv3"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 )
 
 // also adds another export beside the first. It returns its directory.
@@ -108,6 +112,21 @@ func TestSeveralExports(t *testing.T) {
 	x.restart()
 	c.want(1, argsFor(1, inHome), nfsv3.NFS3_OK)
 	c.want(1, argsFor(1, inLogs), nfsv3.NFS3ERR_STALE)
+}
+
+// A handle that comes after padding (RDMA_MSGP) has its export, too.
+func TestPaddedHandle(t *testing.T) {
+	home, addHome := also(t, "home")
+	c := serve(t, options{}, addHome).me()
+	h := c.mustMount(home)
+	pad := oncrpc.Padding{Align: 512, Thresh: 1, Base: 36}
+	args := xdr.AppendOpaque(nil, h)
+	args = slices.Insert(args, xdr.Unit, make([]byte, pad.Before(xdr.Unit, len(h)))...)
+	out, err := c.raw(Program, Version, 1, 1, oncrpc.Payload{Stream: args, Padding: pad})
+	must(t, err)
+	if status, err := checkResults(1, out); err != nil || status != nfsv3.NFS3_OK {
+		t.Errorf("%v, %v", nfsv3.Nfsstat3_name[status], err)
+	}
 }
 
 // Without Config.Export there are no other names than the paths.

@@ -181,7 +181,7 @@ func (s *Server) exportOf(call *oncrpc.Call) *exportPoint {
 		return s.exports[0]
 	}
 	args := xdr.NewDecoder(call.Args.Stream)
-	return s.exportOfHandle(args.Opaque(fh.MaxSize))
+	return s.exportOfHandle(call.Args.Opaque(&args, fh.MaxSize))
 }
 
 func (s *Server) exportOfHandle(handle []byte) *exportPoint {
