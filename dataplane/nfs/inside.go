@@ -1,7 +1,9 @@
 package nfs
 
 import (
+	"cmp"
 	"errors"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -96,7 +98,8 @@ func (s *subtree) insideDir(o *object) error {
 const mostLooks = 100
 
 // pathInside returns false if the path of fd is known to be outside the export. The paths are two readlinks, and
-// somebody may rename a directory above both in between. So it looks until the path of fd is twice the same.
+// somebody may rename a directory above both in between. So if they differ it looks at the directory, until the path
+// leads to fd, or is twice the same where rdmad has no right to look.
 func (s *subtree) pathInside(fd int) bool {
 	before := ""
 	for range mostLooks {
@@ -106,12 +109,31 @@ func (s *subtree) pathInside(fd int) bool {
 			return true // a path is not known, the export is the root, or the object's path is a former one
 		case strings.HasPrefix(path, top+"/"):
 			return true
-		case path == before:
-			return false
+		}
+		inside, err := s.dirInside(fd, path)
+		if err == nil || path == before && errors.Is(err, unix.EACCES) {
+			return inside
 		}
 		before = path
 	}
 	return false
+}
+
+// dirInside reports whether the directory in which a path leads to fd is in the export. The error is ENOENT if the
+// path does not lead there.
+func (s *subtree) dirInside(fd int, path string) (inside bool, err error) {
+	dir, err := openDir(filepath.Dir(path))
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(dir)
+	var st, there unix.Stat_t
+	inside, err = below(dir, &s.place)
+	err = cmp.Or(err, unix.Fstat(fd, &st), unix.Fstatat(dir, filepath.Base(path), &there, unix.AT_SYMLINK_NOFOLLOW))
+	if err == nil && (st.Ino != there.Ino || st.Dev != there.Dev) {
+		err = unix.ENOENT
+	}
+	return inside, err
 }
 
 // pathOf returns the path under which the kernel knows an open object, or "" if that is too long.
