@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,6 +21,9 @@ const (
 	MaxReserved = 1023
 )
 
+// firstPatience is how long the first address of a name may take alone. After that, all of them divide the time.
+const firstPatience = 300 * time.Millisecond
+
 // DialReserved connects from a free reserved port. It tries them downwards from a random
 // one. The error is syscall.EACCES if reserved ports are forbidden.
 func DialReserved(ctx context.Context, d net.Dialer, address string) (nc net.Conn, err error) {
@@ -29,8 +33,12 @@ func DialReserved(ctx context.Context, d net.Dialer, address string) (nc net.Con
 	name := address
 	for i := range ports {
 		d.LocalAddr = &net.TCPAddr{Port: MinReserved + (first+ports-i)%ports}
-		nc, err = d.DialContext(ctx, "tcp", address)
-		if err != nil && address != name && !inUse(err) { // another address of the name may answer
+		one := d
+		if address != name {
+			one.Timeout = firstPatience
+		}
+		nc, err = one.DialContext(ctx, "tcp", address)
+		if err != nil && address != name && !inUse(err) { // another address of the name may answer, or this one is slow
 			nc, err = d.DialContext(ctx, "tcp", name)
 		}
 		if !inUse(err) {

@@ -2,6 +2,7 @@ package rpctcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -143,19 +145,45 @@ func TestNoSourceAddress(t *testing.T) {
 }
 
 // TestReservedPortInUseOfTwoAddresses: while a port is in use, a connection is still made to the address of a name that
-// answers, not only to its first one.
+// answers, not only to its first one, also if that does not even refuse.
 func TestReservedPortInUseOfTwoAddresses(t *testing.T) {
-	withServer(t, func(port string) {
-		for p := MinReserved; p < MaxReserved; p++ {
-			listen(t, fmt.Sprint("0.0.0.0:", p))
-		}
-		var asked atomic.Int32
-		d := net.Dialer{Resolver: countedNames(&asked, 2, 1)} // nothing listens at 127.0.0.2
-		nc, err := DialReserved(t.Context(), d, net.JoinHostPort("server.test.", port))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		nc.Close()
-	})
+	for _, silent := range []bool{false, true} {
+		withServer(t, func(port string) {
+			for p := MinReserved; p < MaxReserved; p++ {
+				listen(t, fmt.Sprint("0.0.0.0:", p))
+			}
+			if silent {
+				listenSilently(t, "127.0.0.2:"+port)
+			}
+			var asked atomic.Int32
+			d := net.Dialer{Resolver: countedNames(&asked, 2, 1)}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // net.Dialer gives each address half of it
+			defer cancel()
+			nc, err := DialReserved(ctx, d, net.JoinHostPort("server.test.", port))
+			if err != nil {
+				t.Errorf("silent: %v, %v", silent, err)
+				return
+			}
+			nc.Close()
+		})
+	}
+}
+
+// listenSilently is listen, but the kernel drops all packets for the listener.
+func listenSilently(t *testing.T, address string) {
+	t.Helper()
+	all := unix.SockFprog{Len: 1, Filter: &unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K}}
+	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		failed := raw.Control(func(fd uintptr) {
+			err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &all)
+		})
+		return cmp.Or(failed, err)
+	}}
+	lc.SetMultipathTCP(false) // it has no such filters
+	l, err := lc.Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	t.Cleanup(func() { l.Close() })
 }
