@@ -40,6 +40,20 @@ func (gw *gateway) version3(t *testing.T) {
 	m := gw.mount(t, "3", "/mnt/knfsd3")
 	m.do(t, "v3-", quick)
 	m.checkStats(t)
+	t.Run("rpcbind", gw.byRPCBind)
+}
+
+// byRPCBind mounts without the port of MOUNT, which the server's rpcbind names. The client is the server's own guest:
+// others can't reach rpcbind's port.
+func (gw *gateway) byRPCBind(t *testing.T) {
+	script := "mount -t nfs -o vers=3,proto=rdma,port=" + gw.e.rdma + `,mounthost=10.0.2.15,nolock 10.0.2.2:/export /mnt
+echo through rdmad >/mnt/by-rpcbind
+umount /mnt
+cat by-rpcbind
+rm by-rpcbind`
+	if got := gw.e.shell(t, script); got != "through rdmad\n" {
+		t.Errorf("%q", got)
+	}
 }
 
 // tryKnfsd does what ganesha has no part in as well.
