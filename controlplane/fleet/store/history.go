@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -108,17 +109,25 @@ func (s *Store) forget(number uint64) clientv3.Op {
 }
 
 // History returns up to limit changes, the newest first: those older than change before, or from
-// the newest on when before is 0. more is whether there are older ones.
+// the newest on when before is 0. more is whether there are older ones. Callers who come at the
+// same time share a read of all: etcd reads all of them also for a few.
 func (s *Store) History(ctx context.Context, before uint64, limit int) (list []*fleet.Entry, more bool, err error) {
-	if before == 0 || before > maxNumber {
-		before = maxNumber
+	all, err := s.changes.get(ctx, s.readChanges)
+	if err != nil {
+		return nil, false, err
 	}
-	end := s.changeKey(before)
-	for more = true; more && len(list) < limit; {
+	all = all[sort.Search(len(all), func(i int) bool { return before == 0 || all[i].Number < before }):]
+	return all[:min(limit, len(all))], len(all) > limit, nil
+}
+
+// readChanges reads the changes that etcd keeps, the newest first.
+func (s *Store) readChanges(ctx context.Context) (list []*fleet.Entry, err error) {
+	end := s.changeKey(maxNumber)
+	for more := true; more && len(list) < KeptChanges; {
 		res, err := s.get(ctx, s.changeKey(0), clientv3.WithRange(end),
-			clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(int64(limit-len(list))))
+			clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(int64(KeptChanges-len(list))))
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		for _, kv := range res.Kvs {
 			if end = string(kv.Key); s.number(end) != 0 { // others are no changes
@@ -127,7 +136,7 @@ func (s *Store) History(ctx context.Context, before uint64, limit int) (list []*
 		}
 		more = res.More
 	}
-	return list, more, nil
+	return list, nil
 }
 
 func (s *Store) decodeEntry(kv *mvccpb.KeyValue) *fleet.Entry {

@@ -77,6 +77,7 @@ func TestListsAreShared(t *testing.T) {
 		"nodes":    func(ctx context.Context, s *Store) error { _, _, err := s.AllNodes(ctx); return err },
 		"policies": func(ctx context.Context, s *Store) error { _, err := s.Newest(ctx); return err },
 		"rollouts": func(ctx context.Context, s *Store) error { _, err := s.AllRollouts(ctx, ""); return err },
+		"history":  func(ctx context.Context, s *Store) error { _, _, err := s.History(ctx, 0, 20); return err },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			kv := new(slowKV)

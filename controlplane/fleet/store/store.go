@@ -46,6 +46,7 @@ type Store struct {
 	nodes    shared[*nodeList]
 	newest   shared[[]*fleet.Revision]
 	rollouts shared[[]*fleet.Rollout]
+	changes  shared[[]*fleet.Entry]
 }
 
 // New makes a store. It does not wait for etcd.
