@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,7 +54,17 @@ func TestReckoning(t *testing.T) {
 
 // reckon does all works in one way.
 func reckon(t *testing.T, way reckoning.Way, works []reckoning.Work) reckoning.WayReport {
-	s, err := target.Configure(rpcrdma.DefaultSettings(), way.Set)
+	var set settings.Values
+	for _, one := range way.Set {
+		name, text, _ := strings.Cut(one, "=")
+		k, _ := settings.ParseKey(name)
+		value, err := k.Row().Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.Set(k, value)
+	}
+	s, err := target.Configure(rpcrdma.DefaultSettings(), set)
 	if err != nil {
 		t.Fatal(err)
 	}

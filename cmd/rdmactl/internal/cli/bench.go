@@ -123,28 +123,25 @@ func (b *bencher) check(cmd *cobra.Command, address string) error {
 }
 
 // configure works out the settings of this end.
-func (b *bencher) configure(versionGiven bool) (err error) {
+func (b *bencher) configure(versionGiven bool) error {
 	s := rpcrdma.DefaultSettings()
 	// Room for every call in flight, if the server grants it.
 	s.CreditsMax = max(s.CreditsMax, uint32(b.depth))
-	sets := false
-	for _, a := range b.set {
-		name, _, ok := strings.Cut(a, "=")
-		if !ok {
-			return usagef("--set %q is not KEY=VALUE, such as inline.send_max=2048", a)
-		}
-		if _, err := findKey(name); err != nil {
-			return err
-		}
-		sets = sets || name == settings.ExtensionV2.String()
+	set, taken, err := assignments(b.set)
+	if err == nil && taken != nil {
+		err = fmt.Errorf("%s has its default without --set, not with the value %s", taken[0], unset)
 	}
+	sets := set.Keys().Has(settings.ExtensionV2)
 	if sets && versionGiven {
 		return usagef("--rpc-version and --set %s both choose the version: use only one", settings.ExtensionV2.String())
 	}
 	if !sets {
 		b.speak(&s)
 	}
-	if b.settings, err = target.Configure(s, b.set); err != nil {
+	if err == nil {
+		b.settings, err = target.Configure(s, set)
+	}
+	if err != nil {
 		return usagef("--set: %v", err)
 	}
 	return nil

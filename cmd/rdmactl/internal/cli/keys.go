@@ -91,22 +91,21 @@ func values(k settings.Key) []string {
 	return append(slices.Clone(texts), unset)
 }
 
-// parseAssignments reads KEY=VALUE arguments; ranges are rdmad's to check.
-func parseAssignments(args []string) (*rdmadv1.Settings, []string, error) {
-	var set settings.Values
-	var taken []string
+// assignments reads KEY=VALUE arguments, whose values are not checked for their ranges. taken are the names of those
+// with the value unset.
+func assignments(args []string) (set settings.Values, taken []string, err error) {
 	seen := make(map[string]bool)
 	for _, arg := range args {
 		name, text, ok := strings.Cut(arg, "=")
 		if !ok {
-			return nil, nil, usagef("%q is not KEY=VALUE, such as inline.send_max=2048", arg)
+			return set, nil, usagef("%q is not KEY=VALUE, such as inline.send_max=2048", arg)
 		}
 		k, err := findKey(name)
 		if err != nil {
-			return nil, nil, err
+			return set, nil, err
 		}
 		if seen[name] {
-			return nil, nil, usagef("%s is given twice", name)
+			return set, nil, usagef("%s is given twice", name)
 		}
 		seen[name] = true
 		if text == unset {
@@ -115,9 +114,15 @@ func parseAssignments(args []string) (*rdmadv1.Settings, []string, error) {
 		}
 		value, err := k.Row().Parse(text)
 		if err != nil {
-			return nil, nil, usagef("%v", err)
+			return set, nil, usagef("%v", err)
 		}
 		set.Set(k, value)
 	}
-	return settingsproto.Message(&set), taken, nil
+	return set, taken, nil
+}
+
+// parseAssignments reads KEY=VALUE arguments for a request.
+func parseAssignments(args []string) (*rdmadv1.Settings, []string, error) {
+	set, taken, err := assignments(args)
+	return settingsproto.Message(&set), taken, err
 }
