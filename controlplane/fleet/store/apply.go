@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -28,17 +30,15 @@ func (s *Store) Apply(ctx context.Context, r fleet.Revision, plan *fleet.Plan, d
 	if err != nil {
 		return nil, err
 	}
-	refs, others := versions(v, r.Name)
+	newest, before := fleet.Newest(slices.Collect(maps.Values(v.Policies))), ""
 	r.Revision = 1
-	before := ""
-	if n := len(refs); n > 0 {
-		if refs[n-1].Revision == math.MaxUint32 {
-			return nil, &settings.LimitError{What: "revisions of a policy", Limit: math.MaxUint32}
-		}
-		r.Revision, before = refs[n-1].Revision+1, v.Policies[refs[n-1]].Text()
-	}
-	if r.Revision == 1 && others >= fleet.MaxPolicies {
+	switch i := slices.IndexFunc(newest, func(one *fleet.Revision) bool { return one.Name == r.Name }); {
+	case i < 0 && len(newest) >= fleet.MaxPolicies:
 		return nil, &settings.LimitError{What: "policies", Limit: fleet.MaxPolicies}
+	case i >= 0 && newest[i].Revision == math.MaxUint32:
+		return nil, &settings.LimitError{What: "revisions of a policy", Limit: math.MaxUint32}
+	case i >= 0:
+		r.Revision, before = newest[i].Revision+1, newest[i].Text()
 	}
 	if err := errors.Join(r.Check(), fleet.Conflicts(&r.Policy, v.Live())); err != nil {
 		return nil, err
@@ -50,21 +50,7 @@ func (s *Store) Apply(ctx context.Context, r fleet.Revision, plan *fleet.Plan, d
 	if err := rollout.Check(); err != nil || dry {
 		return rollout, err
 	}
-	return rollout, s.begin(ctx, read, &r, rollout, before, s.excess(v, refs))
-}
-
-// versions lists those of a policy, the oldest first, and counts the other policies.
-func versions(v *fleet.View, policy string) (refs []fleet.Ref, others int) {
-	names := make(map[string]bool)
-	for ref := range v.Policies {
-		if ref.Policy == policy {
-			refs = append(refs, ref)
-		} else {
-			names[ref.Policy] = true
-		}
-	}
-	slices.SortFunc(refs, func(a, b fleet.Ref) int { return int(int64(a.Revision) - int64(b.Revision)) })
-	return refs, len(names)
+	return rollout, s.begin(ctx, read, &r, rollout, before, s.excess(v, r.Name))
 }
 
 // KeptRevisions is how many revisions of a policy etcd keeps, and KeptRollouts how many of their
@@ -74,11 +60,14 @@ const (
 	KeptRollouts  = 20
 )
 
-// excess are the requests that remove what is too much once there is another revision.
-func (s *Store) excess(v *fleet.View, refs []fleet.Ref) (ops []clientv3.Op) {
+// excess are the requests that remove what is too much once there is another revision of a policy.
+func (s *Store) excess(v *fleet.View, policy string) (ops []clientv3.Op) {
+	refs := slices.DeleteFunc(slices.Collect(maps.Keys(v.Policies)), func(ref fleet.Ref) bool { return ref.Policy != policy })
+	slices.SortFunc(refs, func(a, b fleet.Ref) int { return cmp.Compare(a.Revision, b.Revision) })
+	base := v.Base(policy)
 	for i, ref := range refs {
 		age := len(refs) - i // 1 of the newest
-		if base := v.Base(ref.Policy); base != nil && base.Ref() == ref {
+		if base != nil && base.Ref() == ref {
 			continue
 		}
 		if age >= KeptRollouts && v.Rollouts[ref] != nil {
