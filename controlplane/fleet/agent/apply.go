@@ -18,7 +18,7 @@ func (a *Agent) take(ctx context.Context, got *store.Assignment) error {
 		return err
 	}
 	if a.seen != nil && (got.Cluster != a.seen.Cluster || got.Read < a.seen.Revision) {
-		a.seen, a.refused, a.policies = nil, nil, nil // of data that etcd has no longer; nothing of them is in force
+		a.seen, a.refused = nil, nil // of data that etcd has no longer; nothing of them is in force
 	}
 	switch {
 	case got.Revision == 0: // nothing assigned: what is in force stays
