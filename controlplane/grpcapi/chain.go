@@ -72,18 +72,19 @@ func chain(metrics *grpcprom.ServerMetrics, log *slog.Logger, g *gate, e edge, s
 // while there is none.
 type edge struct{ inFleet bool }
 
-func (e edge) status(method string, handle func() error) error {
+// status makes a status of a handler's error, ofFleet if the handler is of the fleet.
+func (e edge) status(method string, ofFleet func(error) error, handle func() error) error {
 	switch {
 	case !strings.HasPrefix(method, "/"+rdmadv1.FleetService_ServiceDesc.ServiceName+"/"):
 		return toStatus(handle())
 	case !e.inFleet:
 		return errNoFleet
 	}
-	return fleetStatus(handle())
+	return ofFleet(handle())
 }
 
 func (e edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (res any, err error) {
-	err = e.status(info.FullMethod, func() error {
+	err = e.status(info.FullMethod, fleetStatus, func() error {
 		res, err = next(ctx, req)
 		return err
 	})
@@ -92,9 +93,9 @@ func (e edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 
 // stream gives the end of a stream whose client went away, or whose time is over, the code
 // that it has to the client: handlers return their context's error as it is, and the log
-// would take that for a fault of ours.
+// would take that for a fault of ours. Streams of the fleet know which errors are etcd's, and which their own.
 func (e edge) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	return e.status(info.FullMethod, func() error {
+	return e.status(info.FullMethod, toStatus, func() error {
 		err := next(srv, ss)
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return status.FromContextError(err).Err()

@@ -143,9 +143,10 @@ func (s *fleetService) begin(ctx context.Context, p *fleet.Policy, comment strin
 	return names, rollout, nil
 }
 
-// fleetStatus turns an error of the fleet into a status. One that it doesn't know is of etcd.
+// fleetStatus turns an error of the fleet into a status. One that it doesn't know is of etcd, whose client returns
+// UNAVAILABLE as a status when the connection breaks off.
 func fleetStatus(err error) error {
-	if _, done := status.FromError(err); done {
+	if st, done := status.FromError(err); done && st.Code() != codes.Unavailable {
 		return err // nil too
 	}
 	switch {
@@ -161,5 +162,5 @@ func fleetStatus(err error) error {
 		return status.Error(codes.DataLoss, err.Error())
 	}
 	r := store.Reason(err)
-	return status.Errorf(codes.Unavailable, "etcd: %v; %s", err, r.Remedy)
+	return status.Errorf(codes.Unavailable, "etcd: %s; %s", status.Convert(err).Message(), r.Remedy)
 }

@@ -191,6 +191,52 @@ func TestPagesOfLargeItems(t *testing.T) {
 	}
 }
 
+// brokenFleet is one whose connection to etcd breaks off in the middle of a request.
+type brokenFleet struct{ grpcapi.Fleet }
+
+var errBroken = status.Error(codes.Unavailable, "error reading from server: EOF") // as etcd's client returns it
+
+func (brokenFleet) RemoveNode(context.Context, string) error { return errBroken }
+
+func (brokenFleet) WatchNodes(context.Context, store.Position, func(*store.NodeChanges) error) error {
+	return errBroken
+}
+
+func (brokenFleet) WatchRollout(context.Context, fleet.Ref, func(*fleet.Rollout) (bool, error)) error {
+	return errBroken
+}
+
+// TestConnectionToEtcdBreaks: an error of the connection to etcd says that it is one. A client would take it for one of
+// its own connection to rdmad.
+func TestConnectionToEtcdBreaks(t *testing.T) {
+	c := rdmadv1.NewFleetServiceClient(startIn(t, brokenFleet{}, smallPlane(), nil, 16).client)
+	for what, ask := range map[string]func() error{
+		"remove": func() error {
+			_, err := c.RemoveNode(t.Context(), &rdmadv1.RemoveNodeRequest{Name: "a"})
+			return err
+		},
+		"nodes": func() error {
+			stream, err := c.WatchNodes(t.Context(), &rdmadv1.WatchNodesRequest{})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
+		"rollout": func() error {
+			stream, err := c.WatchRollout(t.Context(), &rdmadv1.WatchRolloutRequest{Id: "p@1"})
+			if err == nil {
+				_, err = stream.Recv()
+			}
+			return err
+		},
+	} {
+		st := status.Convert(ask())
+		if st.Code() != codes.Unavailable || !strings.HasPrefix(st.Message(), "etcd: error reading from server: EOF; ") || strings.Count(st.Message(), "; ") != 1 {
+			t.Errorf("%s: %v", what, st)
+		}
+	}
+}
+
 // A policy that breaks a rule is refused with the field that is wrong.
 func TestWrongPolicy(t *testing.T) {
 	c := rdmadv1.NewFleetServiceClient(startIn(t, newLargeFleet(0), smallPlane(), nil, 16).client)

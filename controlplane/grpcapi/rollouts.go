@@ -77,10 +77,10 @@ func (s *fleetService) WatchRollout(req *rdmadv1.WatchRolloutRequest, stream grp
 	err = s.fleet.WatchRollout(stream.Context(), ref, func(r *fleet.Rollout) (more bool, err error) {
 		return !r.Settled(), stream.Send(&rdmadv1.WatchRolloutResponse{Rollout: fleetproto.RolloutMessage(r)})
 	})
-	if err != nil && stream.Context().Err() == nil {
-		return fleetStatus(err)
+	if end := stream.Context().Err(); end != nil {
+		return end
 	}
-	return err
+	return fleetStatus(err)
 }
 
 // change changes a rollout for an operator.

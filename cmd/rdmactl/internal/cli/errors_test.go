@@ -36,6 +36,7 @@ func TestExplain(t *testing.T) {
 		{status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: read tcp 127.0.0.1:2->127.0.0.1:1: read: connection reset by peer"`), "rdmad at here:1 ended the connection at once: was it stopped, or does it need TLS (--tls-cert, --tls-key and --tls-ca)?"},
 		{status.Error(codes.Unavailable, "error reading from server: EOF"), "rdmad at here:1 went away: was it stopped?"},
 		{status.Error(codes.Unavailable, "rdmad is shutting down"), "rdmad is shutting down"},
+		{status.Error(codes.Unavailable, "etcd: error reading from server: EOF; start etcd"), "etcd: error reading from server: EOF; start etcd"},
 		{status.Error(codes.DeadlineExceeded, "context deadline exceeded"), "rdmad at here:1 did not answer within 5s: is it overloaded? set --timeout"},
 		{status.Error(codes.Unimplemented, "unknown service rdmad.v1.X"), "rdmad at here:1 does not know this request: is it older than rdmactl? (unknown service rdmad.v1.X)"},
 		{status.Error(codes.Internal, "internal error"), "rdmad at here:1 failed: internal error"},

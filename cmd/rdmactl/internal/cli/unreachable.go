@@ -13,6 +13,9 @@ import (
 // unreachable distinguishes, by grpc's error, a missing daemon, a wrong
 // address, a TLS problem, a daemon that hangs and one that went away.
 func (a *app) unreachable(text string) string {
+	if strings.HasPrefix(text, "etcd: ") { // rdmad answers: the rest is about its own connection
+		return text
+	}
 	said, dialing := strings.CutPrefix(text, "connection error: desc = ")
 	said = strings.Trim(said, `"`)
 	if dialing && gaveUp(said) {
