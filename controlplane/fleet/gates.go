@@ -40,9 +40,9 @@ func (v *View) judge(r *Rollout, now time.Time) (f *failure, wake time.Time) {
 		if text := r.Plan.judge(m); text != "" {
 			return &failure{node, node + ": " + text}, time.Time{}
 		}
-		late := m.silent(r.Plan)
-		if !late.IsZero() && !now.Before(late) {
-			return &failure{node, fmt.Sprintf("%s: UP, but without a report for %v", node, r.Plan.Window())}, time.Time{}
+		f, late := r.Plan.silent(node, m, now)
+		if f != nil {
+			return f, time.Time{}
 		}
 		wake = earlier(wake, late)
 		if m.has() && m.Reports[0] != nil {
@@ -56,6 +56,22 @@ func (v *View) judge(r *Rollout, now time.Time) (f *failure, wake time.Time) {
 		return &failure{"", fmt.Sprintf("the change is UNSUPPORTED on %d connections (max_unsupported is %d)", unsupported, r.Plan.MaxUnsupported)}, time.Time{}
 	}
 	return nil, wake
+}
+
+// silent judges whether a node that is up has been without a report for as long as nodes wait to take a change back: it
+// then hangs. late is when it will have been; zero while it is not up.
+func (p *Plan) silent(node string, m *Member, now time.Time) (f *failure, late time.Time) {
+	if !m.Up {
+		return nil, time.Time{}
+	}
+	last := m.Since // after which it has its first report still to make
+	if r := m.Reports[0]; r != nil && r.Seen.After(last) {
+		last = r.Seen
+	}
+	if late = last.Add(p.Window()); now.Before(late) {
+		return nil, late
+	}
+	return &failure{node, fmt.Sprintf("%s: UP, but without a report for %v", node, p.Window())}, late
 }
 
 // earlier is the earlier time of two, of which zero is none.

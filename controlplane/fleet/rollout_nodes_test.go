@@ -100,6 +100,20 @@ func TestSilentNodeOfADoneWave(t *testing.T) {
 	}
 }
 
+// A node that is UP and never reports halts the rollout before its wave, too: the rollout would wait for its first
+// report for ever, without a reason that anybody sees.
+func TestNodeWithoutAReport(t *testing.T) {
+	for _, state := range []WaveState{WaveApplying, WaveDone} {
+		w, ref := begun(t, 2, quick())
+		w.await(t, ref, state.String(), wave(0, state))
+		w.nodes["n02"] = &box{labels: Labels{"role": "gateway"}, up: true, hangs: true}
+		w.tellNode("n02")
+		if r := w.until(t, ref); r.State != RolledBack || r.Reason != "n02: UP, but without a report for 45s" {
+			t.Errorf("joined in %s: %s: %s", state, w.text(ref), r.Reason)
+		}
+	}
+}
+
 // A node that was away for long, and is UP again, has time for its first report.
 func TestBackBeforeItsFirstReport(t *testing.T) {
 	plan := quick()

@@ -47,36 +47,49 @@ func (v *View) forward(r *Rollout, now time.Time) (*Rollout, time.Time) {
 	case i >= 0:
 		return v.baking(r, i, now)
 	case r.State == Running:
-		return v.begin(r, now), time.Time{}
+		return v.begin(r, now)
 	}
 	return nil, time.Time{}
 }
 
 // begin returns the rollout with its next wave, or done. The waves that have not begun are made
-// of the nodes that are up now. It waits for the first report of each: the gates compare with it.
-func (v *View) begin(r *Rollout, now time.Time) *Rollout {
+// of the nodes that are up now. It waits for the first report of each: the gates compare with it. A
+// node that hangs before it halts the rollout.
+func (v *View) begin(r *Rollout, now time.Time) (*Rollout, time.Time) {
 	having := make(map[string]bool)
 	for _, node := range r.begun() {
 		having[node] = true
 	}
 	all := v.candidates(v.Policies[r.Ref], v.Base(r.Policy), r.Plan.Spread, having)
-	if slices.ContainsFunc(all, func(c candidate) bool { return v.Members[c.name].Reports[0] == nil }) {
-		return nil
+	var wake time.Time
+	for _, c := range all {
+		m := v.Members[c.name]
+		if m.Reports[0] != nil {
+			continue
+		}
+		f, late := r.Plan.silent(c.name, m, now)
+		if f != nil {
+			return r.halt(f, now), time.Time{}
+		}
+		wake = earlier(wake, late)
+	}
+	if !wake.IsZero() {
+		return nil, wake
 	}
 	next := r.clone()
 	next.Waves = slices.DeleteFunc(next.Waves, func(w Wave) bool { return !w.begun() })
 	next.Waves = append(next.Waves, r.Plan.waves(MaxWaves-len(next.Waves), len(having), all)...)
 	if i := slices.IndexFunc(next.Waves, func(w Wave) bool { return !w.begun() }); i >= 0 {
 		next.Waves[i].State, next.Waves[i].Since = WaveApplying, now
-		return next
+		return next, time.Time{}
 	}
 	for node := range having {
 		if m := v.Members[node]; m != nil && m.Up && !m.has() {
-			return nil // it has not read yet that the gates passed
+			return nil, time.Time{} // it has not read yet that the gates passed
 		}
 	}
 	next.enter(Done, "", now)
-	return next
+	return next, time.Time{}
 }
 
 // applying waits until all nodes of a wave have the change.

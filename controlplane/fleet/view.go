@@ -226,19 +226,6 @@ func (m *Member) lost(p *Plan, now time.Time) (lost bool, at time.Time) {
 	return !now.Before(at), at
 }
 
-// silent is when a node that is up will have been without a report for as long as nodes wait to take
-// a change back; zero while it is not up. It then hangs.
-func (m *Member) silent(p *Plan) time.Time {
-	if !m.Up {
-		return time.Time{}
-	}
-	last := m.Since // after which it has its first report still to make
-	if r := m.Reports[0]; r != nil && r.Seen.After(last) {
-		last = r.Seen
-	}
-	return last.Add(p.Window())
-}
-
 // has reports whether the assignment that etcd has is in force on the node.
 func (m *Member) has() bool {
 	return m.Reports[0] != nil && m.Reports[0].Applied == m.Assigned.At
