@@ -67,7 +67,7 @@ func newConditions(a *app) *cobra.Command {
 }
 
 func conditionTable(all []*rdmadv1.Condition) *output.Table {
-	t := &output.Table{Columns: []output.Column{{Name: "STATUS"}, {Name: "KIND"}, {Name: "NAME"}, {Name: "SINCE"}, {Name: "REASON"}, {Name: "MESSAGE"}}}
+	t := &output.Table{Whole: true, Columns: []output.Column{{Name: "STATUS"}, {Name: "KIND"}, {Name: "NAME"}, {Name: "SINCE"}, {Name: "REASON"}, {Name: "MESSAGE"}}}
 	for _, c := range all {
 		t.Cells(conditionStatus(c), output.Cell{Text: c.GetKind()}, output.Cell{Text: c.GetName()}, output.Cell{Text: clock(c.GetSince())},
 			output.Cell{Text: c.GetReason()}, output.Cell{Text: c.GetMessage()})

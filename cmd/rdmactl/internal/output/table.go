@@ -37,7 +37,7 @@ type Column struct {
 // Table is rows of cells under columns.
 type Table struct {
 	Columns []Column
-	// Whole tables are not fitted to the terminal, because users copy from them.
+	// Whole tables are not fitted to the terminal: users copy from them, or read texts that nothing else shows.
 	Whole bool
 	// Next is a table that follows after an empty line.
 	Next *Table

@@ -72,6 +72,15 @@ func TestCellsAreShortenedBeforeColumnsGo(t *testing.T) {
 	}
 }
 
+// TestPairsAreNotCut: nothing else shows the values.
+func TestPairsAreNotCut(t *testing.T) {
+	table := Pairs()
+	table.Row("reason", "gateway-1: condition upstream/filer is FAILED")
+	if got := text(t, table, 20, false); got != "reason  gateway-1: condition upstream/filer is FAILED\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestColoursTakeNoRoom(t *testing.T) {
 	plain, coloured := text(t, sample(), 0, false), text(t, sample(), 0, true)
 	if !strings.Contains(coloured, "\x1b[31mc\x1b[0m     a rather") || !strings.HasPrefix(coloured, "\x1b[1mID\x1b[0m") {

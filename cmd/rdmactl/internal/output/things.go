@@ -48,5 +48,5 @@ func (f *Field[T]) cell(of T) Cell {
 // Count returns the text of a counter.
 func Count(n float64) string { return strconv.FormatFloat(n, 'f', 0, 64) }
 
-// Pairs returns a table of names and values without a head.
-func Pairs() *Table { return &Table{Columns: make([]Column, 2)} }
+// Pairs returns a whole table of names and values without a head.
+func Pairs() *Table { return &Table{Columns: make([]Column, 2), Whole: true} }
