@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
 	"strings"
@@ -10,12 +11,19 @@ import (
 )
 
 // A page token names the last item of the page before, so that items added or
-// removed between pages shift nothing. It names its list: a token of another
-// list, or of the same list with other filters, is refused.
+// removed between pages shift nothing. It has a hash of its list: a token of another
+// list, or of the same list with other filters, is refused. The filters themselves could make it
+// longer than requests take.
 
 // pageToken is the token after last, of a list made with filters.
 func pageToken(last string, filters ...string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(append(filters, last), "\x00")))
+	return base64.RawURLEncoding.EncodeToString([]byte(listHash(filters) + last))
+}
+
+// listHash is a short hash of a list's filters.
+func listHash(filters []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(filters, "\x00")))
+	return string(sum[:8])
 }
 
 // afterToken is what a token names; "" for the first page.
@@ -24,11 +32,11 @@ func afterToken(token string, filters ...string) (last string, err error) {
 		return "", nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	parts := strings.Split(string(raw), "\x00")
-	if err != nil || len(parts) != len(filters)+1 || strings.Join(parts[:len(filters)], "\x00") != strings.Join(filters, "\x00") {
+	last, ok := strings.CutPrefix(string(raw), listHash(filters))
+	if err != nil || !ok {
 		return "", errPageToken()
 	}
-	return parts[len(filters)], nil
+	return last, nil
 }
 
 // sequenceAfter is the number that a token names, of some bits; 0 for the first page.

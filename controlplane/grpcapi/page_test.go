@@ -1,6 +1,9 @@
 package grpcapi
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestSequenceAfter: a token whose number does not fit, or is none, is refused.
 func TestSequenceAfter(t *testing.T) {
@@ -13,5 +16,14 @@ func TestSequenceAfter(t *testing.T) {
 		if _, err := sequenceAfter(pageToken(last, "list"), bits, "list"); err != nil {
 			t.Errorf("%q of %d bits: %v", last, bits, err)
 		}
+	}
+}
+
+// TestLongFilters: a token has no more characters than requests take, whatever filters they have.
+func TestLongFilters(t *testing.T) {
+	filters, last := []string{"audit", strings.Repeat("a", 256), "2026-11-20 09:30:00.123456789 +0000 UTC"}, strings.Repeat("p", 63)+"@4294967295"
+	token := pageToken(last, filters...)
+	if got, err := afterToken(token, filters...); got != last || err != nil || len(token) > 128 {
+		t.Errorf("%d characters, after %q, %v", len(token), got, err)
 	}
 }
