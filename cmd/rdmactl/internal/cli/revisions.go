@@ -36,6 +36,9 @@ one.`,
 				if req.Revision, err = parseRevision(args[0]); err != nil {
 					return err
 				}
+				if req.Revision == 0 { // which a request has for any
+					return usagef("revision 0 never waits to be confirmed; rdmactl settings history lists revisions")
+				}
 			}
 			res, err := ask(cmd.Context(), a, api.ConfirmSettings, req)
 			if err != nil {
