@@ -227,10 +227,13 @@ func (m mute) Accept(ctx context.Context, p rdmacm.ConnParam) error {
 }
 
 // refusing rejects every connection.
-type refusing struct{ rdmacm.ID }
+type refusing struct {
+	rdmacm.ID
+	why string
+}
 
 func (r refusing) Accept(ctx context.Context, _ rdmacm.ConnParam) error {
-	_ = r.Reject(ctx, nil)
+	_ = r.Reject(ctx, []byte(r.why))
 	return errors.New("rejected")
 }
 
@@ -279,9 +282,14 @@ func TestDoctor(t *testing.T) {
 		{"hangs up", func(s *setup) { s.listen = raw(func(c net.Conn) { _, _ = c.Read(make([]byte, 20)) }) }, "mpa", Failed, "closed the connection", "log"},
 		{"rejects", func(s *setup) {
 			s.provider = func(p rdmacm.Provider) rdmacm.Provider {
-				return wrapped{p, func(id rdmacm.ID) rdmacm.ID { return refusing{id} }}
+				return wrapped{p, func(id rdmacm.ID) rdmacm.ID { return refusing{id, ""} }}
 			}
 		}, "mpa", Failed, "rejects connections", "rdmactl listeners list"},
+		{"rejects with a reason", func(s *setup) {
+			s.provider = func(p rdmacm.Provider) rdmacm.Provider {
+				return wrapped{p, func(id rdmacm.ID) rdmacm.ID { return refusing{id, "all connections are in use"} }}
+			}
+		}, "mpa", Failed, "rejects connections from this machine: all connections are in use", "rdmactl listeners list"},
 		{"no private data", func(s *setup) {
 			s.provider = func(p rdmacm.Provider) rdmacm.Provider {
 				return wrapped{p, func(id rdmacm.ID) rdmacm.ID { return mute{id} }}
@@ -293,7 +301,7 @@ func TestDoctor(t *testing.T) {
 			s.provider = func(p rdmacm.Provider) rdmacm.Provider {
 				return wrapped{p, func(id rdmacm.ID) rdmacm.ID {
 					if n.Add(1) == 3 { // after those of mpa and connect
-						return refusing{id}
+						return refusing{id, ""}
 					}
 					return id
 				}}

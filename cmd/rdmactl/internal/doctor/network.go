@@ -125,8 +125,11 @@ func (v *visit) handshake(ctx context.Context) Finding {
 	case err != nil:
 		return fail("the answer is not MPA's: "+last(err), port)
 	case h.Rejected:
-		return fail("the server rejects connections from this machine",
-			"at the server: rdmactl listeners list shows its limits, allow and deny; rdmactl limits show the places")
+		reason := "the server rejects connections from this machine"
+		if why := (&rdmacm.RejectedError{PrivateData: h.PrivateData}).Reason(); why != "" {
+			reason += ": " + why
+		}
+		return fail(reason, "at the server: rdmactl listeners list shows its limits, allow and deny; rdmactl limits show the places")
 	}
 	rtr := "no RTR"
 	if h.RTR != "" {
