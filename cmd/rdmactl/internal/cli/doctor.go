@@ -90,7 +90,7 @@ func (d *doctorCommand) run(ctx context.Context, host, port string, daemon bool)
 		Timeout: d.timeout, Machine: d.machine,
 	}
 	if daemon {
-		cfg.Daemon = func(ctx context.Context) (*doctor.Daemon, error) { return d.ask(ctx, port) }
+		cfg.Daemon = func(ctx context.Context, server netip.Addr) (*doctor.Daemon, error) { return d.ask(ctx, server, port) }
 	}
 	progress := output.NewProgress(d.stderr)
 	cfg.Show = func(f doctor.Finding) { progress.Text(f.Name + ": " + string(f.Result)) }
@@ -125,8 +125,8 @@ func (d *doctorCommand) show(f doctor.Finding) {
 	}
 }
 
-// ask gets what the control plane knows about the listener on a port.
-func (d *doctorCommand) ask(ctx context.Context, port string) (*doctor.Daemon, error) {
+// ask gets what the control plane knows about the listener on a port, at the server's address if it has one there.
+func (d *doctorCommand) ask(ctx context.Context, server netip.Addr, port string) (*doctor.Daemon, error) {
 	out := new(doctor.Daemon)
 	err := d.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 		status, err := newAPI(conn).GetStatus(ctx, &rdmadv1.GetStatusRequest{})
@@ -139,7 +139,8 @@ func (d *doctorCommand) ask(ctx context.Context, port string) (*doctor.Daemon, e
 			return err
 		}
 		for _, l := range list.GetListeners() {
-			if at, err := netip.ParseAddrPort(l.GetAddress()); err == nil && fmt.Sprint(at.Port()) == port {
+			at, err := netip.ParseAddrPort(l.GetAddress())
+			if err == nil && fmt.Sprint(at.Port()) == port && (out.Listener == "" || at.Addr() == server) {
 				out.Listener = l.GetName()
 			}
 		}

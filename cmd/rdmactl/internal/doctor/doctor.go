@@ -62,9 +62,9 @@ type Config struct {
 	MountPort uint16
 	// Timeout limits how long each check waits for an answer.
 	Timeout time.Duration
-	// Daemon returns the values that the control plane of the server's rdmad reports. It is
-	// nil, or returns an error, if there is none.
-	Daemon func(context.Context) (*Daemon, error)
+	// Daemon returns the values that the control plane of the server's rdmad reports for an address of
+	// the server, or for any if it is not valid. It is nil, or returns an error, if there is none.
+	Daemon func(context.Context, netip.Addr) (*Daemon, error)
 	// Show, if set, is called with each finding as it is made.
 	Show func(Finding)
 

@@ -54,7 +54,7 @@ func newSetup(t *testing.T) *setup {
 	s.bind = portmapper(func() uint32 { return uint32(s.cfg.MountPort) })
 	s.cfg = Config{
 		Host: "127.0.0.1", Provider: "softiwarp", Timeout: 10 * time.Second,
-		Daemon: func(context.Context) (*Daemon, error) {
+		Daemon: func(context.Context, netip.Addr) (*Daemon, error) {
 			return &Daemon{Listener: "nfs", Now: now, Invalidates: true}, nil
 		},
 		Machine: Machine{
@@ -313,7 +313,9 @@ func TestDoctor(t *testing.T) {
 		{"few credits", func(s *setup) { s.settings.CreditsMax, s.settings.CreditsMin = 2, 1 }, "credits", Warning, "the server grants 2", "credits.max=64"},
 		{"no invalidation", func(s *setup) { s.settings.RemoteInvalidationAccept = false }, "remote invalidation", Warning, "does not offer it", "remote_invalidation.accept=on"},
 		{"unused invalidation", func(s *setup) {
-			s.cfg.Daemon = func(context.Context) (*Daemon, error) { return &Daemon{Listener: "nfs", Now: s.cfg.Machine.Now()}, nil }
+			s.cfg.Daemon = func(context.Context, netip.Addr) (*Daemon, error) {
+				return &Daemon{Listener: "nfs", Now: s.cfg.Machine.Now()}, nil
+			}
 		}, "remote invalidation", Warning, "may invalidate the client's memory and does not", "--scope listener/nfs"},
 		{"export unknown", func(s *setup) { s.cfg.Export = "/other" }, "export", Failed, "/other is not exported", "exported is /export"},
 		{"not allowed", func(s *setup) { s.mount = status(s.mount, mountv3.MNT3ERR_ACCES) }, "export", Failed, "this machine may not mount /export", "allow and deny"},
@@ -328,7 +330,7 @@ func TestDoctor(t *testing.T) {
 			s.cfg.Machine.Now = func() time.Time { return now().Add(time.Minute) }
 		}, "clock", Warning, "1m0s apart", "chrony"},
 		{"thresholds", func(s *setup) {
-			s.cfg.Daemon = func(context.Context) (*Daemon, error) {
+			s.cfg.Daemon = func(context.Context, netip.Addr) (*Daemon, error) {
 				return &Daemon{Listener: "nfs", Now: s.cfg.Machine.Now(), Invalidates: true, Advice: []Advice{{"rdmactl settings set inline.send_max=8KiB", "replies of 5000 bytes"}}}, nil
 			}
 		}, "thresholds", Warning, "replies of 5000 bytes", "inline.send_max=8KiB"},
@@ -451,7 +453,7 @@ func TestSlowAnswer(t *testing.T) {
 	s := newSetup(t)
 	now := s.cfg.Machine.Now()
 	s.cfg.Machine.Now = func() time.Time { return now }
-	s.cfg.Daemon = func(context.Context) (*Daemon, error) {
+	s.cfg.Daemon = func(context.Context, netip.Addr) (*Daemon, error) {
 		d := &Daemon{Listener: "nfs", Now: now.Truncate(time.Second), Invalidates: true}
 		now = now.Add(time.Minute)
 		return d, nil

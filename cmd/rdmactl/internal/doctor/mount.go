@@ -258,5 +258,5 @@ func (v *visit) daemon(ctx context.Context) (*Daemon, error) {
 	if v.Daemon == nil {
 		return nil, errNoDaemon
 	}
-	return v.Daemon(ctx)
+	return v.Daemon(ctx, v.addr)
 }
