@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rdmad/rdmad/verbs"
+	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
@@ -239,5 +241,34 @@ func TestReadBesideLongCall(t *testing.T) {
 		read.Wait()
 		cancel()
 		call.Wait()
+	})
+}
+
+// TestTooLittleWhileOthersFree: a call for which the reserve has too little does not fail because others free memory of
+// the process at that moment.
+func TestTooLittleWhileOthersFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, err := loopback.New(loopback.Config{}).Device().AllocPD()
+		must(t, err)
+		pd := &heldPD{PD: inner, gate: make(chan error)}
+		pool, r := New(pd, verbs.AccessLocalWrite, 64<<20), NewCallReserve()
+		defer r.Close()
+		pool.SetReserve(r)
+		othersTakeAll(t)
+		failed := make(chan error, 1)
+		pd.waits.Store(true)
+		go func() {
+			b, err := pool.AllocBeside(t.Context(), 1<<20, Service, 0, 0)
+			if err == nil {
+				b.Release()
+			}
+			failed <- err
+		}()
+		synctest.Wait() // until it has the turn, and is about to get its part
+		offheap.SetLimit(offheap.Read().Limit)
+		pd.waits.Store(false)
+		pd.gate <- offheap.ErrLimit // as if other calls had the part
+		must(t, <-failed)
+		must(t, pool.Close())
 	})
 }

@@ -108,10 +108,10 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 			b, err = p.take(class, use)
 		}
 		if b == nil && err == nil {
-			b, err = p.lend(n, use, held)
-		}
-		if b == nil && err == nil && p.inVain(class, held) {
-			err = fmt.Errorf("%w: %d bytes beside %d, the limit is %d", ErrTooLarge, classSize(class), held, p.limit)
+			vain := p.inVain(class, held) // lend releases the lock
+			if b, err = p.lend(n, use, held); b == nil && err == nil && vain {
+				err = fmt.Errorf("%w: %d bytes beside %d, the limit is %d", ErrTooLarge, classSize(class), held, p.limit)
+			}
 		}
 		if b != nil || err != nil {
 			p.leave(w, use)
