@@ -78,6 +78,7 @@ func (s *session) expectAnswer(xid uint32, cb *callback) bool {
 	}
 	s.callbacks[xid] = cb
 	s.limitLocked()
+	s.goOn()
 	return true
 }
 

@@ -183,6 +183,108 @@ func TestBusyClientGivesWay(t *testing.T) {
 	wg.Wait()
 }
 
+// TestAnswerDoesNotGiveWay: a client whose call waits for its answer to a callback does not have to leave the memory that
+// is kept for the connector before that answer is read, although another client wants it. Calls may come before the answer.
+func TestAnswerDoesNotGiveWay(t *testing.T) {
+	for name, before := range map[string]bool{"an answer": false, "a call and an answer": true} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { answerWithoutWay(t, before) }) })
+	}
+}
+
+// answerWithoutWay is TestAnswerDoesNotGiveWay. before says whether a call comes before the answer.
+func answerWithoutWay(t *testing.T, before bool) {
+	const waits, plain, null uint32 = 1 << 30, 2 << 30, 3 << 30 // XIDs
+	began, answered := make(chan struct{}), make(chan struct{})
+	var p pipes
+	r, target := newCallerWith(t, newLoopback(t), Config{Connector: spec.Connector{CallbackTimeout: 10 * time.Second}},
+		func(r *rig) { r.around = p.around },
+		handlerFunc(func(ctx context.Context, c *oncrpc.Call, r *oncrpc.Reply) error {
+			if c.Procedure == procRead && c.XID == waits {
+				close(began)
+				select {
+				case <-answered:
+				case <-ctx.Done():
+				}
+			}
+			return reads(ctx, c, r)
+		}))
+	nc := p.dial(t)
+	back := <-target.conns
+	other := rpctcp.NewClient(p.dial(t), rpctcp.ClientConfig{MaxRecord: 2 * readSize})
+	defer other.Close()
+	<-target.conns
+	read := nfstest.ReadArgs([]byte("file"), 0, readSize)
+	calls := func(xid, proc uint32, args []byte) []byte {
+		call := oncrpc.AppendCall(nil, &oncrpc.Call{XID: xid, Program: nfs.Program, Version: 3, Procedure: proc})
+		return frame(append(call, args...))
+	}
+	records := oncrpc.NewRecordReader(nc, 2*readSize)
+	next := func() (xid uint32) {
+		t.Helper()
+		if _, err := records.Next(); err != nil {
+			t.Fatal(err)
+		}
+		msg, err := records.Read(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		xid, _, _ = oncrpc.MessageType(msg)
+		return xid
+	}
+	if _, err := nc.Write(calls(null, 0, nil)); err != nil { // before its answer there is one credit
+		t.Fatal(err)
+	}
+	next()
+	if _, err := other.Call(t.Context(), nfs.Program, 3, 0, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	memory := offheap.Read()
+	offheap.SetLimit(memory.Used + 2*memory.Kept)
+	defer offheap.SetLimit(math.MaxInt64)
+	for {
+		others, err := offheap.Alloc(64 << 10)
+		if err != nil {
+			break
+		}
+		defer others.Free()
+	}
+	if _, err := nc.Write(calls(waits, procRead, read)); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	ended := make(chan error, 1)
+	go func() {
+		_, err := other.Call(t.Context(), nfs.Program, 3, procRead, read, nil)
+		ended <- err
+	}()
+	synctest.Wait()
+	if !r.c.reserve.Wanted() {
+		t.Fatalf("there is memory: %+v", offheap.Read())
+	}
+	answer := make(chan uint32)
+	go func() {
+		if before {
+			_, _ = nc.Write(calls(plain, procRead, read))
+		}
+		_, _ = nc.Write(frame(oncrpc.AppendAcceptedReply(nil, <-answer)))
+	}()
+	synctest.Wait()
+	called := make(chan error, 1)
+	go func() { called <- back.Call(t.Context(), newCall(1, nil)) }()
+	answer <- next()
+	if err := <-called; err != nil {
+		t.Error(err)
+	}
+	close(answered)
+	next()
+	if before {
+		next()
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestProbeWithoutMemory: a probe that fails because the process may have no more memory says so.
 func TestProbeWithoutMemory(t *testing.T) {
 	r := newRig(t, newLoopback(t), reads, Config{})

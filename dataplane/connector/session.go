@@ -62,6 +62,7 @@ type session struct {
 	idle      []*call
 	xids      map[uint32]struct{} // of calls in flight
 	callbacks map[uint32]*callback
+	goOn      context.CancelFunc // ends giveWay
 	settings  *rpcrdma.Settings
 	err       error // why it ended; nil after an orderly end
 	ended     bool
@@ -72,7 +73,7 @@ func newSession(c *Connector, nc net.Conn, seat *dataplane.Seat) *session {
 		c: c, nc: nc, client: tcpaddr.Of(nc.RemoteAddr()), seat: seat, done: make(chan struct{}),
 		gate: budget.New(1), budget: budget.New(c.cfg.ClientMemory / 2),
 		settings: seat.Settings(), slow: seat.SlowCalls(),
-		crew: rpctcp.NewCrew[*call](), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback),
+		crew: rpctcp.NewCrew[*call](), xids: make(map[uint32]struct{}), callbacks: make(map[uint32]*callback), goOn: func() {},
 	}
 	s.limits = nfs.LimitsOf(rpcrdma.MaxMessage, s.backLimits)
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -202,7 +203,7 @@ func (s *session) readCalls() error {
 			}
 			return err
 		}
-		s.rdma.GiveWay(s.ctx, s.c.cfg.RecordTimeout) // the client is not behind meanwhile
+		s.giveWay()
 		cl := s.take()
 		cl.times = s.slow.BeginNow(cl.times)
 		if handed, err := s.readCall(cl); err != nil {
@@ -213,6 +214,24 @@ func (s *session) readCalls() error {
 			cl.end()
 		}
 	}
+}
+
+// giveWay waits until the calls in flight have left the connector's reserve, if other clients want it. The client is not
+// behind meanwhile. But while the target waits for an answer of the client, giveWay does not wait: a call in flight may
+// end only after that answer.
+func (s *session) giveWay() {
+	if !s.c.reserve.Wanted() {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.goOn = cancel
+	if len(s.callbacks) > 0 {
+		cancel()
+	}
+	s.mu.Unlock()
+	s.rdma.GiveWay(ctx, s.c.cfg.RecordTimeout)
 }
 
 // take returns a call that is not in flight.
