@@ -136,8 +136,7 @@ type MemoryStats = regmem.Stats
 type Reserve = transport.Reserve
 
 // NewReserve makes a reserve: one call of one client is always possible, whatever others hold of the memory of the
-// process (verbs/offheap.Keep has the exceptions). Nothing is kept for a reply that the client reads itself
-// (ExtReadReplies).
+// process (verbs/offheap.Keep has the exceptions). Its items and results must be in memory of Alloc.
 func NewReserve() *Reserve { return transport.NewReserve() }
 
 // MinMemoryLimit is the smallest limit of registered memory for a listener or a client, in

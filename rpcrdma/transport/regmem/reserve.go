@@ -15,9 +15,8 @@ import (
 type Reserve struct {
 	// A call gets memory in this order, and holds nothing of a part while it waits for one before that: data that is
 	// read; what Alloc returns, for replies of services, arguments and results; what AllocBeside returns, for the message
-	// and the chunks of a call that is made.
+	// and the chunks of a call that is made. A reply that is read has its data last, and waits for nothing more.
 	fetch, service, beside *offheap.Part
-	fetches                bool          // there is some for fetch
 	turn                   chan struct{} // a token while no pool uses the reserve
 	wanted                 atomic.Int32  // requests that wait for turn
 }
@@ -27,16 +26,16 @@ type Reserve struct {
 const most = MaxBuffer + slabBytes
 
 // NewReserve makes the reserve of a pool that reads calls and answers them: one of each is always possible.
-func NewReserve() *Reserve { return newReserve(MaxBuffer, MaxBuffer, slabBytes) }
+func NewReserve() *Reserve { return newReserve(MaxBuffer, slabBytes) }
 
-// NewCallReserve makes a reserve for pools of which calls are made: one call is always possible, with arguments,
-// results, message and reply. It has nothing for a reply that the caller reads.
-func NewCallReserve() *Reserve { return newReserve(0, 2*most, 2*most) }
+// NewCallReserve makes a reserve for pools of which calls are made: one call is always possible, with arguments and
+// results in buffers of Alloc, message and reply, also if the reply is read.
+func NewCallReserve() *Reserve { return newReserve(2*most, 2*most) }
 
-func newReserve(fetch, service, beside int) *Reserve {
+func newReserve(service, beside int) *Reserve {
 	r := &Reserve{
-		fetch: offheap.Keep(fetch), service: offheap.Keep(service), beside: offheap.Keep(beside),
-		fetches: fetch > 0, turn: make(chan struct{}, 1),
+		fetch: offheap.Keep(MaxBuffer), service: offheap.Keep(service), beside: offheap.Keep(beside),
+		turn: make(chan struct{}, 1),
 	}
 	r.turn <- struct{}{}
 	return r
@@ -92,11 +91,11 @@ func (p *Pool) GiveWay(ctx context.Context, most time.Duration) {
 }
 
 // turn returns what to wait on for the reserve: nil if the process has memory, the reserve is the pool's already,
-// the caller cannot wait, or the reserve has nothing for the use. Else the request counts as wanting it.
-func (p *Pool) turn(ctx context.Context, use Use) <-chan struct{} {
+// or the caller cannot wait. Else the request counts as wanting it.
+func (p *Pool) turn(ctx context.Context) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.reserve == nil || p.owns || p.starved == nil || ctx.Err() != nil || use == Fetch && !p.reserve.fetches {
+	if p.reserve == nil || p.owns || p.starved == nil || ctx.Err() != nil {
 		return nil
 	}
 	p.reserve.wanted.Add(1)

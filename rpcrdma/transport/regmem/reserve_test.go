@@ -152,31 +152,32 @@ func TestGiveWay(t *testing.T) {
 	})
 }
 
-// TestFetchWithoutPart: a request for which the reserve has nothing does not take the turn from other pools.
-func TestFetchWithoutPart(t *testing.T) {
+// TestReadReply: a reply that is read has its part of the reserve, also while calls have all the rest of it.
+func TestReadReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewCallReserve()
 		t.Cleanup(r.Close)
-		reads, other := withReserve(t, r), withReserve(t, r)
+		pool := withReserve(t, r)
 		othersTakeAll(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		var fetch sync.WaitGroup
-		fetch.Go(func() {
-			if b, err := reads.Alloc(ctx, 1<<20, Fetch); err == nil {
-				b.Release()
-				t.Error("there is memory")
+		soon, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var all []*Buffer
+		for range 2 {
+			for _, held := range []int64{-1, 0} {
+				b, err := pool.AllocBeside(soon, MaxBuffer, Service, 0, held)
+				must(t, err)
+				all = append(all, b)
 			}
-		})
-		synctest.Wait()
-		soon, over := context.WithTimeout(t.Context(), time.Hour)
-		defer over()
-		if b, err := other.Alloc(soon, 1<<20, Service); err != nil {
+		}
+		b, err := pool.Alloc(soon, MaxBuffer, Fetch)
+		if err != nil {
 			t.Error(err)
 		} else {
 			b.Release()
 		}
-		cancel()
-		fetch.Wait()
+		for _, b := range all {
+			b.Release()
+		}
 	})
 }
 

@@ -90,7 +90,7 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 	for {
 		var err error
 		owns := false
-		turn := p.turn(ctx, use)
+		turn := p.turn(ctx)
 		select {
 		case <-w.turn:
 		case <-turn:
