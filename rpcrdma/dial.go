@@ -28,7 +28,8 @@ type DialConfig struct {
 	// MemoryLimit limits the client's registered memory, in bytes. 0 means 1 GiB.
 	MemoryLimit int64
 	// Reserve, if not nil, is memory of the process for the client's calls when there is no other
-	// (verbs/offheap). Several clients can have one.
+	// (verbs/offheap). Several clients can have one. It has nothing for the receives of another
+	// connection, so Dial refuses it together with Reconnect.
 	Reserve *Reserve
 	// Reconnect, if not nil, makes the client connect again when a connection is lost. The
 	// calls in flight are then repeated with the same XIDs. A server without a duplicate
@@ -87,8 +88,15 @@ type session struct {
 	greetings uint64
 }
 
+// errReserve means that calls of a client would keep the reserve while a new connection waits for other memory, perhaps
+// for that of calls that wait for the reserve.
+var errReserve = errors.New("rpcrdma: a client with Reserve cannot have Reconnect")
+
 // Dial connects to host:port. ctx bounds the connect, not the connection.
 func Dial(ctx context.Context, p rdmacm.Provider, address string, cfg DialConfig) (*Client, error) {
+	if cfg.Reserve != nil && cfg.Reconnect != nil {
+		return nil, errReserve
+	}
 	c := &Client{provider: p, address: address, cfg: cfg, settings: DefaultSettings(), ended: make(chan struct{})}
 	if cfg.Settings != nil {
 		c.settings = *cfg.Settings

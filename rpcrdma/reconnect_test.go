@@ -104,6 +104,17 @@ func TestCallsAreSentAgain(t *testing.T) {
 	})
 }
 
+// TestReconnectWithReserve: a client cannot have both.
+func TestReconnectWithReserve(t *testing.T) {
+	b := newBed(t, providers[0].make(t), bedConfig{})
+	r := rpcrdma.NewReserve()
+	defer r.Close()
+	if c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Reserve: r, Reconnect: &soon}); err == nil {
+		c.Close()
+		t.Error("connected")
+	}
+}
+
 // TestLossesUnderLoad: connections that end again and again, in the middle of
 // anything, lose no call and no byte.
 func TestLossesUnderLoad(t *testing.T) {
