@@ -13,6 +13,7 @@ import (
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
+	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -130,6 +131,39 @@ func TestHolderOfBuffersCalls(t *testing.T) {
 		}
 		pattern(item.Bytes()[:size], 2)
 		should(t, writeFrom(b.ctx, c, item, size, 2))
+		item.Release()
+		should(t, <-large)
+	})
+}
+
+// TestHolderOfBuffersGathers: a call that needs another large buffer beside its buffers of Alloc gets it if there is one,
+// although a call that came before waits for these.
+func TestHolderOfBuffersGathers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{})
+		s := rpcrdma.DefaultSettings()
+		s.InlineReceiveSize = 16 << 10
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, MemoryLimit: rpcrdma.MinMemoryLimit})
+		must(t, err)
+		defer c.Close()
+		must(t, plain(b.ctx, c, procNull)) // brings its receives
+		const size, result = 900000, 1 << 18
+		item, err := c.Alloc(b.ctx, size)
+		must(t, err)
+		other, err := c.Alloc(b.ctx, 1<<19)
+		must(t, err)
+		defer other.Release()
+		large := begin(func() error { return echo(b.ctx, c, size, 1) })
+		synctest.Wait()
+		if m := c.Memory(); len(large) > 0 || m.Limit-m.Taken < result {
+			t.Fatalf("%+v", m)
+		}
+		call := newCall(procWrite)
+		call.Args = xdr.AppendUint32(xdr.AppendUint32(nil, size), 1)
+		call.Items = []oncrpc.ReplyItem{{Pos: 4, Buf: item, Len: size}}
+		call.MaxReply = 12
+		call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, result), Max: result}} // the reply has none
+		should(t, c.Call(b.ctx, &call))
 		item.Release()
 		should(t, <-large)
 	})

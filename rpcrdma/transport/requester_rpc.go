@@ -212,24 +212,30 @@ func (p *pending) describe(c *RPC) {
 
 // provide gets the memory for the message and for what the windows expose. It may wait. Calls
 // that each have a part of their memory could wait for each other's, so only one call at a time
-// waits while it holds some. The others have all of theirs, or none.
+// waits while it holds some. The others have all of theirs, or none. It may wait for what the
+// callers of others hold, so after a while it begins again after them.
 func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	err := r.obtain(oncrpc.NoWait, p, c)
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	p.freeMemory()
-	if err = ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case r.host.gathers <- struct{}{}:
-		defer func() { <-r.host.gathers }()
-		return r.obtain(ctx, p, c)
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-r.ctx.Done():
-		return r.whyEnded()
+	for {
+		p.freeMemory()
+		if err = ctx.Err(); err != nil {
+			return err
+		}
+		select {
+		case r.host.gathers <- struct{}{}:
+			err = r.obtain(ctx, p, c)
+			<-r.host.gathers
+			if !errors.Is(err, regmem.ErrWaited) {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.ctx.Done():
+			return r.whyEnded()
+		}
 	}
 }
 

@@ -2,11 +2,19 @@ package regmem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
+
+// ErrWaited means that a call has waited for the pool for waitTime. It should give back what it has got for itself:
+// calls whose callers have what it lacks may wait for that.
+var ErrWaited = errors.New("regmem: waited long")
+
+const waitTime = 5 * time.Second
 
 // waiter is a request that waits for memory. turn holds a token when it should try again.
 type waiter struct {
@@ -41,7 +49,7 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 // buffers. With a reserve this is so without buffers, too: older requests may wait for calls that wait for this one. A
 // call with 64 KiB of its own or more goes before all requests: others could get what it lacks, and then wait for what
 // it has. It fails with ErrTooLarge if the buffers together are beyond the limit, or if nobody but the caller could
-// give memory back.
+// give memory back, and with ErrWaited after waitTime, unless the process lacks memory.
 func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
@@ -87,14 +95,22 @@ func (p *Pool) lack(class int, use Use) {
 // wait waits until w has its turn, or the reserve is the pool's, and there is memory.
 func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) (*Buffer, error) {
 	class := classOf(n)
+	var tick <-chan time.Time
+	if held >= 0 {
+		t := time.NewTicker(waitTime)
+		defer t.Stop()
+		tick = t.C
+	}
 	for {
 		var err error
-		owns := false
+		owns, waited := false, false
 		turn := p.turn(ctx)
 		select {
 		case <-w.turn:
 		case <-turn:
 			owns = true
+		case <-tick:
+			waited = true
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -108,9 +124,14 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) 
 			b, err = p.take(class, use)
 		}
 		if b == nil && err == nil {
-			vain := p.inVain(class, held) // lend releases the lock
-			if b, err = p.lend(n, use, held); b == nil && err == nil && vain {
+			vain, late := p.inVain(class, held), waited && p.starved == nil // lend releases the lock
+			b, err = p.lend(n, use, held)
+			switch {
+			case b != nil || err != nil:
+			case vain:
 				err = fmt.Errorf("%w: %d bytes beside %d, the limit is %d", ErrTooLarge, classSize(class), held, p.limit)
+			case late:
+				err = ErrWaited
 			}
 		}
 		if b != nil || err != nil {
