@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -153,16 +154,12 @@ func (x *callGroup) unfold(h *Header) error {
 			placed += uint32(xdr.Padded(int(it.Length)))
 			continue
 		}
-		if it.Place != rpcrdma2.ExplicitRDMA || it.Disp == placed {
+		if it.Place != rpcrdma2.ExplicitRDMA || it.Disp == placed || chunk.CheckWrite(it.Segments) != nil || chunk.Capacity(it.Segments) < uint64(it.Length) {
 			return transmission.ErrItem
 		}
-		n := uint64(0)
+		chunk.Used(it.Segments, int(it.Length)) // they may be longer: the item has its own length (rtrext §7.3)
 		for _, s := range it.Segments {
 			h.Reads = append(h.Reads, rpcrdma1.ReadSegment{Position: it.Disp - placed, Segment: s})
-			n += uint64(s.Length)
-		}
-		if n != uint64(it.Length) {
-			return transmission.ErrItem
 		}
 	}
 	if !rpcrdma2.Ordered(x.req.Results) {

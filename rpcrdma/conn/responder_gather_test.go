@@ -1,8 +1,10 @@
 package conn
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/wire/rpcrdma1"
@@ -59,7 +61,8 @@ func TestBadGroups(t *testing.T) {
 		"no transmissions":            {},
 		"more than the limit":         {Count: transmission.Limit + 1},
 		"the message as an item":      {Count: 1, Items: []rpcrdma2.Item{{Length: 100, Place: rpcrdma2.ExplicitRDMA, Segments: segments}}},
-		"segments of another length":  {Count: 1, Items: []rpcrdma2.Item{{Disp: 40, Length: 99, Place: rpcrdma2.ExplicitRDMA, Segments: segments}}},
+		"longer than its segments":    {Count: 1, Items: []rpcrdma2.Item{{Disp: 40, Length: 101, Place: rpcrdma2.ExplicitRDMA, Segments: segments}}},
+		"an item that wraps":          {Count: 1, Items: []rpcrdma2.Item{{Disp: 40, Length: 1, Place: rpcrdma2.ExplicitRDMA, Segments: []rpcrdma1.Segment{{Length: 10, Offset: ^uint64(0)}}}}},
 		"an item that is an outcome":  {Count: 1, Items: []rpcrdma2.Item{{Disp: 40, Length: 1, Place: rpcrdma2.TooShort}}},
 		"an item beyond the stream":   {Count: 1, Items: []rpcrdma2.Item{{Disp: 400, Length: 100, Place: rpcrdma2.ExplicitRDMA, Segments: segments}}},
 		"ranges that overlap":         {Count: 1, Results: []rpcrdma2.ResultSet{{End: 20}, {Begin: 10, End: 30}}},
@@ -80,6 +83,28 @@ func TestBadGroups(t *testing.T) {
 				t.Errorf("%d receives, %d before", p.s.grants.Posted(), posted)
 			}
 		})
+	}
+}
+
+// TestLongerSegments: an item has the length that it says, however long its segments are.
+func TestLongerSegments(t *testing.T) {
+	p := agreedPair(t)
+	payload := append(rpcCallOf(50), 0, 0, 0, 9)
+	req := rpcrdma2.XmtReq{Count: 1, PayloadLength: uint32(len(payload)), Items: []rpcrdma2.Item{{
+		Disp: uint32(len(payload)), Length: 9, Place: rpcrdma2.ExplicitRDMA,
+		Segments: []rpcrdma1.Segment{{Handle: 1, Length: 4, Offset: 100}, {Handle: 2, Length: 8, Offset: 200}, {Handle: 3, Length: 8, Offset: 300}},
+	}}}
+	fetch := find[Fetch](p.s.Receive(1, optionMessage(50, rpcrdma2.Call, &req, payload), nil))
+	if fetch == nil {
+		t.Fatal("not taken")
+	}
+	want := []chunk.Read{{Length: 4, RKey: 1, Addr: 100}, {Off: 4, Length: 5, RKey: 2, Addr: 200}}
+	if c := fetch.Call; !slices.Equal(c.Fetches, want) || c.Reads.Chunks[0].Length != 9 {
+		t.Errorf("reads %+v for %d bytes", c.Fetches, c.Reads.Chunks[0].Length)
+	}
+	deliver := find[Deliver](p.s.Fetched(fetch.Call, [][]byte{make([]byte, 9)}, nil))
+	if deliver == nil || len(deliver.Call.RPC.Args.Items) != 1 || deliver.Call.RPC.Args.Items[0].Len() != 9 {
+		t.Errorf("delivers %+v", deliver)
 	}
 }
 

@@ -295,6 +295,13 @@ func TestLawful2(t *testing.T) {
 			b.send(Client, empty(47, callDir, 1, opXmtReq))
 			b.send(Client, empty(47, callDir, 2, opXmtReq))
 		}},
+		{"segments that are longer than their item", func(b *bed) {
+			b.told2(able, able)
+			b.send(Client, request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(40, 9, seg{7, 4, 0}, seg{8, 8, 0}, seg{9, 8, 0})}}.bytes(1))
+			b.read(Server, 7, 0, make([]byte, 4))
+			b.read(Server, 8, 0, make([]byte, 5))
+			b.send(Server, response(1))
+		}},
 		{"a message of which the end is not known", func(b *bed) {
 			b.told2(able, able)
 			whole := request2{count: 1, items: []goxdr.Xmddp_mitem{exrw(40, 8, seg{7, 8, 0})}}.bytes(1)
