@@ -27,8 +27,11 @@ func (c *State) Learn(set rpcrdma2.Set) error {
 		}
 	}
 	switch {
-	case buffer && !size && !c.sized && len(v.Buffer.Groups) > 0: // rtrext §8.3
-		v.ReceiveSize = v.Buffer.Length
+	case buffer && !size && !c.sized: // rtrext §8.3
+		v.ReceiveSize = rpcrdma2.DefaultReceiveSize
+		if len(v.Buffer.Groups) > 0 {
+			v.ReceiveSize = v.Buffer.Length
+		}
 	case size && !buffer && !c.stay.has(rpcrdma2.CharReceiveBuffer):
 		v.Buffer = rpcrdma2.Buffer{}
 	}
@@ -105,7 +108,7 @@ func (c *State) Responded(r *rpcrdma2.Respond) {
 	asked := c.request.size
 	c.Answered()
 	if asked != 0 && r.Done.Has(0) && !r.Rejected.Has(0) {
-		c.Told.ReceiveSize, c.Told.Buffer = asked, rpcrdma2.Buffer{}
+		c.Told.ReceiveSize, c.Told.Buffer, c.sized = asked, rpcrdma2.Buffer{}, true
 	}
 	_ = c.Learn(r.Other)
 }

@@ -49,3 +49,28 @@ func TestOtherValues(t *testing.T) {
 		}
 	}
 }
+
+// TestSizeOfStructure: while the peer announced no size, its structure is as long as its receives,
+// and no structure means the default size. The size that it has granted us is announced.
+func TestSizeOfStructure(t *testing.T) {
+	var c State
+	c.Start(Config{On: true, Receives: 4096}, 4096)
+	c.Peer = Supported
+	page := rpcrdma2.Values{Buffer: rpcrdma2.Buffer{Length: 5120, Groups: []rpcrdma2.BufferGroup{
+		{Count: 1, Length: 1024, Align: 4}, {Count: 1, Length: 4096, Align: 4096, Flags: rpcrdma2.TargetableFlag},
+	}}}
+	learn := func(v rpcrdma2.Values, taken bool, size uint32) {
+		t.Helper()
+		err := c.Learn(rpcrdma2.Set{v.Encode(rpcrdma2.CharReceiveBuffer)})
+		if n, _ := c.PeerReceive(); n != size || (err == nil) != taken {
+			t.Errorf("Sends of %d bytes, not %d: %v", n, size, err)
+		}
+	}
+	learn(page, true, 5120)
+	learn(rpcrdma2.Values{}, true, 4096)
+	c.Requests(1)
+	c.request.size = 2048
+	c.Responded(&rpcrdma2.Respond{Done: rpcrdma2.Subset{1}})
+	learn(rpcrdma2.Values{}, true, 2048)
+	learn(page, false, 2048)
+}
