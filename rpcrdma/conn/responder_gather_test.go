@@ -151,3 +151,33 @@ func TestReadSegmentsOfBothForms(t *testing.T) {
 		}
 	}
 }
+
+// TestCopyOfGroup: a call in transmissions with the XID of a call in progress is not carried out.
+// It gets an error right after the answer to that call, and its receives come back.
+func TestCopyOfGroup(t *testing.T) {
+	p := agreedPair(t)
+	posted := p.s.grants.Posted()
+	call := rpcCallOf(50)
+	first := find[Deliver](p.s.Receive(1, plainMessage(50, rpcrdma2.Call, call), nil))
+	for _, msg := range [][]byte{
+		optionMessage(50, rpcrdma2.Call, &rpcrdma2.XmtReq{Count: 2, PayloadLength: 20}, call[:20]),
+		optionMessage(50, rpcrdma2.Call, &rpcrdma2.XmtCont{Number: 1, Initial: rpcrdma2.OptXmtReq, PayloadLength: 20}, call[20:]),
+	} {
+		if acts := p.s.Receive(2, msg, nil); find[Deliver](acts) != nil || find[Send](acts) != nil {
+			t.Fatalf("%v", acts)
+		}
+	}
+	if p.s.Counters.Duplicates != 1 || p.s.Busy() != 3 {
+		t.Errorf("%d copies, %d calls held", p.s.Counters.Duplicates, p.s.Busy())
+	}
+	var sent []rpcrdma1.Proc
+	for _, a := range p.s.Reply(first.Call, 24, nil, nil) {
+		if a, is := a.(Send); is {
+			sent = append(sent, a.Call.Answer.Header.Proc)
+			p.s.Sent(a.Call)
+		}
+	}
+	if !slices.Equal(sent, []rpcrdma1.Proc{rpcrdma2.Msg, rpcrdma2.Error}) || p.s.Busy() != 0 || p.s.grants.Posted() != posted {
+		t.Errorf("sends %v, holds %d, %d receives, %d before", sent, p.s.Busy(), p.s.grants.Posted(), posted)
+	}
+}

@@ -406,3 +406,21 @@ func TestInterruptedWhileDraining(t *testing.T) {
 		t.Errorf("after the end: %+v", acts)
 	}
 }
+
+// TestPlacedInHeader: no item is in the RPC header, however long that is.
+func TestPlacedInHeader(t *testing.T) {
+	for disp, refused := range map[uint32]bool{44: true, 48: false} {
+		r := placingResponder(t)
+		payload := oncrpc.AppendCall(nil, &oncrpc.Call{XID: 50, Program: 1, Version: 1, Cred: oncrpc.Auth{Body: make([]byte, 8)}})
+		req := rpcrdma2.XmtReq{Count: 1, PayloadLength: uint32(len(payload)), Items: []rpcrdma2.Item{
+			{Disp: disp, Length: 100, Place: rpcrdma2.TargetBuffer, Targets: []uint32{0}},
+		}}
+		body := make([]byte, 1024+100-rpcrdma2.OptionalSize(req.Size()))
+		copy(body, payload)
+		acts := r.Receive(1, optionMessage(50, rpcrdma2.Call, &req, body), nil)
+		send, deliver := find[Send](acts), find[Deliver](acts)
+		if (send != nil && send.Call.Answer.Header.Err == rpcrdma2.ErrBadHeader) != refused || (deliver != nil) == refused {
+			t.Errorf("item at %d: %v", disp, acts)
+		}
+	}
+}
