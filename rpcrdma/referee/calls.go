@@ -1,10 +1,6 @@
 package referee
 
-import (
-	"slices"
-
-	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
-)
+import "slices"
 
 const maxAnswered = 1024 // XIDs remembered after they were answered
 
@@ -449,9 +445,9 @@ func (r *Referee) errored(m *message) {
 func (r *Referee) errorCode(c *call, m *message) {
 	switch {
 	case c.doubtful:
-	case m.errCode == uint32(goxdr.ERR_VERS) && m.versLow <= c.vers && c.vers <= m.versTop && len(r.sum.Versions) == 1:
+	case m.errCode == errVers && m.versLow <= c.vers && c.vers <= m.versTop && len(r.sum.Versions) == 1:
 		r.report("error.version", m.from, "ERR_VERS with %d to %d answers XID %#x of version %d", m.versLow, m.versTop, m.xid, c.vers)
-	case m.errCode == uint32(goxdr.ERR_CHUNK) && c.fault == faultVersion:
+	case m.errCode == errChunk && c.fault == faultVersion:
 		r.report("error.code", m.from, "ERR_CHUNK answers XID %#x of version %d", m.xid, c.vers)
 	}
 }

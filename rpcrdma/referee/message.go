@@ -3,20 +3,28 @@ package referee
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
+
+	"github.com/xdrpp/goxdr/xdr"
 
 	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
 	"github.com/rdmad/rdmad/rpcrdma/internal/goxdr/xdrin"
 )
 
-// Procedures of version 1, with the values of goxdr. Version 2 shares MSG, NOMSG
-// and ERROR.
+// Procedures of version 1 (RFC 5666 §4.3). Version 2 shares MSG, NOMSG and ERROR.
 const (
-	procMsg   = uint32(goxdr.RDMA_MSG)
-	procNomsg = uint32(goxdr.RDMA_NOMSG)
-	procMsgp  = uint32(goxdr.RDMA_MSGP)
-	procDone  = uint32(goxdr.RDMA_DONE)
-	procError = uint32(goxdr.RDMA_ERROR)
+	procMsg uint32 = iota
+	procNomsg
+	procMsgp
+	procDone
+	procError
+)
+
+// Error codes of version 1. Version 2 shares ERR_VERS.
+const (
+	errVers  uint32 = 1
+	errChunk uint32 = 2
 )
 
 const (
@@ -166,36 +174,48 @@ func (r *Referee) message1(e *Event, m *message) {
 	}
 }
 
-// decode1 decodes what follows the fixed prefix of the header.
+// decode1 decodes what follows the fixed prefix of the header (RFC 5666 §4.3).
 func (m *message) decode1(b []byte) error {
-	var body goxdr.Rdma_body
-	n, err := xdrin.Decode(b[prefixSize-4:min(len(b), maxHeader)], &body)
+	header := prefixSize
+	take := func(fields ...xdr.XdrType) error {
+		for _, f := range fields {
+			n, err := xdrin.Decode(b[header:min(len(b), maxHeader)], f)
+			if err != nil {
+				return err
+			}
+			header += n
+		}
+		return nil
+	}
+	var align, threshold, code uint32
+	var lists goxdr.Rpc_rdma_header
+	var versions goxdr.Rpcrdma2_err_vers
+	var err error
+	switch m.proc {
+	case procMsg, procNomsg:
+		err = take(&lists)
+	case procMsgp:
+		err = take(goxdr.XDR_Uint32(&align), goxdr.XDR_Uint32(&threshold), &lists)
+	case procDone:
+	case procError:
+		err = take(goxdr.XDR_Uint32(&code))
+		switch {
+		case err != nil || code == errChunk:
+		case code == errVers:
+			err = take(&versions)
+		default:
+			err = fmt.Errorf("Rpc_rdma_errcode has no value %d", code)
+		}
+	default:
+		err = fmt.Errorf("Rdma_proc has no value %d", m.proc)
+	}
 	if err != nil {
 		return err
 	}
-	m.header = prefixSize - 4 + n
-	m.payload = b[m.header:]
-	switch body.Proc {
-	case goxdr.RDMA_MSG:
-		m.lists1(body.Rdma_msg())
-	case goxdr.RDMA_NOMSG:
-		m.lists1(body.Rdma_nomsg())
-	case goxdr.RDMA_MSGP:
-		h := body.Rdma_msgp()
-		m.align = h.Rdma_align
-		m.lists1(&h.Rdma_lists)
-	case goxdr.RDMA_ERROR:
-		h := body.Rdma_error()
-		m.errCode = uint32(h.Err)
-		if h.Err == goxdr.ERR_VERS {
-			m.versLow, m.versTop = h.Range().Rdma_vers_low, h.Range().Rdma_vers_high
-		}
-	}
+	m.header, m.payload = header, b[header:]
+	m.align, m.errCode, m.versLow, m.versTop = align, code, versions.Rdma_vers_low, versions.Rdma_vers_high
+	m.lists(lists.Rdma_reads, lists.Rdma_writes, lists.Rdma_reply)
 	return nil
-}
-
-func (m *message) lists1(h *goxdr.Rpc_rdma_header) {
-	m.lists(h.Rdma_reads, h.Rdma_writes, h.Rdma_reply)
 }
 
 // lists takes over the chunk lists of a header.
@@ -239,7 +259,7 @@ func (r *Referee) form(m *message) {
 			r.report("header.trailing", m.from, "XID %#x, procedure %d: %d bytes follow the header", m.xid, m.proc, behind)
 		}
 	}
-	if m.proc == procError && m.errCode == uint32(goxdr.ERR_VERS) && m.versLow > m.versTop {
+	if m.proc == procError && m.errCode == errVers && m.versLow > m.versTop {
 		r.report("header.error-range", m.from, "versions %d to %d", m.versLow, m.versTop)
 	}
 }

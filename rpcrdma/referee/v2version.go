@@ -1,7 +1,5 @@
 package referee
 
-import "github.com/rdmad/rdmad/rpcrdma/internal/goxdr"
-
 // firstSize is the largest first message of version 2, in bytes. A responder of
 // version 1 may receive it (version two §5).
 const firstSize = 1024
@@ -79,7 +77,7 @@ func (r *Referee) offered(n *negotiation, m *message) {
 
 // refusedVersion records the range of an ERR_VERS from the server.
 func (r *Referee) refusedVersion(m *message) {
-	if n := &r.v2.negotiation; m.from == Server && m.errCode == uint32(goxdr.ERR_VERS) && n.agreed == 0 && m.versLow <= m.versTop {
+	if n := &r.v2.negotiation; m.from == Server && m.errCode == errVers && n.agreed == 0 && m.versLow <= m.versTop {
 		n.refused, n.low, n.top = true, m.versLow, m.versTop
 	}
 }
