@@ -59,11 +59,8 @@ func (e *end) request(ctx context.Context, p rdmacm.ConnParam) error {
 }
 
 func (e *end) offer(p rdmacm.ConnParam) error {
-	f, to := e.link.fabric, e.RemoteAddr()
-	if err := f.connectFault(e.LocalAddr(), to); err != nil {
-		return err
-	}
-	l := f.lookup(to)
+	to := e.RemoteAddr()
+	l := e.link.fabric.lookup(to)
 	if l == nil || l.provider.users.Use() != nil {
 		return rdmacm.ErrUnreachable
 	}

@@ -218,11 +218,10 @@ func TestDrainTime(t *testing.T) {
 	})
 }
 
-// Receiver not ready, InfiniBand: the Send waits, answers pass it, and it is
-// given up after RNRTimeout.
+// Receiver not ready, InfiniBand: the Send waits, and answers pass it.
 func TestReceiverNotReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(Config{Network: FabricConfig{Transport: InfiniBand, RNRTimeout: 10 * second}})
+		p := New(Config{Network: FabricConfig{Transport: InfiniBand}})
 		pair := verbstest.NewPair(t, p, p, verbstest.Options{})
 		a, b := pair.A, pair.B
 		a.Post(verbstest.Send(1, a.SGE(0, 3)), verbstest.Write(2, b.Remote(0), a.SGE(0, 3)))
@@ -235,17 +234,6 @@ func TestReceiverNotReady(t *testing.T) {
 			a.Done(1, verbs.WCSend)
 			a.Done(2, verbs.WCRDMAWrite)
 		})
-		a.Post(verbstest.Send(5, a.SGE(0, 3)), verbstest.Send(6, a.SGE(0, 3)))
-		took(t, "giving up", 10*second, func() {
-			if wc := a.Sent(); wc.ID != 5 || wc.Status != verbs.WCRNRRetryExcErr {
-				t.Errorf("send: %+v (%v)", wc, wc.Status)
-			}
-		})
-		if wc := a.Sent(); wc.ID != 6 || wc.Status != verbs.WCWRFlushErr {
-			t.Errorf("send: %+v (%v)", wc, wc.Status)
-		}
-		a.Ended()
-		b.Ended()
 	})
 }
 

@@ -2,7 +2,7 @@
 // through a Fabric, memory regions and windows with rights, bounds and random steering
 // tags, and the completion semantics of a reliable connection. It is made for tests of
 // higher layers: the fabric's one-way delay can be changed at any time, and Faults make
-// connections, requests and completions fail on purpose.
+// connections and requests fail, and completions late, on purpose.
 //
 // It has no goroutines of its own, except briefly for a notification or the overflow of a
 // completion queue. The goroutine that posts a request executes it. If something has to

@@ -16,17 +16,13 @@ const (
 	// exactly one sink entry.
 	IWARP Transport = iota
 	// InfiniBand completes Sends and Writes when the peer has acknowledged them, with the
-	// peer's status. A Send without a posted Receive waits (RNR NAK), at most
-	// FabricConfig.RNRTimeout.
+	// peer's status. A Send without a posted Receive waits for one (RNR NAK, rnr_retry 7).
 	InfiniBand
 )
 
 // FabricConfig configures a fabric.
 type FabricConfig struct {
 	Transport Transport
-	// RNRTimeout limits the wait of a Send for a Receive (InfiniBand only). Then it fails
-	// with WCRNRRetryExcErr. 0 means no limit (rnr_retry 7).
-	RNRTimeout time.Duration
 	// Delay is the initial one-way delay; see Fabric.SetDelay.
 	Delay time.Duration
 }
@@ -34,10 +30,9 @@ type FabricConfig struct {
 // Fabric is the network between providers: listener addresses, delay and
 // faults. All methods may be called from any goroutine.
 type Fabric struct {
-	transport  Transport
-	rnrTimeout time.Duration
-	delay      atomic.Int64
-	faults     atomic.Pointer[Faults]
+	transport Transport
+	delay     atomic.Int64
+	faults    atomic.Pointer[Faults]
 
 	mu        sync.Mutex
 	listeners map[netip.AddrPort]*listener
@@ -47,10 +42,9 @@ type Fabric struct {
 // NewFabric makes a fabric without listeners or faults.
 func NewFabric(c FabricConfig) *Fabric {
 	f := &Fabric{
-		transport:  c.Transport,
-		rnrTimeout: c.RNRTimeout,
-		listeners:  make(map[netip.AddrPort]*listener),
-		lastPort:   firstPort - 1,
+		transport: c.Transport,
+		listeners: make(map[netip.AddrPort]*listener),
+		lastPort:  firstPort - 1,
 	}
 	f.SetDelay(c.Delay)
 	f.SetFaults(Faults{})

@@ -9,10 +9,6 @@ import (
 
 // Faults are the faults of a fabric. The zero value has none.
 type Faults struct {
-	// Connect is called when a connection request arrives. An error ends the request before
-	// a listener sees it, and ID.Connect returns it. To imitate a listener's answer use
-	// rdmacm.ErrUnreachable or *rdmacm.RejectedError.
-	Connect func(from, to netip.AddrPort) error
 	// Request is called when a send-queue request starts. If it returns a status other than
 	// WCSuccess, the request completes with it, nothing reaches the peer, and the
 	// connection ends.
@@ -36,14 +32,6 @@ type Request struct {
 
 // SetFaults changes the faults from now on. DropAfter counts from each connection's start.
 func (f *Fabric) SetFaults(x Faults) { f.faults.Store(&x) }
-
-// connectFault calls Faults.Connect.
-func (f *Fabric) connectFault(from, to netip.AddrPort) error {
-	if hook := f.faults.Load().Connect; hook != nil {
-		return hook(from, to)
-	}
-	return nil
-}
 
 // requestFault calls Faults.Request for the request at seq.
 func (e *end) requestFault(w *sendEntry, seq uint64) verbs.WCStatus {

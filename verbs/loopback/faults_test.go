@@ -3,12 +3,10 @@ package loopback
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"testing"
 	"testing/synctest"
 
 	"github.com/rdmad/rdmad/verbs"
-	"github.com/rdmad/rdmad/verbs/rdmacm"
 	"github.com/rdmad/rdmad/verbs/verbstest"
 )
 
@@ -92,30 +90,6 @@ func TestRequestFault(t *testing.T) {
 	want := Request{Local: a.ID.LocalAddr(), Remote: a.ID.RemoteAddr(), ID: 6, Op: verbs.OpRDMAWrite, Seq: 1}
 	if len(seen) != 2 || seen[1] != want {
 		t.Errorf("asked about %+v", seen)
-	}
-}
-
-func TestConnectFault(t *testing.T) {
-	p := New(Config{})
-	l, err := p.Listen(t.Context(), "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	refusal := &rdmacm.RejectedError{PrivateData: []byte("no")}
-	p.Fabric().SetFaults(Faults{Connect: func(from, to netip.AddrPort) error {
-		if to != l.Addr() || from.Addr() != netip.MustParseAddr("127.0.0.1") {
-			t.Errorf("asked about %v to %v", from, to)
-		}
-		return refusal
-	}})
-	_, err = verbstest.Dial(t.Context(), t, p, l.Addr().String(), verbstest.Options{})
-	var got *rdmacm.RejectedError
-	if !errors.As(err, &got) || got != refusal {
-		t.Errorf("connect: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := l.GetRequest(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("the listener saw the request: %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package loopback
 import (
 	"time"
 
-	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -58,7 +57,6 @@ type wire struct {
 	bytes             int // of requests
 	no                uint64
 	stalled           bool // the first request waits for a Receive
-	stalledBy         time.Time
 }
 
 func (w *wire) full(n int) bool {
@@ -86,7 +84,7 @@ func (e *end) transmit(m message, src []sge) {
 		if e.peer.deliver(&m, &p) {
 			return
 		}
-		w.stall(e.link.fabric)
+		w.stalled = true
 	} else {
 		m.due = time.Now().Add(delay)
 	}
@@ -133,7 +131,9 @@ func (w *wire) next() *ring[message] {
 // arrive delivers to e all messages that are due. It reports whether there were any.
 func (e *end) arrive() bool {
 	w := e.incoming()
-	w.retryStalled(e)
+	if !e.up() || e.qp.rq.len() > 0 { // the first request need not wait any more
+		w.stalled = false
+	}
 	done := false
 	for q := w.next(); q != nil; q = w.next() {
 		m := *q.first()
@@ -142,7 +142,7 @@ func (e *end) arrive() bool {
 		}
 		p := payload{data: m.data}
 		if !e.deliver(&m, &p) {
-			w.stall(e.link.fabric)
+			w.stalled = true
 			continue
 		}
 		if q == &w.requests {
@@ -170,40 +170,10 @@ func (w *wire) purge() {
 	}
 }
 
-// stall makes the requests wait until a Receive is posted or the time is up.
-func (w *wire) stall(f *Fabric) {
-	w.stalled = true
-	w.stalledBy = time.Time{}
-	if f.rnrTimeout > 0 {
-		w.stalledBy = time.Now().Add(f.rnrTimeout)
-	}
-}
-
-// retryStalled lets the first request continue if e can take it now, or ends it if it has
-// waited too long.
-func (w *wire) retryStalled(e *end) {
-	if !w.stalled {
-		return
-	}
-	if !e.up() || e.qp.rq.len() > 0 {
-		w.stalled = false
-		return
-	}
-	if !w.stalledBy.IsZero() && time.Until(w.stalledBy) <= 0 {
-		w.stalled = false
-		e.peer.refused(&refusal{status: verbs.WCRNRRetryExcErr, reason: "no receive posted"}, w.requests.first().seq)
-		e.down(errAborted)
-	}
-}
-
 // deadline returns when arrive must act next.
 func (w *wire) deadline() time.Time {
-	next := time.Time{}
-	if w.stalled {
-		next = w.stalledBy
-	}
 	if q := w.next(); q != nil {
-		next = earliest(next, q.first().due)
+		return q.first().due
 	}
-	return next
+	return time.Time{}
 }
