@@ -49,8 +49,7 @@ func testBadSendInvalidate(e *env) {
 		"key of a region": func(_ *env, p *Pair) uint32 { return p.B.MR.RKey() },
 		"invalidated before": func(_ *env, p *Pair) uint32 {
 			r := p.B.bound(p.B.Window(), p.B.MR, 0, 8, verbs.AccessRemoteRead)
-			p.B.Post(LocalInvalidate(1, r.RKey))
-			p.B.Done(1, verbs.WCLocalInv)
+			p.B.revoke(r.RKey)
 			return r.RKey
 		},
 		"window of another connection": func(e *env, p *Pair) uint32 {

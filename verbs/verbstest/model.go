@@ -175,9 +175,7 @@ func (m *model) invalidate(t *rapid.T) {
 	w := m.window(t, true)
 	m.p.A.tell(m.p.B)
 	m.spent = append(m.spent, RemoteMW(w.mw))
-	m.seed++
-	m.p.B.Post(LocalInvalidate(m.seed, w.mw.RKey()))
-	m.p.B.Done(m.seed, verbs.WCLocalInv)
+	m.p.B.revoke(w.mw.RKey())
 	w.bound = false
 }
 

@@ -46,9 +46,7 @@ func exposeRegion(e *env, p *Pair, buf []byte) (Remote, func()) {
 func exposeWindow(revoke func(*Pair, verbs.MW)) func(*env, *Pair, []byte) (Remote, func()) {
 	return func(e *env, p *Pair, buf []byte) (Remote, func()) {
 		mr := p.B.Register(buf, AllAccess)
-		mw, err := p.B.PD.AllocMW()
-		Must(e, err)
-		p.B.extra = append(p.B.extra, mw.Close)
+		mw := p.B.Window()
 		w := p.B.bound(mw, mr, 0, len(buf), verbs.AccessRemoteWrite)
 		return w, func() { revoke(p, mw) }
 	}

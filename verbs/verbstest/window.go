@@ -16,6 +16,14 @@ func (s *Side) bound(mw verbs.MW, mr verbs.MR, off, n int, access verbs.Access) 
 	return RemoteMW(mw)
 }
 
+// revoke invalidates a window under a key, on s's queue pair, and waits for it.
+func (s *Side) revoke(key uint32) {
+	s.t.Helper()
+	const id = 1 << 52
+	s.Post(LocalInvalidate(id, key))
+	s.Done(id, verbs.WCLocalInv)
+}
+
 // behind is an attack through a window over bytes 1024 to 2047 of the victim.
 func behind(off, n int) func(*env, *victim, verbs.Opcode) (Remote, int) {
 	return func(_ *env, v *victim, op verbs.Opcode) (Remote, int) {
@@ -35,16 +43,14 @@ var windowAttacks = []attack{
 	{"window that was invalidated", func(_ *env, v *victim, op verbs.Opcode) (Remote, int) {
 		needed, _ := right(op)
 		r := v.p.B.bound(v.p.B.Window(), v.mr, 0, 64, needed)
-		v.p.B.Post(LocalInvalidate(2, r.RKey))
-		v.p.B.Done(2, verbs.WCLocalInv)
+		v.p.B.revoke(r.RKey)
 		return r, 64
 	}},
 	{"key before the last bind", func(_ *env, v *victim, op verbs.Opcode) (Remote, int) {
 		needed, _ := right(op)
 		mw := v.p.B.Window()
 		r := v.p.B.bound(mw, v.mr, 0, 64, needed)
-		v.p.B.Post(LocalInvalidate(2, r.RKey))
-		v.p.B.Done(2, verbs.WCLocalInv)
+		v.p.B.revoke(r.RKey)
 		v.p.B.bound(mw, v.mr, 0, 64, needed)
 		return r, 64
 	}},
@@ -65,10 +71,7 @@ var windowAttacks = []attack{
 	{"window of another connection", func(e *env, v *victim, op verbs.Opcode) (Remote, int) {
 		needed, _ := right(op)
 		other := e.pair(Options{PassivePD: v.p.B.PD})
-		// Closed before the first connection's region, to which it is bound.
-		mw, err := v.p.B.PD.AllocMW()
-		Must(v.p.B.t, err)
-		v.p.B.extra = append(v.p.B.extra, mw.Close)
+		mw := v.p.B.Window() // closed before the first connection's region, to which it is bound
 		return other.B.bound(mw, v.mr, 0, 64, needed), 64
 	}},
 }
@@ -108,8 +111,7 @@ func testWindowOf(e *env, p *Pair) {
 			p.A.Done(2, verbs.WCRDMARead)
 			sameBytes(e, "read", sink.Bytes()[:n], p.B.Bytes(off, n))
 		}
-		p.B.Post(LocalInvalidate(3, w.RKey))
-		p.B.Done(3, verbs.WCLocalInv)
+		p.B.revoke(w.RKey)
 	}
 	p.A.tell(p.B)
 }
@@ -203,9 +205,7 @@ func testRebind(e *env) {
 func testBindElsewhere(e *env) {
 	p := e.pair(Options{})
 	v := newVictim(p, AllAccess)
-	mw, err := p.B.PD.AllocMW()
-	Must(e, err)
-	p.B.extra = append(p.B.extra, mw.Close) // before the region
+	mw := p.B.Window() // closed before the region
 	old := p.B.bound(mw, v.mr, 0, 64, verbs.AccessRemoteWrite)
 	bind := Bind(1, verbs.BindInfo{MW: mw, MR: v.mr, Offset: 64, Length: 64, Access: verbs.AccessRemoteWrite})
 	other := e.pair(Options{PassivePD: p.B.PD})
@@ -218,8 +218,7 @@ func testBindElsewhere(e *env) {
 	}
 	p.A.Post(Write(2, old, p.A.SGE(0, 64)))
 	p.A.Done(2, verbs.WCRDMAWrite)
-	p.B.Post(LocalInvalidate(3, old.RKey))
-	p.B.Done(3, verbs.WCLocalInv)
+	p.B.revoke(old.RKey)
 	third := e.pair(Options{PassivePD: p.B.PD})
 	r := third.B.bound(mw, v.mr, 64, 64, verbs.AccessRemoteWrite)
 	Fill(third.A.Bytes(0, 64), 1)
@@ -238,8 +237,7 @@ func testBadLocalInvalidate(e *env) {
 		"unknown key": func(p *Pair) uint32 { return ^p.B.MR.RKey() },
 		"twice": func(p *Pair) uint32 {
 			r := p.B.bound(p.B.Window(), p.B.MR, 0, 8, verbs.AccessRemoteRead)
-			p.B.Post(LocalInvalidate(2, r.RKey))
-			p.B.Done(2, verbs.WCLocalInv)
+			p.B.revoke(r.RKey)
 			return r.RKey
 		},
 	} {
@@ -259,8 +257,7 @@ func testBadLocalInvalidate(e *env) {
 func testWindowKeepsRegion(e *env) {
 	for name, free := range map[string]func(p *Pair, mw verbs.MW) error{
 		"invalidated": func(p *Pair, mw verbs.MW) error {
-			p.B.Post(LocalInvalidate(1, mw.RKey()))
-			p.B.Done(1, verbs.WCLocalInv)
+			p.B.revoke(mw.RKey())
 			return nil
 		},
 		"window closed":     func(_ *Pair, mw verbs.MW) error { return mw.Close() },
