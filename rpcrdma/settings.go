@@ -133,11 +133,11 @@ const SizeBuckets = transport.SizeBuckets
 type MemoryStats = regmem.Stats
 
 // Reserve is memory that the process keeps for clients. Close it after them.
-type Reserve = transport.Reserve
+type Reserve = regmem.Reserve
 
 // NewReserve makes a reserve: one call of one client is always possible, whatever others hold of the memory of the
 // process (verbs/offheap.Keep has the exceptions). Its items and results must be in memory of Alloc.
-func NewReserve() *Reserve { return transport.NewReserve() }
+func NewReserve() *Reserve { return regmem.NewCallReserve() }
 
 // MinMemoryLimit is the smallest limit of registered memory for a listener or a client, in
 // bytes. Smaller limits are raised to it.

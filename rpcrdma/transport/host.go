@@ -40,18 +40,12 @@ type HostConfig struct {
 	MemoryLimit int64
 	// Reserve is what a requester's calls use when the process has no other memory. nil means none. A responder has one
 	// of its own.
-	Reserve *Reserve
+	Reserve *regmem.Reserve
 	Logger  *slog.Logger // nil means slog.Default
 	// DoneTimeout is how long a peer may take to acknowledge a reply that it reads. It is
 	// rounded up to ticks of 5 s. 0 means DefaultDoneTimeout.
 	DoneTimeout time.Duration
 }
-
-// Reserve is memory that the process keeps for the calls of hosts.
-type Reserve = regmem.Reserve
-
-// NewReserve makes a reserve for hosts of requesters: one call of one of them is always possible.
-func NewReserve() *Reserve { return regmem.NewCallReserve() }
 
 // Host holds what the connections of one listener or dialer share.
 type Host struct {
@@ -68,7 +62,7 @@ type Host struct {
 	scarce chan struct{}
 	// gathers holds a token while a call of a requester waits for the rest of its memory.
 	gathers chan struct{}
-	reserve *Reserve // to close with the host, or nil
+	reserve *regmem.Reserve // to close with the host, or nil
 	shares  hostShares
 	// exposable limits the memory of replies that peers read.
 	exposable   budget
