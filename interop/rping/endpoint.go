@@ -166,7 +166,7 @@ func (e *endpoint) await(ctx context.Context, id uint64) error {
 		}
 		for _, wc := range wcs[:e.cq.Poll(wcs[:])] {
 			if wc.Status != verbs.WCSuccess {
-				return &completionError{status: wc.Status, reason: e.qp.Err()}
+				return errors.Join(fmt.Errorf("rping: %v", wc.Status), e.qp.Err())
 			}
 			if wc.Op == verbs.WCRecv && wc.ByteLen != messageSize {
 				return fmt.Errorf("rping: a message of %d bytes", wc.ByteLen)
@@ -177,15 +177,3 @@ func (e *endpoint) await(ctx context.Context, id uint64) error {
 	e.completed[id]--
 	return nil
 }
-
-// completionError is the failure of a work request.
-type completionError struct {
-	status verbs.WCStatus
-	reason error // why the queue pair failed
-}
-
-func (e *completionError) Error() string {
-	return fmt.Sprintf("rping: %v (connection: %v)", e.status, e.reason)
-}
-
-func (e *completionError) Unwrap() error { return e.reason }

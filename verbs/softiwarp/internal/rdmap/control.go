@@ -57,11 +57,6 @@ func (op Opcode) Tagged() bool {
 	return op == Write || op == ReadResponse
 }
 
-// IsSend reports whether the opcode is one of the four Sends.
-func (op Opcode) IsSend() bool {
-	return op >= Send && op <= SendSolicitedInvalidate
-}
-
 // Invalidates reports whether the message invalidates an STag of the receiver.
 func (op Opcode) Invalidates() bool {
 	return op == SendInvalidate || op == SendSolicitedInvalidate

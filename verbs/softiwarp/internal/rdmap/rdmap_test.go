@@ -28,9 +28,6 @@ func TestControl(t *testing.T) {
 		if tagged := op == 0 || op == 2; op.Tagged() != tagged {
 			t.Errorf("opcode %d: tagged %v", op, op.Tagged())
 		}
-		if send := op >= 3 && op <= 6; op.IsSend() != send {
-			t.Errorf("opcode %d: is a Send: %v", op, op.IsSend())
-		}
 		if inv := op == 4 || op == 6; op.Invalidates() != inv {
 			t.Errorf("opcode %d: invalidates: %v", op, op.Invalidates())
 		}
