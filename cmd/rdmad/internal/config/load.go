@@ -78,9 +78,7 @@ func load(file string, text []byte, o Options, env func(string) (string, bool)) 
 		return nil, err
 	}
 	c.File, c.Origins = file, d.Origins
-	if env != nil {
-		c.Unknown = unknownVariables(env)
-	}
+	c.Unknown = unknownVariables(env)
 	c.fill()
 	c.setExport(d, o.Export)
 	c.validate(d)
