@@ -76,7 +76,8 @@ func TestBadAddresses(t *testing.T) {
 // are never seen.
 func TestBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(Config{Backlog: 2})
+		p := New(Config{})
+		p.backlog = 2
 		l, err := p.Listen(t.Context(), "127.0.0.1:0")
 		must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())

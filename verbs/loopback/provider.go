@@ -1,7 +1,6 @@
 package loopback
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -30,16 +29,13 @@ type Config struct {
 	// ReadSinkRemoteWrite makes a device whose RDMA Reads need that right of their sinks,
 	// as on iWARP adapters (verbs.DeviceAttr).
 	ReadSinkRemoteWrite bool
-	// Backlog limits the requests that wait at a listener. 0 means 4096. For a further one, the
-	// oldest of the peer that has the most is rejected, without private data.
-	Backlog int
 }
 
 // Provider is one device on a fabric. It implements rdmacm.Provider.
 type Provider struct {
 	fabric  *Fabric
 	host    netip.Addr
-	backlog int
+	backlog int // of requests at a listener; for a further one, the oldest of the peer that has the most is rejected
 	dev     *driver.SoftDevice
 	users   driver.Users // listeners and identifiers
 }
@@ -54,7 +50,7 @@ func New(c Config) *Provider {
 	if !c.Host.IsValid() {
 		c.Host = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	return &Provider{fabric: c.Fabric, host: c.Host, backlog: cmp.Or(c.Backlog, 4096), dev: newDevice(c)}
+	return &Provider{fabric: c.Fabric, host: c.Host, backlog: 4096, dev: newDevice(c)}
 }
 
 // Name returns "loopback".
