@@ -26,9 +26,8 @@ type Options struct {
 	Access verbs.Access
 	// ActiveData and PassiveData are the private data of either side.
 	ActiveData, PassiveData []byte
-	// ActivePD and PassivePD are protection domains to use. If nil, each side makes and
-	// owns one.
-	ActivePD, PassivePD verbs.PD
+	// PassivePD is the protection domain of the passive side. If nil, the side makes and owns one.
+	PassivePD verbs.PD
 	// PassiveCQ is one CQ to use for all completions of the passive side.
 	PassiveCQ verbs.CQ
 }
@@ -114,7 +113,7 @@ func Dial(ctx context.Context, t TB, p rdmacm.Provider, address string, o Option
 	if err != nil {
 		return nil, err
 	}
-	s, err := NewSide(t, id, o, o.ActivePD, nil)
+	s, err := NewSide(t, id, o, nil, nil)
 	if err != nil {
 		return nil, errors.Join(err, id.Close())
 	}
