@@ -25,12 +25,11 @@ type Attack struct {
 // Control is how the control plane listens.
 type Control string
 
-// The ways to listen. On the loopback address everybody is an admin. With TLS
-// and on the socket, attackers are viewers.
+// The ways to listen other than on the loopback address, where everybody is an
+// admin. With TLS and on the socket, attackers are viewers.
 const (
-	Loopback Control = "loopback"
-	TLS      Control = "tls"
-	Socket   Control = "socket"
+	TLS    Control = "tls"
+	Socket Control = "socket"
 )
 
 // Attacks lists all attacks, by port.
