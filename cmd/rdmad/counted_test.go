@@ -86,10 +86,10 @@ func TestAdditionsAreCounted(t *testing.T) {
 	if own() != before+24 {
 		t.Errorf("after a restart: %d", own())
 	}
-	if _, err := r.manager.Connectors.Remove("out", 0); err != nil || own() != before+16 {
+	if _, err := r.manager.Connectors.Remove(t.Context(), "out", 0); err != nil || own() != before+16 {
 		t.Errorf("without the connector: %d, %v", own(), err)
 	}
-	if _, err := r.manager.Listeners.Remove("added", 0); err != nil || own() != before+8 {
+	if _, err := r.manager.Listeners.Remove(t.Context(), "added", 0); err != nil || own() != before+8 {
 		t.Errorf("without the listener: %d, %v", own(), err)
 	}
 	if err := r.removeService("second"); err != nil || own() != before {

@@ -193,10 +193,10 @@ func TestNotRestoredConditions(t *testing.T) {
 	p := admit(t, dir, echoListener)
 	p.expect("disk", conditions.ServiceFailed)
 	p.expect("disk", conditions.ListenerFailed)
-	if _, err := p.manager.Listeners.Remove("disk", 0); err != nil {
+	if _, err := p.manager.Listeners.Remove(t.Context(), "disk", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.manager.Services.Remove("disk", 0); err != nil {
+	if _, err := p.manager.Services.Remove(t.Context(), "disk", 0); err != nil {
 		t.Fatal(err)
 	}
 	if all := p.health.known.List(); all.Find(conditions.Listener, "disk") != nil || all.Find(conditions.Service, "disk") != nil {
@@ -363,7 +363,7 @@ listeners: [{name: steady, provider: softiwarp, address: "127.0.0.1:0", service:
 	d = host.Start(t)
 	p.expect(name, conditions.RPCBindRegistered)
 	d.Kill()
-	_, err = p.manager.Listeners.Remove("nfs", 0)
+	_, err = p.manager.Listeners.Remove(t.Context(), "nfs", 0)
 	p.must(err)
 	host.Start(t)
 	other, err := rpcbind.New(rpcbind.Config{Registrations: []rpcbind.Registration{{
@@ -379,7 +379,7 @@ listeners: [{name: steady, provider: softiwarp, address: "127.0.0.1:0", service:
 	again("nfs")
 	p.expect(name, conditions.RPCBindTaken)
 	p.must(other.Close(t.Context()))
-	_, err = p.manager.Listeners.Remove("nfs", 0)
+	_, err = p.manager.Listeners.Remove(t.Context(), "nfs", 0)
 	p.must(err)
 	p.expect(name, conditions.RPCBindRegistered)
 	p.well()

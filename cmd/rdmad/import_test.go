@@ -353,7 +353,7 @@ scopes: {listener/third: {credits: {weight: 9}}}
 	if got := textOf(t, r.daemon); got != after {
 		t.Errorf("ended after listeners.json was stored: after the start\n%s\nnot\n%s", got, after)
 	}
-	if _, err := r.manager.Listeners.Remove("third", 0); err != nil {
+	if _, err := r.manager.Listeners.Remove(t.Context(), "third", 0); err != nil {
 		t.Fatal(err)
 	}
 	r.end()

@@ -154,7 +154,7 @@ func TestServiceChangesDescriptors(t *testing.T) {
 	p.mu.Lock()
 	p.log, p.budget.Limit = slog.New(slog.NewTextHandler(&log, nil)), 20000
 	p.mu.Unlock()
-	_, _, err := r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 10000 }, nil)
+	_, _, err := r.manager.Limits.Set(t.Context(), func(l *spec.Limits) { l.Connections = 10000 }, nil)
 	must(t, err)
 	give := func(service string) {
 		t.Helper()

@@ -80,7 +80,7 @@ func reconfigure(d *daemon, c *config.Config, drain time.Duration) error {
 func (r *running) end() { r.stop(time.Minute) }
 
 func (r *running) removeService(name string) error {
-	_, err := r.manager.Services.Remove(name, 0)
+	_, err := r.manager.Services.Remove(r.t.Context(), name, 0)
 	return err
 }
 
@@ -143,7 +143,7 @@ func (r *running) dial(p rdmacm.Provider, name string) *rpcrdma.Client {
 // removeDisk takes away what addDisk added.
 func (r *running) removeDisk() {
 	r.t.Helper()
-	if _, err := r.manager.Listeners.Remove("disk", time.Minute); err != nil {
+	if _, err := r.manager.Listeners.Remove(r.t.Context(), "disk", time.Minute); err != nil {
 		r.t.Fatal(err)
 	}
 	must(r.t, r.removeService("disk"))
@@ -303,7 +303,7 @@ limits: {memory: 64MiB, connections: 100}
 		_, _, err = r.manager.Connectors.Update(t.Context(), "out", func(c *spec.Connector) { c.Target = "127.0.0.1:2" }, manager.UpdateOptions{})
 	}
 	if err == nil {
-		_, _, err = r.manager.Limits.Set(func(l *spec.Limits) { l.Memory, l.Control.Connections, l.TCPIdle = 128<<20, 40, time.Minute }, nil)
+		_, _, err = r.manager.Limits.Set(t.Context(), func(l *spec.Limits) { l.Memory, l.Control.Connections, l.TCPIdle = 128<<20, 40, time.Minute }, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ limits: {memory: 64MiB, connections: 100}
 	if l := r.listener("steady"); l.State != manager.StateFailed || !strings.Contains(l.Failure, "in use") {
 		t.Errorf("with its address in use: %+v", l)
 	}
-	_, _, err = r.manager.Limits.Set(func(*spec.Limits) {}, func(*spec.Field) bool { return true })
+	_, _, err = r.manager.Limits.Set(t.Context(), func(*spec.Limits) {}, func(*spec.Field) bool { return true })
 	must(t, err)
 	if m := r.memory.Limit(); r.data.Memory() != 64<<20 || m.Source != "limits.memory" {
 		t.Errorf("unset: %d, %+v", r.data.Memory(), m)
@@ -471,7 +471,7 @@ scopes:
 	d.start(t.Context())
 	defer d.stop(time.Minute)
 	const want = "rdmad.yaml:7 gives settings for listener/lab: without it, rdmad would not start; remove these settings first, and reload the file"
-	_, err := d.manager.Listeners.Remove("lab", 0)
+	_, err := d.manager.Listeners.Remove(t.Context(), "lab", 0)
 	if err == nil || err.Error() != want {
 		t.Errorf("removed: %v, want %s", err, want)
 	}
@@ -484,7 +484,7 @@ scopes:
 	}
 	must(t, reconfigure(d, plain, time.Minute))
 	d.config.Store(plain)
-	if _, err := d.manager.Listeners.Remove("lab", 0); err != nil {
+	if _, err := d.manager.Listeners.Remove(t.Context(), "lab", 0); err != nil {
 		t.Error(err)
 	}
 }

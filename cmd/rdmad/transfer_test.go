@@ -298,8 +298,8 @@ limits: {connections: 9, handshakes: 7}
 	must(nil, err)
 	_, _, err = r.manager.Listeners.Update(ctx, "second", func(l *spec.Listener) { l.Limits.Idle = time.Hour }, manager.UpdateOptions{})
 	must(nil, err)
-	must(r.manager.Listeners.Remove("third", 0))
-	_, _, err = r.manager.Limits.Set(func(l *spec.Limits) { l.Connections = 0; l.TCPConnections = 8 }, nil)
+	must(r.manager.Listeners.Remove(ctx, "third", 0))
+	_, _, err = r.manager.Limits.Set(ctx, func(l *spec.Limits) { l.Connections = 0; l.TCPConnections = 8 }, nil)
 	must(nil, err)
 	c := parsed(t, "g.yaml", exportOf(t, r.daemon, "settings of listener/third: there is no such listener or connector in service"), t.TempDir())
 	bound := r.listener("fourth").Live.Address.String()
@@ -343,7 +343,7 @@ func TestExportLeavesOutWhatFailed(t *testing.T) {
 func TestNothingToExport(t *testing.T) {
 	r := startHere(t, t.TempDir(), "")
 	defer r.end()
-	if _, err := r.manager.Listeners.Remove("steady", 0); err != nil {
+	if _, err := r.manager.Listeners.Remove(t.Context(), "steady", 0); err != nil {
 		t.Fatal(err)
 	}
 	must(t, r.removeService("test"))

@@ -95,7 +95,7 @@ func TestConditionsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.do("a listener", text("td", "127.0.0.1:20059"))
-	if _, err := p.manager.Listeners.Remove("nfs", 0); err != nil {
+	if _, err := p.manager.Listeners.Remove(t.Context(), "nfs", 0); err != nil {
 		t.Fatal(err)
 	}
 	p.do("it is gone", text(".good", "conditions are OK"), holds("![...document.querySelectorAll('td')].some((e) => e.textContent === '127.0.0.1:20049')"))

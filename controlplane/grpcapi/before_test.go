@@ -31,24 +31,24 @@ func (o overtaken) Update(ctx context.Context, name string, change func(*spec.Li
 	return o.Set.Update(ctx, name, change, u)
 }
 
-func (o overtaken) Remove(name string, drain time.Duration) (manager.Removal[spec.Listener], error) {
-	if _, _, err := o.Set.Update(context.Background(), name, o.by, manager.UpdateOptions{}); err != nil {
+func (o overtaken) Remove(ctx context.Context, name string, drain time.Duration) (manager.Removal[spec.Listener], error) {
+	if _, _, err := o.Set.Update(ctx, name, o.by, manager.UpdateOptions{}); err != nil {
 		return manager.Removal[spec.Listener]{}, err
 	}
-	return o.Set.Remove(name, drain)
+	return o.Set.Remove(ctx, name, drain)
 }
 
 // overtakenLimits are limits that another client changes in the instants before and after each
 // change.
 type overtakenLimits struct{ manager.LimitsSet }
 
-func (o overtakenLimits) Set(change func(*spec.Limits), unset func(*spec.Field) bool) (before, now spec.Limits, err error) {
+func (o overtakenLimits) Set(ctx context.Context, change func(*spec.Limits), unset func(*spec.Field) bool) (before, now spec.Limits, err error) {
 	other := func(n int) error {
-		_, _, err := o.LimitsSet.Set(func(l *spec.Limits) { l.Connections = n }, nil)
+		_, _, err := o.LimitsSet.Set(ctx, func(l *spec.Limits) { l.Connections = n }, nil)
 		return err
 	}
 	if err = other(7); err == nil {
-		before, now, err = o.LimitsSet.Set(change, unset)
+		before, now, err = o.LimitsSet.Set(ctx, change, unset)
 	}
 	if err == nil {
 		err = other(9)

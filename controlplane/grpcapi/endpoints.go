@@ -108,7 +108,7 @@ type removal interface {
 }
 
 func remove[S spec.Named, L any](ctx context.Context, what string, set manager.Set[S, L], req removal) (drained, cut uint32, err error) {
-	r, err := set.Remove(req.GetName(), drainTime(req.GetDeadline()))
+	r, err := set.Remove(ctx, req.GetName(), drainTime(req.GetDeadline()))
 	if err != nil {
 		return 0, 0, err
 	}

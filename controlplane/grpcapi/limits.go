@@ -43,7 +43,7 @@ func (s *listenerService) SetLimits(ctx context.Context, req *rdmadv1.SetLimitsR
 	if len(change) == 0 {
 		change = all.filter(func(f *selected) bool { return changesLimit(req, now, f.at) })
 	}
-	before, after, err := s.manager.Limits.Set(func(l *spec.Limits) { takeLimits(l, req.GetLimits(), change) }, unset.has)
+	before, after, err := s.manager.Limits.Set(ctx, func(l *spec.Limits) { takeLimits(l, req.GetLimits(), change) }, unset.has)
 	if err != nil {
 		return nil, limitsStatus(err)
 	}

@@ -20,8 +20,8 @@ type API struct {
 }
 
 // Set is the set of all services, listeners or connectors. Its methods are safe for
-// concurrent use. Errors have the types of this package, except errors of the system, which
-// say what failed.
+// concurrent use. A change is not made if its ctx ends while it waits for another one.
+// Errors have the types of this package, except errors of the system, which say what failed.
 type Set[S spec.Named, L any] interface {
 	// List describes all elements, by name.
 	List() []Info[S, L]
@@ -43,7 +43,7 @@ type Set[S spec.Named, L any] interface {
 	// service that a listener uses is not removed (*InUseError). The directories and state
 	// of a service are never removed, so that a service of the same name and directory
 	// accepts its clients' handles.
-	Remove(name string, drain time.Duration) (Removal[S], error)
+	Remove(ctx context.Context, name string, drain time.Duration) (Removal[S], error)
 }
 
 // UpdateOptions decide about the connections of an updated element.

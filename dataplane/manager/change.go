@@ -67,11 +67,8 @@ func (c *Change) fail(what, name string, err error) {
 }
 
 // prepare binds and opens everything. On an error nothing is left of it. The error is
-// ChangeErrors, ErrShutdown, or that of a ctx that ended while the caller waited for op.
+// ChangeErrors or ErrShutdown.
 func (c *Change) prepare(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if c.m.started {
 		wait := c.m.patience
 		if end, ok := ctx.Deadline(); ok { // the reason is to come before the caller gives up
@@ -94,7 +91,7 @@ func (c *Change) prepare(ctx context.Context) error {
 
 // bind binds all addresses.
 func (c *Change) bind(ctx context.Context) error {
-	if c.m.closed {
+	if c.m.ending.Err() != nil {
 		return dataplane.ErrShutdown
 	}
 	if !c.mayListen() {

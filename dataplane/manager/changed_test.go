@@ -20,7 +20,7 @@ func (r *rig) update(name string, change func(*spec.Listener), o UpdateOptions) 
 }
 
 func (r *rig) setLimits(change func(*spec.Limits), unset func(*spec.Field) bool) error {
-	_, _, err := r.Limits.Set(change, unset)
+	_, _, err := r.Limits.Set(r.t.Context(), change, unset)
 	return err
 }
 
@@ -87,7 +87,7 @@ func TestChangesLast(t *testing.T) {
 	if l := r.listener("a"); l.Live.Address.Port() != 7003 || !slices.Equal(l.Changed, []string{"deny"}) {
 		t.Errorf("with the file's address: %+v", l)
 	}
-	if _, err := r.Listeners.Remove("a", 0); err != nil {
+	if _, err := r.Listeners.Remove(t.Context(), "a", 0); err != nil {
 		t.Fatal(err)
 	}
 	r.restart(next)
@@ -249,7 +249,7 @@ func TestLimitsLast(t *testing.T) {
 	}
 	check("unset", 200, 50, time.Hour, "control.connections")
 	same(t, "applied", r.bounds.TCPConnections, 200)
-	r.stop()
+	r.settle(nil)
 	if err := set(1); err == nil {
 		t.Error("set while stopping")
 	}
@@ -293,7 +293,7 @@ func TestMemoryIsSetAside(t *testing.T) {
 	if err := r.null(c); err != nil {
 		t.Errorf("the old connection: %v", err)
 	}
-	if _, err := r.Listeners.Remove("c", drainTime); err != nil {
+	if _, err := r.Listeners.Remove(t.Context(), "c", drainTime); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.update("a", func(l *spec.Listener) { l.Address = "127.0.0.1:7001" }, UpdateOptions{}); err != nil {
@@ -417,7 +417,7 @@ func TestStoredOutOfRange(t *testing.T) {
 	const trouble = "idle: 10ms is out of range 1s..720h\ncontrol.reserved: 300 of 256 connections leaves none for other clients"
 	check(trouble)
 	o.addListener(onLoopback("new", "test")) // stores everything
-	if _, err := o.Listeners.Remove("new", 0); err != nil {
+	if _, err := o.Listeners.Remove(t.Context(), "new", 0); err != nil {
 		t.Fatal(err)
 	}
 	o.restart(file)

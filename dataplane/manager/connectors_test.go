@@ -104,7 +104,7 @@ func TestOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := o.Connectors.Remove("going", time.Minute); err != nil || r.Removed != (dataplane.Removed{Drained: 1}) {
+	if r, err := o.Connectors.Remove(t.Context(), "going", time.Minute); err != nil || r.Removed != (dataplane.Removed{Drained: 1}) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if err := echoCall(t.Context(), a); err != nil {
@@ -115,7 +115,7 @@ func TestOperators(t *testing.T) {
 	if at := o.Connectors.List()[0].Live.Address; at != kept.Live.Address {
 		t.Errorf("came back at %v, was at %v", at, kept.Live.Address)
 	}
-	if _, err := o.Connectors.Remove("kept", time.Minute); err != nil {
+	if _, err := o.Connectors.Remove(t.Context(), "kept", time.Minute); err != nil {
 		t.Error(err)
 	}
 	o.start()
@@ -137,7 +137,7 @@ func TestFileAndOperators(t *testing.T) {
 	o.start()
 	o.want("without the file's", "a runtime up", "b runtime up")
 	o.start(o.named("a"))
-	if _, err := o.Connectors.Remove("a", time.Second); err != nil {
+	if _, err := o.Connectors.Remove(t.Context(), "a", time.Second); err != nil {
 		t.Fatal(err)
 	}
 	o.want("the file's removed", "b runtime up")
@@ -200,7 +200,7 @@ func TestBadAdditions(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if _, err := o.Connectors.Remove("b", 0); !errors.Is(err, dataplane.ErrNotFound) {
+	if _, err := o.Connectors.Remove(t.Context(), "b", 0); !errors.Is(err, dataplane.ErrNotFound) {
 		t.Errorf("removed nothing: %v", err)
 	}
 	o.want("after all that", "a runtime up")
@@ -208,7 +208,7 @@ func TestBadAdditions(t *testing.T) {
 	if _, err := o.Connectors.Add(t.Context(), o.named("b")); !is[*StoreError](err) {
 		t.Errorf("added without a disk: %v", err)
 	}
-	if _, err := o.Connectors.Remove("a", 0); !is[*StoreError](err) {
+	if _, err := o.Connectors.Remove(t.Context(), "a", 0); !is[*StoreError](err) {
 		t.Errorf("removed without a disk: %v", err)
 	}
 	o.want("without a disk", "a runtime up")

@@ -162,7 +162,7 @@ func (r *rig) null(c *rpcrdma.Client) error {
 }
 
 func (r *rig) removeService(name string, drain time.Duration) error {
-	_, err := r.Services.Remove(name, drain)
+	_, err := r.Services.Remove(r.t.Context(), name, drain)
 	return err
 }
 

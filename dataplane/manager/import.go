@@ -22,7 +22,9 @@ type Wanted struct {
 // a replaced service are replaced, even if they are left alone otherwise. Commit it with
 // CommitImport.
 func (m *Manager) PrepareImport(ctx context.Context, w *Wanted) (*Prepared, error) {
-	m.op.Lock()
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
 	c := m.toImport(w)
 	if err := c.prepare(ctx); err != nil {
 		m.op.Unlock()

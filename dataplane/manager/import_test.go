@@ -46,7 +46,7 @@ func TestImport(t *testing.T) {
 	r.restart(&file)
 	r.addListener(onLoopback("added", "steady"))
 	r.addListener(onLoopback("dropped", "steady"))
-	if _, err := r.Listeners.Remove("going", 0); err != nil { // an import knows that the file has it
+	if _, err := r.Listeners.Remove(t.Context(), "going", 0); err != nil { // an import knows that the file has it
 		t.Fatal(err)
 	}
 	steady, limits, disk := r.dial(r.listener("steady")), r.dial(r.listener("limits")), r.dial(r.listener("disk"))

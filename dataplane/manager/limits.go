@@ -1,9 +1,9 @@
 package manager
 
 import (
+	"context"
 	"maps"
 
-	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
@@ -14,8 +14,8 @@ type LimitsSet interface {
 	Get() (l spec.Limits, changed []string)
 	// Set changes limits and stores them for the next start. They override later versions of
 	// the file. Before that, the fields that unset selects get the file's values back. On an
-	// error it changes nothing.
-	Set(change func(*spec.Limits), unset func(*spec.Field) bool) (before, now spec.Limits, err error)
+	// error it changes nothing. ctx bounds the wait for other changes.
+	Set(ctx context.Context, change func(*spec.Limits), unset func(*spec.Field) bool) (before, now spec.Limits, err error)
 }
 
 // Bounds applies limits.
@@ -105,13 +105,12 @@ func (b boundsOf) Get() (l spec.Limits, changed []string) {
 }
 
 // Set implements LimitsSet.
-func (b boundsOf) Set(change func(*spec.Limits), unset func(*spec.Field) bool) (before, now spec.Limits, err error) {
+func (b boundsOf) Set(ctx context.Context, change func(*spec.Limits), unset func(*spec.Field) bool) (before, now spec.Limits, err error) {
 	m := b.m
-	m.op.Lock()
-	defer m.op.Unlock()
-	if m.closed {
-		return before, now, dataplane.ErrShutdown
+	if err := m.begin(ctx); err != nil {
+		return before, now, err
 	}
+	defer m.op.Unlock()
 	before, _ = b.Get()
 	now = before
 	if unset != nil {

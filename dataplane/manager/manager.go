@@ -88,17 +88,16 @@ type Manager struct {
 	cfg Config
 	log *slog.Logger
 
-	op       sync.Mutex    // serializes changes
+	op       turn          // serializes changes
 	patience time.Duration // see patience
 	store    Store         // nil before Restore
 	starting *Change       // between Configure and Open
 	file     *spec.All     // the elements of the file in force; nil before Open
 	started  bool          // under op
-	closed   bool          // written under op and mu
 	imports  uint64        // number of imports that are stored; under op
 	retiring sync.WaitGroup
 
-	ending context.Context // changes wait for nothing when it has ended
+	ending context.Context // when it has ended, no change begins, and none waits for anything
 	end    context.CancelFunc
 
 	mu         sync.Mutex
@@ -123,7 +122,7 @@ const patience = 10 * time.Second
 
 // New returns a manager without services, listeners and connectors.
 func New(cfg Config) *Manager {
-	m := &Manager{cfg: cfg, log: cfg.Logger, patience: patience, limits: newLimits(cfg.Limits, cfg.Changed.Limits)}
+	m := &Manager{cfg: cfg, log: cfg.Logger, op: make(turn, 1), patience: patience, limits: newLimits(cfg.Limits, cfg.Changed.Limits)}
 	m.ending, m.end = context.WithCancel(context.Background())
 	if err := m.limits.trouble; err != nil {
 		m.log.Error("limits that were set before are not in force", "error", err, "remedy", "set them again: rdmactl limits set")
@@ -253,11 +252,11 @@ func (m *Manager) Start() {
 	m.started = true
 }
 
-// Shutdown refuses further changes. Until ctx ends, it lets the TCP clients of all services
-// and connectors finish their calls. After that, the error has the number of connector
-// clients that were cut. The data plane ends the listeners.
+// Shutdown refuses further changes. Until ctx ends, it waits for a change that is being stored, and
+// lets the TCP clients of all services and connectors finish their calls. After that, the error has
+// the number of connector clients that were cut. The data plane ends the listeners.
 func (m *Manager) Shutdown(ctx context.Context) error {
-	m.stop()
+	m.settle(ctx.Done())
 	var ending sync.WaitGroup
 	var err error
 	ending.Go(func() { _, err = m.services.drainAll(ctx) })
@@ -269,20 +268,22 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// stop makes every further change fail, and the current one if it waits for names, addresses or file systems.
-func (m *Manager) stop() {
+// settle makes every further change fail, and the current one if it waits for names, addresses or file systems of exports.
+// One that is being stored ends in order: settle waits for it until over is closed.
+func (m *Manager) settle(over <-chan struct{}) {
 	m.end()
-	m.op.Lock()
-	defer m.op.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
+	if m.op.wait(over) {
+		m.op.Unlock()
+	}
 }
+
+// Changing reports whether a change is being made: after Shutdown, one that waits for the disk.
+func (m *Manager) Changing() bool { return len(m.op) > 0 }
 
 // Close frees everything. No more calls may come over RDMA. Close may be called more than
 // once.
 func (m *Manager) Close() {
-	m.stop()
+	m.settle(nil)
 	if m.starting != nil { // Open was not called
 		m.starting.discard()
 		m.starting = nil

@@ -36,7 +36,7 @@ func TestAddAndRemove(t *testing.T) {
 	if err := r.removeService("test", drainTime); !errors.As(err, &used) || err.Error() != "service test is in use by a; remove them first" {
 		t.Errorf("a service in use: %v", err)
 	}
-	if removed, err := r.Listeners.Remove("a", drainTime); err != nil || removed.Removed != (dataplane.Removed{Drained: 1}) {
+	if removed, err := r.Listeners.Remove(t.Context(), "a", drainTime); err != nil || removed.Removed != (dataplane.Removed{Drained: 1}) {
 		t.Errorf("removed %+v, %v", removed, err)
 	}
 	if err := r.removeService("test", drainTime); err != nil || r.service("test") != nil {
@@ -130,7 +130,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 				return r.try(change(func(s *spec.Listener) { s.Deny = []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")} }))
 			}},
 		{"no such listener", "no listener x; there are: a", dataplane.ErrNotFound,
-			func() error { _, err := r.Listeners.Remove("x", 0); return err }},
+			func() error { _, err := r.Listeners.Remove(t.Context(), "x", 0); return err }},
 		{"update of nobody", "no listener x; there are: a", dataplane.ErrNotFound,
 			func() error {
 				_, _, err := r.Listeners.Update(t.Context(), "x", func(*spec.Listener) {}, UpdateOptions{})
@@ -193,7 +193,7 @@ func TestNothingHalfDone(t *testing.T) {
 	if info := r.listener("a"); len(info.Live.Access.Deny) != 0 || info.Live.Limits.Connections != 0 || len(info.Spec.Deny) != 0 {
 		t.Errorf("changed: %+v", info)
 	}
-	if _, err := r.Listeners.Remove("a", drainTime); !errors.As(err, &stored) {
+	if _, err := r.Listeners.Remove(t.Context(), "a", drainTime); !errors.As(err, &stored) {
 		t.Errorf("removal: %v", err)
 	}
 	if err := r.null(r.dial(l)); err != nil || r.names() != "a/runtime" {
@@ -335,16 +335,29 @@ func TestEndDoesNotWaitForAFileSystem(t *testing.T) {
 	}
 }
 
-// TestNobodyWaits: a change whose caller gave up while another change was made is not made.
+// TestNobodyWaits: a change whose caller gives up while another change is made waits no longer, and is not made.
 func TestNobodyWaits(t *testing.T) {
 	r := newRig(t)
 	r.addEcho("test")
+	before, _ := r.Limits.Get()
 	ctx, cancel := context.WithCancel(t.Context())
 	var changes sync.WaitGroup
 	r.op.Lock()
 	for what, change := range map[string]func() error{
 		"an addition": func() error {
 			_, err := r.Services.Add(ctx, echoService("other"))
+			return err
+		},
+		"an update": func() error {
+			_, _, err := r.Services.Update(ctx, "test", func(*spec.Service) {}, UpdateOptions{})
+			return err
+		},
+		"a removal": func() error {
+			_, err := r.Services.Remove(ctx, "test", 0)
+			return err
+		},
+		"limits": func() error {
+			_, _, err := r.Limits.Set(ctx, func(l *spec.Limits) { l.Connections = 7 }, nil)
 			return err
 		},
 		"an import": func() error {
@@ -362,10 +375,58 @@ func TestNobodyWaits(t *testing.T) {
 		})
 	}
 	cancel()
-	r.op.Unlock()
 	changes.Wait()
+	r.op.Unlock()
 	if n := len(r.Services.List()); n != 1 {
 		t.Errorf("%d services", n)
+	}
+	now, _ := r.Limits.Get()
+	same(t, "limits", now, before)
+}
+
+// TestEndWhileTheDiskHangs: while a change is being stored on a disk that hangs, the end lets go of the clients of services
+// and of their addresses.
+func TestEndWhileTheDiskHangs(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	drained := make(chan struct{}, 2)
+	r.service("test").shutdown = func(context.Context) error {
+		drained <- struct{}{}
+		return nil
+	}
+	storing, healed := make(chan struct{}), make(chan struct{})
+	heal := sync.OnceFunc(func() { close(healed) })
+	defer heal()
+	r.store.during = func() {
+		close(storing)
+		<-healed
+	}
+	added, ended := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := r.Services.Add(t.Context(), echoService("other"))
+		added <- err
+	}()
+	<-storing
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	go func() { ended <- r.Shutdown(ctx) }()
+	select {
+	case err := <-ended:
+		if err != nil || len(drained) != 1 {
+			t.Errorf("%d services are drained, %v", len(drained), err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the end waits for the disk")
+	}
+	if !r.Changing() {
+		t.Error("no change is being made")
+	}
+	if _, err := r.Services.Remove(t.Context(), "test", 0); !errors.Is(err, dataplane.ErrShutdown) {
+		t.Errorf("another change: %v", err)
+	}
+	heal()
+	if err := <-added; err != nil {
+		t.Errorf("the change: %v", err)
 	}
 }
 
@@ -423,7 +484,7 @@ func TestRegistrationsFollow(t *testing.T) {
 	if len(r.rpcbind.list) != 1 || r.rpcbind.list[0].Address != a.Live.Address {
 		t.Errorf("registered %+v", r.rpcbind.list)
 	}
-	if _, err := r.Listeners.Remove("a", drainTime); err != nil || len(r.rpcbind.list) != 0 {
+	if _, err := r.Listeners.Remove(t.Context(), "a", drainTime); err != nil || len(r.rpcbind.list) != 0 {
 		t.Errorf("registered %+v, %v", r.rpcbind.list, err)
 	}
 }

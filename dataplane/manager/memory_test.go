@@ -69,7 +69,7 @@ func TestMemoryForListeners(t *testing.T) {
 	if n := len(r.Listeners.List()); n != fit {
 		t.Errorf("%d listeners", n)
 	}
-	if _, err := r.Listeners.Remove("l0", drainTime); err != nil {
+	if _, err := r.Listeners.Remove(t.Context(), "l0", drainTime); err != nil {
 		t.Fatal(err)
 	}
 	r.addListener(onLoopback("added", "test"))

@@ -16,14 +16,16 @@ type Prepared struct{ c *Change }
 // binds new addresses and opens new directories, and changes nothing that is in service. limits are those
 // of that version; if listeners are bound, a higher limit of the memory is in force at once. Until Commit
 // or Discard no other change is made. The error is ChangeErrors, with the reason for each element that is
-// not available, or ErrShutdown.
+// not available, ErrShutdown, or that of a ctx that ended while another change was made.
 //
 // Elements that are the same in both versions continue unchanged. Elements whose limits or
 // access changed keep their connections. The others are replaced. Listeners of a replaced
 // service are replaced, whether they are the file's or an operator's. Other additions of
 // operators stay, unless the file now has their name.
 func (m *Manager) Prepare(ctx context.Context, file *spec.All, limits spec.Limits) (*Prepared, error) {
-	m.op.Lock()
+	if err := m.begin(ctx); err != nil {
+		return nil, err
+	}
 	c := m.toFile(file)
 	c.limits = &limits
 	if err := c.prepare(ctx); err != nil {

@@ -229,7 +229,7 @@ func TestReloadBindsAgain(t *testing.T) {
 	events, removed := r.data.Subscribe(16), make(chan error, 1)
 	defer events.Close()
 	go func() {
-		_, err := r.Listeners.Remove("a", drainTime)
+		_, err := r.Listeners.Remove(t.Context(), "a", drainTime)
 		removed <- err
 	}()
 	<-events.Events() // it drains

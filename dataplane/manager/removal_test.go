@@ -26,7 +26,7 @@ func TestListenerDrains(t *testing.T) {
 	events := r.data.Subscribe(16)
 	removed := make(chan dataplane.Removed, 2)
 	remove := func() {
-		n, err := r.Listeners.Remove("a", drainTime)
+		n, err := r.Listeners.Remove(t.Context(), "a", drainTime)
 		if err != nil {
 			t.Error(err)
 		}
@@ -52,7 +52,7 @@ func TestListenerDrains(t *testing.T) {
 	}
 	// Others go on meanwhile.
 	r.addEcho("other")
-	if _, err := r.Listeners.Remove("a", 0); err != nil {
+	if _, err := r.Listeners.Remove(t.Context(), "a", 0); err != nil {
 		t.Error(err)
 	}
 	<-removed
@@ -76,13 +76,13 @@ func TestFailedRemovedTwice(t *testing.T) {
 	if r.names() != "a/runtime/failed" {
 		t.Fatalf("there is %s", r.names())
 	}
-	c, gone, err := r.listeners.remove("a") // the first, which then retires it
+	c, gone, err := r.listeners.remove(t.Context(), "a") // the first, which then retires it
 	if err != nil {
 		t.Fatal(err)
 	}
 	second := make(chan error, 1)
 	go func() {
-		_, err := r.Listeners.Remove("a", 0)
+		_, err := r.Listeners.Remove(t.Context(), "a", 0)
 		second <- err
 	}()
 	select {
@@ -115,7 +115,7 @@ func TestRemovedWhileReloading(t *testing.T) {
 	var removers sync.WaitGroup
 	for range 1000 {
 		removers.Go(func() {
-			removed, err := r.Listeners.Remove("a", drainTime)
+			removed, err := r.Listeners.Remove(t.Context(), "a", drainTime)
 			if removed.Before.Name != "a" && !errors.As(err, new(*NotFoundError)) { // one that comes late
 				t.Errorf("%+v, %v", removed, err)
 			}
@@ -185,7 +185,7 @@ func TestNothingAfterShutdown(t *testing.T) {
 	before := r.store.saved
 	_, err1 := r.Services.Add(t.Context(), echoService("b"))
 	_, err2 := r.Listeners.Add(t.Context(), onLoopback("b", "test"))
-	_, err3 := r.Listeners.Remove("a", 0)
+	_, err3 := r.Listeners.Remove(t.Context(), "a", 0)
 	for _, err := range []error{err1, err2, err3, r.removeService("test", 0)} {
 		if !errors.Is(err, dataplane.ErrShutdown) {
 			t.Errorf("error %v", err)
@@ -211,7 +211,7 @@ func (r *rig) draining() (finish func()) {
 	events := r.data.Subscribe(16)
 	defer events.Close()
 	go func() {
-		_, err := r.Listeners.Remove("a", drainTime)
+		_, err := r.Listeners.Remove(r.t.Context(), "a", drainTime)
 		removed <- err
 	}()
 	for e := range events.Events() {

@@ -48,7 +48,7 @@ func TestTheFileStandsBefore(t *testing.T) {
 	}
 	// Removed under the file, it is forgotten.
 	r.reboot([]spec.Service{echoService("test")}, []spec.Listener{onLoopback("a", "test")})
-	if _, err := r.Listeners.Remove("a", 0); err != nil {
+	if _, err := r.Listeners.Remove(t.Context(), "a", 0); err != nil {
 		t.Fatal(err)
 	}
 	r.reboot(nil, nil)
@@ -87,7 +87,7 @@ func TestWhatCantComeBack(t *testing.T) {
 	if err := r.removeService("disk", 0); err == nil {
 		t.Error("removed a service that a listener waits for")
 	}
-	if _, err := r.Listeners.Remove("c", 0); err != nil {
+	if _, err := r.Listeners.Remove(t.Context(), "c", 0); err != nil {
 		t.Error(err)
 	}
 	if _, err := r.Services.Add(t.Context(), spec.Service{Name: "disk", NFS: &spec.NFS{Export: spec.Export{Path: "/srv"}}}); err != nil {

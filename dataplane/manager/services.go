@@ -80,7 +80,7 @@ func (m services) unused(r running[spec.Service]) {
 func (m services) look() func(*ServiceInfo, running[spec.Service]) {
 	return func(i *ServiceInfo, r running[spec.Service]) {
 		i.Live.Listeners = m.usersLocked(i.Spec.Name)
-		if m.closed && i.State == StateUp {
+		if m.ending.Err() != nil && i.State == StateUp {
 			i.State = StateDraining
 		}
 		if r != nil {

@@ -141,7 +141,9 @@ func (s *set[S, L]) Add(ctx context.Context, want S) (Info[S, L], error) {
 	if err := s.checked(&want, nil); err != nil {
 		return Info[S, L]{}, err
 	}
-	s.m.op.Lock()
+	if err := s.m.begin(ctx); err != nil {
+		return Info[S, L]{}, err
+	}
 	defer s.m.op.Unlock()
 	if err := s.m.cfg.Room(s.m.count() + 1); err != nil {
 		return Info[S, L]{}, err
@@ -209,7 +211,9 @@ func (s *set[S, L]) Update(ctx context.Context, name string, change func(*S), o 
 
 // update is Update without EndDenied. It returns what is running after it.
 func (s *set[S, L]) update(ctx context.Context, name string, change func(*S), o UpdateOptions) (u Updated[S, L], r running[S], err error) {
-	s.m.op.Lock()
+	if err := s.m.begin(ctx); err != nil {
+		return u, nil, err
+	}
 	defer s.m.op.Unlock()
 	t, err := s.upThing(name)
 	if err != nil {
@@ -272,8 +276,8 @@ func (s *set[S, L]) upThing(name string) (*thing[S], error) {
 }
 
 // Remove implements Set.
-func (s *set[S, L]) Remove(name string, drain time.Duration) (removed Removal[S], err error) {
-	c, t, err := s.remove(name)
+func (s *set[S, L]) Remove(ctx context.Context, name string, drain time.Duration) (removed Removal[S], err error) {
+	c, t, err := s.remove(ctx, name)
 	if err != nil {
 		return removed, err
 	}
@@ -286,7 +290,7 @@ func (s *set[S, L]) Remove(name string, drain time.Duration) (removed Removal[S]
 		return removed, nil
 	}
 	if t.running != nil { // it had not failed
-		ctx, cancel := context.WithTimeout(context.Background(), drain)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
 		removed.Removed, _ = t.running.drain(ctx) // the first Remove logs the error
 	}
@@ -296,13 +300,13 @@ func (s *set[S, L]) Remove(name string, drain time.Duration) (removed Removal[S]
 
 // remove marks an element as being removed, and stores that. The change is nil if that was
 // done before.
-func (s *set[S, L]) remove(name string) (*Change, *thing[S], error) {
-	s.m.op.Lock()
+func (s *set[S, L]) remove(ctx context.Context, name string) (*Change, *thing[S], error) {
+	if err := s.m.begin(ctx); err != nil {
+		return nil, nil, err
+	}
 	defer s.m.op.Unlock()
 	t := s.get(name)
 	switch {
-	case s.m.closed:
-		return nil, nil, dataplane.ErrShutdown
 	case t == nil:
 		return nil, nil, s.notFound(name)
 	case s.drains(t):
@@ -310,7 +314,7 @@ func (s *set[S, L]) remove(name string) (*Change, *thing[S], error) {
 	}
 	c := s.m.newChange()
 	s.in(c).gone = []*thing[S]{t}
-	return c, t, c.make(context.Background(), s.m.save)
+	return c, t, c.make(ctx, s.m.save)
 }
 
 func (s *set[S, L]) drains(t *thing[S]) bool {
