@@ -270,8 +270,6 @@ func (c *Change) retire(drain time.Duration) {
 	for _, p := range slices.Backward(c.pieces()) {
 		p.free() // no listener uses a service any more
 	}
-	c.m.op.Lock()
-	defer c.m.op.Unlock()
 	c.m.counted()
 }
 

@@ -80,7 +80,7 @@ type Config struct {
 
 // Manager adds and removes services, listeners and connectors.
 //
-// Lock order: op, then mu. op is held while addresses are bound, directories opened and
+// Lock order: op, counting, then mu. op is held while addresses are bound, directories opened and
 // additions stored, but not during anything that may take longer. mu is never held while
 // waiting.
 type Manager struct {
@@ -96,6 +96,7 @@ type Manager struct {
 	started  bool          // under op
 	imports  uint64        // number of imports that are stored; under op
 	retiring sync.WaitGroup
+	counting sync.Mutex // serializes calls of Counted
 
 	ending context.Context // when it has ended, no change begins, and none waits for anything
 	end    context.CancelFunc
@@ -239,8 +240,12 @@ func (m *Manager) count() (n int) {
 	return n
 }
 
-// counted calls Counted with the current number. The caller holds op.
-func (m *Manager) counted() { m.cfg.Counted(m.count()) }
+// counted calls Counted with the current number.
+func (m *Manager) counted() {
+	m.counting.Lock()
+	defer m.counting.Unlock()
+	m.cfg.Counted(m.count())
+}
 
 // Start makes services serve over TCP, and connectors accept. Later additions start at once.
 func (m *Manager) Start() {

@@ -430,6 +430,27 @@ func TestEndWhileTheDiskHangs(t *testing.T) {
 	}
 }
 
+// TestRemovalIsAnswered: once it is made, while another change waits.
+func TestRemovalIsAnswered(t *testing.T) {
+	r := newRig(t)
+	r.addEcho("test")
+	r.service("test").shutdown = func(context.Context) error {
+		r.op.Lock()
+		return nil
+	}
+	removed := make(chan error, 1)
+	go func() { removed <- r.removeService("test", drainTime) }()
+	select {
+	case err := <-removed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits for another change")
+	}
+	r.op.Unlock()
+}
+
 // soon is a context that ends soon, as it says.
 type soon struct{ context.Context }
 
