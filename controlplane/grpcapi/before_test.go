@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/rdmad/rdmad/controlplane/auth"
@@ -98,5 +100,24 @@ func TestAuditBefore(t *testing.T) {
 	want := []string{"limits connections=7 > limits connections=8", listener + "7 > ", listener + "7 > " + listener + "8"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestNobodyWaitsForTheLog: a change whose client gives up while its entry is written is not made, and the log says so.
+func TestNobodyWaitsForTheLog(t *testing.T) {
+	s, _ := newServer(t, Access{})
+	ctx, cancel := context.WithCancel(as(t, auth.Admin))
+	cancel()
+	_, err := s.gate.unary(ctx, &rdmadv1.GetStatusRequest{}, &grpc.UnaryServerInfo{FullMethod: rdmadv1.ListenerService_SetLimits_FullMethodName},
+		func(context.Context, any) (any, error) {
+			t.Error("the change is made")
+			return nil, nil
+		})
+	if status.Code(err) != codes.Canceled {
+		t.Error(err)
+	}
+	res, err := (&auditService{gate: s.gate}).ListAudit(t.Context(), &rdmadv1.ListAuditRequest{})
+	if err != nil || len(res.GetEntries()) != 1 || res.GetEntries()[0].GetOutcome() != "CANCELLED" {
+		t.Errorf("%v, %v", res, err)
 	}
 }

@@ -52,10 +52,16 @@ func (g *gate) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, n
 	if err != nil {
 		return nil, err
 	}
-	res, err := next(ctx, req)
-	if r != nil {
-		r.Done(audited(err))
+	if r == nil {
+		return next(ctx, req)
 	}
+	var res any
+	if gone := ctx.Err(); gone != nil { // its client gave up while the log waited for the disk
+		err = status.FromContextError(gone).Err()
+	} else {
+		res, err = next(ctx, req)
+	}
+	r.Done(audited(err))
 	return res, err
 }
 
