@@ -223,6 +223,26 @@ func TestFilesAreBounded(t *testing.T) {
 
 // TestReopen: a crash at any moment loses nothing that was answered. What had
 // begun is told of, even when that was many files ago.
+// TestNameOfTheDirectory: characters that have a meaning in patterns have none in the directory's name.
+func TestNameOfTheDirectory(t *testing.T) {
+	for _, name := range []string{"[a", "[a]"} {
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cfg := config(dir)
+		cfg.MaxSize, cfg.Keep = 2<<10, 2
+		l := open(t, cfg)
+		made(t, l, 30)
+		if older, err := olderFiles(dir); err != nil || len(older) != 2 {
+			t.Errorf("%s: finished files %q, %v", name, older, err)
+		}
+		if r, err := Verify(dir); err != nil || r.Files != 3 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
 func TestReopen(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(dir)

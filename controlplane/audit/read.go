@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Files of a log: the one that is written, and those before it, named after
@@ -26,13 +28,19 @@ func olderName(first uint64) string {
 // olderFiles lists the finished files of a directory by name, the oldest
 // first.
 func olderFiles(dir string) ([]string, error) {
-	names, err := filepath.Glob(filepath.Join(dir, olderPrefix+"*"+olderSuffix))
-	if err != nil {
-		return nil, err
+	names, err := filesIn(dir, olderPrefix)
+	return slices.DeleteFunc(names, func(n string) bool { return olderName(firstOf(n)) != filepath.Base(n) }), err
+}
+
+// filesIn returns the files of a directory whose names begin with a prefix, by name.
+func filesIn(dir, prefix string) (files []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return olderName(firstOf(n)) != filepath.Base(n) })
-	slices.Sort(names)
-	return names, nil
+	return files, err
 }
 
 // scan gives the entries of a file in order until one doesn't follow, or see

@@ -71,7 +71,7 @@ func verifyOnce(dir string) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.SetAside, err = filepath.Glob(filepath.Join(dir, damagePrefix+"*")); err != nil {
+	if r.SetAside, err = filesIn(dir, damagePrefix); err != nil {
 		return r, err
 	}
 	var at chain

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,17 +78,21 @@ func (f *File) open() (c *Contents, err error) {
 // their own end was not.
 func (f *File) removeStrays() {
 	dir := segments(f.path)
-	strays, _ := filepath.Glob(filepath.Join(dir, "*-*"))
-	strays = append(strays, spareOf(beside(f.path, keptAs)))
-	for _, pattern := range []string{filepath.Join(dir, ".*"), filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+"[0-9]*")} {
-		unnamed, _ := filepath.Glob(pattern)
-		strays = append(strays, unnamed...)
-	}
-	for _, name := range strays {
+	strays := slices.Concat(matching(dir, "*-*"), matching(dir, ".*"), matching(filepath.Dir(f.path), "."+filepath.Base(f.path)+"[0-9]*"))
+	for _, name := range append(strays, spareOf(beside(f.path, keptAs))) {
 		if !slices.ContainsFunc(f.now.Segments, func(g segment) bool { return g.name() == filepath.Base(name) }) {
 			os.Remove(name)
 		}
 	}
+}
+
+// matching returns the files of a directory whose names match a pattern.
+func matching(dir, pattern string) (paths []string) {
+	names, _ := fs.Glob(os.DirFS(dir), pattern)
+	for _, name := range names {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths
 }
 
 // lock makes a directory and locks it, until the file that it gives is closed.

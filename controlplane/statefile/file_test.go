@@ -301,3 +301,24 @@ func TestMovedAwayAndBack(t *testing.T) {
 		t.Errorf("%+v became %+v", before, after)
 	}
 }
+
+// TestNameOfTheDirectory: what a crash left behind goes also if the directory's name has characters that have a meaning in
+// patterns.
+func TestNameOfTheDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "[a]")
+	must(t, os.Mkdir(dir, 0o700))
+	path := filepath.Join(dir, "settings.db")
+	must(t, create(t, path).Close())
+	strays := []string{filepath.Join(segments(path), ".x.spare"), filepath.Join(dir, ".settings.db1")}
+	for _, name := range strays {
+		must(t, os.WriteFile(name, nil, 0o600))
+	}
+	f, _, err := Open(path)
+	must(t, err)
+	defer f.Close()
+	for _, name := range strays {
+		if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
