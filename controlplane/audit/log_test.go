@@ -395,6 +395,36 @@ func TestDamagedLineIsListed(t *testing.T) {
 	}
 }
 
+// TestDamagedFinishedFile: after damage in the last finished file, while the next one is empty, no number comes again, and
+// only requests whose end is damaged have an unknown one.
+func TestDamagedFinishedFile(t *testing.T) {
+	for damaged := range 4 {
+		dir := t.TempDir()
+		l := open(t, config(dir))
+		made(t, l, 2)
+		l.Close()
+		text, err := os.ReadFile(l.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.SplitAfter(text, []byte("\n"))
+		lines[damaged][0] = 'x'
+		older := filepath.Join(dir, olderName(1))
+		if err := errors.Join(os.WriteFile(older, bytes.Join(lines, nil), 0o600), os.Remove(l.path())); err != nil {
+			t.Fatal(err)
+		}
+		unknown := damaged % 2 // every second line is an end
+		l = open(t, config(dir))
+		made(t, l, 1)
+		if last, _ := l.Newest(); last != uint64(6+unknown) {
+			t.Errorf("line %d is damaged: the newest entry is %d", damaged, last)
+		}
+		if all := told(t, l); strings.Count(all, Unknown) != unknown || strings.Count(all, "rdmad damage") != 1 {
+			t.Errorf("line %d is damaged: told\n%s", damaged, all)
+		}
+	}
+}
+
 // TestJunkBetweenPages: lines that others write into the log, also copies, neither hide an entry nor repeat one,
 // whatever the size of pages.
 func TestJunkBetweenPages(t *testing.T) {

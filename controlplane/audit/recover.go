@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -39,11 +40,13 @@ func (l *Log) recover() error {
 	var unread *fs.PathError // of the disk
 	if len(older) > 0 {
 		last := older[len(older)-1]
-		switch err := l.follow(last); {
-		case errors.As(err, &unread):
-			l.cfg.Logger.Error("audit log can't be read", "file", last, "after", l.at.sequence, "error", err)
-		case err != nil:
+		err := l.follow(last)
+		if err != nil && !errors.As(err, &unread) {
 			l.cfg.Logger.Error("audit log is damaged", "file", last, "after", l.at.sequence, "error", err)
+			err = l.pass(last)
+		}
+		if errors.As(err, &unread) {
+			l.cfg.Logger.Error("audit log can't be read", "file", last, "after", l.at.sequence, "error", err)
 		}
 	}
 	l.first = 0
@@ -80,6 +83,24 @@ func (l *Log) follow(name string) error {
 	defer f.Close()
 	_, l.at, err = scan(f, chain{}, l.see)
 	return err
+}
+
+// pass takes the position behind a finished file that is damaged: behind all its lines, so that no number comes again. Lines
+// that are as they were written count, so that requests that are done there stay done.
+func (l *Log) pass(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	last := firstOf(name) + uint64(bytes.Count(text, []byte{'\n'})) - 1
+	for line := range bytes.Lines(text) {
+		if e, at, err := parseLine(line); err == nil {
+			l.at, last = at, max(last, e.Sequence)
+			_ = l.see(e)
+		}
+	}
+	l.at.sequence = last
+	return nil
 }
 
 func (l *Log) see(e *Entry) error {
