@@ -159,10 +159,8 @@ func (s *services) checks() (out []conditions.Check) {
 
 // certificates returns the checks of the TLS files of the control plane, the metrics and the console.
 func (h *health) certificates() (out []conditions.Check) {
-	if web := h.d.config.Load().Metrics.WebConfig; metrics.WebCertificate(web) != "" {
-		out = append(out, h.certificate("metrics.web_config", func() (*conditions.Reason, string, time.Time) {
-			return conditions.Certificates(metrics.WebCertificate(web), time.Now())
-		}))
+	if web := h.d.config.Load().Metrics.WebConfig; web != "" {
+		out = append(out, h.certificate("metrics.web_config", func() (*conditions.Reason, string, time.Time) { return webCertificate(web) }))
 	}
 	if f := h.d.fleet; f != nil && f.cfg.TLS != nil {
 		out = append(out, h.certificate("fleet.tls.cert", func() (*conditions.Reason, string, time.Time) {
@@ -179,14 +177,19 @@ func (h *health) certificates() (out []conditions.Check) {
 			}))
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	before := h.expires
-	h.expires = make(map[string]time.Time, len(out))
-	for _, c := range out {
-		h.expires[c.Name] = before[c.Name]
-	}
 	return out
+}
+
+// webCertificate checks the certificate of the metrics, if they have one: their configuration may change at any time.
+func webCertificate(web string) (*conditions.Reason, string, time.Time) {
+	cert, err := metrics.WebCertificate(web)
+	switch {
+	case err != nil:
+		return conditions.CertificateUnreadable, config.OneLine(err), time.Time{}
+	case cert == "":
+		return nil, "", time.Time{}
+	}
+	return conditions.Certificates(cert, time.Now())
 }
 
 // certificate returns the check of one file. look returns when the certificate expires, too.
@@ -212,13 +215,11 @@ func certificate(files *auth.Files) (reason *conditions.Reason, text string, exp
 	return reason, text, expires
 }
 
-// expire records when a certificate expires, unless its check has ended.
+// expire records when a certificate expires.
 func (h *health) expire(name string, t time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, checked := h.expires[name]; checked {
-		h.expires[name] = t
-	}
+	h.expires[name] = t
 }
 
 // expiry returns when the certificates expire, by name, if that is known.
@@ -240,9 +241,10 @@ func (h *health) devices() (out []conditions.Check) {
 	if inUse == 0 || inUse == 1 && software {
 		return nil
 	}
+	there := devices() // may hang
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, d := range devices() {
+	for _, d := range there {
 		h.seen[d.Name] = true
 	}
 	for name := range h.seen {

@@ -111,7 +111,7 @@ func serve(c *config.Config, load func() (*config.Config, error), drain time.Dur
 		}
 		d.waitsFor.Store(starting)
 		up.Store(d)
-		d.start(ctx)
+		d.start()
 		d.waitsFor.Store(reloading)
 		d.running.Go(func() { d.notify.Watch(ctx, d.works) })
 		d.running.Go(func() { d.health.report(ctx, d.notify.Status) })
@@ -387,8 +387,8 @@ func (d *daemon) bindMetrics(ctx context.Context, c *config.Metrics) (err error)
 	return nil
 }
 
-// start begins to serve on all bound addresses, reports that, and returns. It also returns when ctx ends.
-func (d *daemon) start(ctx context.Context) {
+// start begins to serve on all bound addresses, reports that, and returns.
+func (d *daemon) start() {
 	d.serve("control plane", d.control.Serve)
 	d.log.Info("listening", "what", "control plane", "address", d.control.Addr())
 	if address := d.control.ConsoleAddr(); address != "" {
@@ -406,17 +406,7 @@ func (d *daemon) start(ctx context.Context) {
 	d.data.Start()
 	d.manager.Start()
 	d.registrar.Start()
-	checking := make(chan struct{})
-	d.running.Go(func() {
-		defer close(checking)
-		d.health.start() // reads files, which may hang
-	})
-	select {
-	case <-checking:
-	case <-ctx.Done():
-		within(checking)
-		return
-	}
+	d.health.start()
 	d.fleet.start(d.control, d.counters(), d.log)
 	d.ready.Store(true)
 	d.log.Info("ready", "version", versionString())
@@ -499,7 +489,7 @@ func (d *daemon) stop(drain time.Duration) {
 	d.waitsFor.Store("etcd or rpcbind")
 	<-unregistered
 	d.close()
-	d.waitsFor.Store("servers, or files that checks read when they begin")
+	d.waitsFor.Store("servers")
 	d.running.Wait()
 }
 

@@ -342,10 +342,9 @@ func TestEndOfStartThatHangs(t *testing.T) {
 	}
 }
 
-// TestEndOfStartWhileItServes: a start that hangs when rdmad serves already, as in a file for the metrics, keeps neither
-// addresses nor the state from another rdmad, though the kernel keeps a thread of the first one.
-func TestEndOfStartWhileItServes(t *testing.T) {
-	t.Setenv(endVar, "10s")
+// TestEndWhileTheWebConfigHangs: a file of the metrics that hangs from the end of the start on keeps neither addresses nor
+// the state from another rdmad, though the kernel keeps a thread of the first one.
+func TestEndWhileTheWebConfigHangs(t *testing.T) {
 	r := newRig(t)
 	export, hung, web := filepath.Join(r.dir, "export"), filepath.Join(r.dir, "hung"), filepath.Join(r.dir, "web")
 	makeDirectory(t, export)
@@ -381,7 +380,7 @@ listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
 	r.start().end(t, "TERM", 0)
 	must(t, fs.Heal())
 	_ = p.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != 1 {
+	if code := cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -51,7 +51,7 @@ listeners: [{name: test, provider: softiwarp, address: %q, service: test}]
 		d.close()
 		t.Fatal(err)
 	}
-	d.start(t.Context())
+	d.start()
 	ended := false
 	end = func() {
 		if !ended {

@@ -28,13 +28,13 @@ type health struct {
 
 	mu      sync.Mutex
 	seen    map[string]bool      // devices
-	expires map[string]time.Time // certificates that are checked; zero if it is not known
+	expires map[string]time.Time // certificates; zero if it is not known
 }
 
 // newHealth makes the conditions that are known in memory. start adds those of files and
 // peers.
 func newHealth(d *daemon, c *config.Config) *health {
-	h := &health{d: d, known: conditions.NewRegistry(), seen: make(map[string]bool), reloads: metrics.NewReloads(time.Now())}
+	h := &health{d: d, known: conditions.NewRegistry(), seen: make(map[string]bool), expires: make(map[string]time.Time), reloads: metrics.NewReloads(time.Now())}
 	h.prober = conditions.NewProber(h.known, d.log)
 	manager.ReportConditions(h.known, d.manager.API)
 	h.known.Ask(h.own)
@@ -55,13 +55,20 @@ func (h *health) start() {
 
 func (h *health) close() { h.prober.Close() }
 
-// follow updates the checks to the current services and connectors.
+// follow updates the checks to the current services and connectors. It also looks for RDMA devices: one that hangs must keep
+// no change waiting for long.
 func (h *health) follow() {
-	if h.started.Load() {
+	if !h.started.Load() {
+		return
+	}
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
 		h.keeping.Lock()
 		defer h.keeping.Unlock()
 		h.prober.Keep(h.checks())
-	}
+	}()
+	within(kept)
 }
 
 // refused records why a configuration file was not applied.

@@ -2,14 +2,18 @@ package main
 
 import (
 	"crypto/x509"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/auth/authtest"
 	"github.com/rdmad/rdmad/dataplane/conditions"
+	"github.com/rdmad/rdmad/dataplane/spec"
 )
 
 // The control plane's certificate expires, is cut off, belongs to another key, and is renewed.
@@ -78,23 +82,50 @@ func TestCertificateEnds(t *testing.T) {
 	must(t, os.WriteFile(web, []byte("tls_server_config: {cert_file: rdmad.pem, key_file: rdmad.key}\n"), 0o600))
 	c := &config.Config{}
 	c.Metrics.WebConfig = web
-	h := &health{d: &daemon{}}
+	h := &health{d: &daemon{}, expires: make(map[string]time.Time)}
 	h.d.config.Store(c)
-	look := func() {
+	look := func() (reason *conditions.Reason) {
 		for _, c := range h.certificates() {
-			c.Look(t.Context())
+			reason, _ = c.Look(t.Context())
 		}
+		return reason
 	}
-	if look(); len(h.expiry()) != 1 {
-		t.Errorf("the metrics have %v", h.expiry())
+	if r := look(); r != conditions.CertificateExpiring || len(h.expiry()) != 1 {
+		t.Errorf("%v, and the metrics have %v", r, h.expiry())
 	}
-	late := h.certificates()
 	must(t, os.WriteFile(web, nil, 0o600))
-	look()
-	for _, c := range late { // a look that hung during the reload
-		h.expire(c.Name, time.Now())
+	if r := look(); r != nil || len(h.expiry()) != 0 {
+		t.Errorf("%v, and the metrics still have %v", r, h.expiry())
 	}
-	if all := h.expiry(); len(all) != 0 {
-		t.Errorf("the metrics still have %v", all)
+	must(t, os.Remove(web))
+	if r := look(); r != conditions.CertificateUnreadable {
+		t.Errorf("%v", r)
+	}
+}
+
+// TestHungWebConfig: while the file of metrics.web_config hangs, services and listeners can be changed.
+func TestHungWebConfig(t *testing.T) {
+	dir := t.TempDir()
+	web := filepath.Join(dir, "web.yml")
+	must(t, os.WriteFile(web, []byte("{}"), 0o600))
+	r := running{t: t, dir: dir}
+	c := r.parse("")
+	c.Metrics.WebConfig = web
+	d := have(bind(t.Context(), c, slog.New(slog.DiscardHandler), nil))(t)
+	d.start()
+	defer d.stop(time.Minute)
+	must(t, errors.Join(os.Remove(web), syscall.Mkfifo(web, 0o600))) // reading it waits for a writer, as for a file server
+	w := have(os.OpenFile(web, os.O_RDWR, 0))(t)
+	defer func() { must(t, errors.Join(os.Remove(web), w.Close())) }()
+	added := make(chan error, 1)
+	go func() {
+		_, err := d.manager.Services.Add(t.Context(), spec.Service{Name: "other", Echo: &spec.Echo{}})
+		added <- err
+	}()
+	select {
+	case err := <-added:
+		must(t, err)
+	case <-time.After(time.Minute):
+		t.Error("a change waits for the file")
 	}
 }

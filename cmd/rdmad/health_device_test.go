@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/cmd/internal/providers"
 	"github.com/rdmad/rdmad/dataplane/conditions"
@@ -61,6 +62,39 @@ func TestListenerAndDeviceConditions(t *testing.T) {
 	p.expect("nfs", conditions.ListenerUp)
 	p.expect("rxe0", conditions.DeviceActive)
 	p.well()
+}
+
+// TestHungDevice: while a device hangs, services and listeners can be changed, and rdmad ends.
+func TestHungDevice(t *testing.T) {
+	answer := make(chan struct{})
+	devices = func() []inventory.Device {
+		<-answer
+		return nil
+	}
+	t.Cleanup(func() { devices = providers.Devices })
+	p := admit(t, t.TempDir(), echoListener)
+	t.Cleanup(func() {
+		close(answer)
+		p.health.keeping.Lock() // until the look for devices has ended
+		defer p.health.keeping.Unlock()
+		p.opening.Lock()
+		defer p.opening.Unlock()
+		delete(p.providers, "adapter")
+	})
+	p.opening.Lock()
+	p.providers["adapter"] = p.providers["softiwarp"]
+	p.opening.Unlock()
+	added := make(chan error, 1)
+	go func() {
+		_, err := p.manager.Services.Add(t.Context(), spec.Service{Name: "other", Echo: &spec.Echo{}})
+		added <- err
+	}()
+	select {
+	case err := <-added:
+		p.must(err)
+	case <-time.After(time.Minute):
+		t.Error("a change waits for the device")
+	}
 }
 
 // Devices as the kernel shows them.

@@ -47,7 +47,7 @@ func admit(t *testing.T, dir, text string) *patient {
 		d.close()
 		t.Fatal(err)
 	}
-	d.start(t.Context())
+	d.start()
 	p.daemon = d
 	ctx, cancel := context.WithCancel(context.Background())
 	d.running.Go(func() {

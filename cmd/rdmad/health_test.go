@@ -462,7 +462,7 @@ func TestEndAfterHungCheck(t *testing.T) {
 	var log logtest.Log
 	d, err := bind(t.Context(), r.parse(""), slog.New(slog.NewTextHandler(&log, nil)), nil)
 	must(t, err)
-	d.start(t.Context())
+	d.start()
 	looks, answer := make(chan struct{}), make(chan struct{})
 	d.health.prober.Keep([]conditions.Check{{
 		Kind: conditions.State, Name: "hung", Every: time.Hour, Timeout: closeTimeout + time.Second,

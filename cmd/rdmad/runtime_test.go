@@ -40,7 +40,7 @@ func startHere(t *testing.T, dir, more string) *running {
 		d.close()
 		t.Fatal(err)
 	}
-	d.start(t.Context())
+	d.start()
 	r.daemon = d
 	return r
 }
@@ -468,7 +468,7 @@ scopes:
 `), config.Options{Providers: []string{"softiwarp"}, Stored: storedListeners})
 	}
 	d := have(bind(t.Context(), have(parse())(t), slog.New(slog.DiscardHandler), nil))(t)
-	d.start(t.Context())
+	d.start()
 	defer d.stop(time.Minute)
 	const want = "rdmad.yaml:7 gives settings for listener/lab: without it, rdmad would not start; remove these settings first, and reload the file"
 	_, err := d.manager.Listeners.Remove(t.Context(), "lab", 0)

@@ -75,7 +75,7 @@ func bound(t tester, c *config.Config) *daemon {
 		d.close()
 		t.Fatal(err)
 	}
-	d.start(context.Background())
+	d.start()
 	return d
 }
 

@@ -32,7 +32,8 @@ type Check struct {
 	Timeout time.Duration
 	Before  *Reason // until the first look ends; nil means no condition
 	Overdue *Reason // nil means none
-	Look    func(ctx context.Context) (*Reason, string)
+	// Look returns a nil reason if there is nothing to look at now: then there is no condition.
+	Look func(ctx context.Context) (*Reason, string)
 }
 
 // Prober runs checks that may take long, each in one goroutine, and reports their results
@@ -186,11 +187,19 @@ func (one *probe) look(ctx context.Context) Status {
 	defer one.mu.Unlock()
 	returned = true
 	one.foundLocked(reason, message)
+	if reason == nil {
+		return OK
+	}
 	return reason.Status
 }
 
 func (one *probe) foundLocked(reason *Reason, message string) {
 	if one.ended {
+		return
+	}
+	if reason == nil {
+		one.p.registry.Remove(one.check.Kind, one.check.Name)
+		one.before = nil
 		return
 	}
 	f := Finding{one.check.Name, reason, message}

@@ -103,6 +103,28 @@ func TestHungLook(t *testing.T) {
 	})
 }
 
+// TestNothingToLookAt: a check that finds nothing to look at has no condition.
+func TestNothingToLookAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRegistry()
+		p := NewProber(r, nolog())
+		u := &upstream{}
+		u.reason.Store(UpstreamGone)
+		p.Keep([]Check{u.check("nfs")})
+		expect(t, r, UpstreamGone)
+		u.reason.Store(nil)
+		p.Look()
+		synctest.Wait()
+		if c := r.List().Find(Upstream, "nfs"); c != nil {
+			t.Errorf("the condition is still %v", c)
+		}
+		u.reason.Store(UpstreamAnswers)
+		p.Look()
+		expect(t, r, UpstreamAnswers)
+		p.Close()
+	})
+}
+
 // A hanging check does not prevent the prober's end, and its later result is ignored.
 func TestCloseWhileHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,21 +16,21 @@ import (
 func CheckWebConfig(file string) error { return web.Validate(file) }
 
 // WebCertificate returns the file with the certificate of the metrics, or "" if they have no
-// TLS or their configuration cannot be read.
-func WebCertificate(file string) string {
+// TLS. The error is that their configuration cannot be read.
+func WebCertificate(file string) (string, error) {
 	var c struct {
 		TLS struct {
 			Cert string `yaml:"cert_file"`
 		} `yaml:"tls_server_config"`
 	}
 	text, err := os.ReadFile(file)
-	if err != nil || yaml.Unmarshal(text, &c) != nil || c.TLS.Cert == "" {
-		return ""
+	if err == nil {
+		err = yaml.Unmarshal(text, &c)
 	}
-	if filepath.IsAbs(c.TLS.Cert) {
-		return c.TLS.Cert
+	if err != nil || c.TLS.Cert == "" || filepath.IsAbs(c.TLS.Cert) {
+		return c.TLS.Cert, err
 	}
-	return filepath.Join(filepath.Dir(file), c.TLS.Cert)
+	return filepath.Join(filepath.Dir(file), c.TLS.Cert), nil
 }
 
 // serveWeb answers on l with TLS and for users as the file says. It reads the file and the

@@ -50,8 +50,8 @@ func TestWebConfig(t *testing.T) {
 	if err := CheckWebConfig(file); err != nil {
 		t.Fatal(err)
 	}
-	if got := WebCertificate(file); got != filepath.Join(dir, "cert.pem") {
-		t.Errorf("the certificate is %q", got)
+	if got, err := WebCertificate(file); err != nil || got != filepath.Join(dir, "cert.pem") {
+		t.Errorf("the certificate is %q, %v", got, err)
 	}
 	address := serveWeb(t, healthy(), file)
 	expect := func(path, user, password string, want int) {
@@ -116,8 +116,8 @@ func TestCheckWebConfig(t *testing.T) {
 	if err := CheckWebConfig(filepath.Join(dir, "none.yml")); err == nil {
 		t.Error("no error for a missing file")
 	}
-	if got := WebCertificate(filepath.Join(dir, "none.yml")); got != "" {
-		t.Errorf("a missing file has the certificate %q", got)
+	if got, err := WebCertificate(filepath.Join(dir, "none.yml")); got != "" || err == nil {
+		t.Errorf("a missing file has the certificate %q, %v", got, err)
 	}
 }
 
