@@ -157,12 +157,17 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 	d.config.Store(c)
 	initial, given := c.Settings.Initial()
 	var err error
-	if _, none := os.Stat(c.State.Path); none == nil { // before its files are read; open makes a new one
-		if d.state, err = openState(c.State.Path); err != nil {
-			return d, err
+	d.state, err = until(ctx, c.State.Path, func() (*state, error) {
+		if _, none := os.Stat(c.State.Path); none != nil { // open makes a new one
+			return nil, nil
 		}
+		return openState(c.State.Path) // before its files are read
+	})
+	if err != nil {
+		return d, err
 	}
-	if d.changed, err = storedChanges(c.State.Path); err != nil {
+	d.changed, err = until(ctx, c.State.Path, func() (spec.Changes, error) { return storedChanges(c.State.Path) })
+	if err != nil {
 		return d, err
 	}
 	d.limits = c.Limits
@@ -328,14 +333,21 @@ func (d *daemon) provider(name string) (rdmacm.Provider, error) {
 // open opens the directories and files, once all addresses are bound, and restores what
 // operators added.
 func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
-	if err := makeDefaultExport(c, &d.changed); err != nil {
+	missing, err := until(ctx, "an export", func() (configfile.Errors, error) { // before the state directory is made
+		if err := makeDefaultExport(c, &d.changed); err != nil {
+			return nil, err
+		}
+		return missingExports(c, &d.changed), nil
+	})
+	switch {
+	case err != nil:
 		return err
-	}
-	if missing := missingExports(c, &d.changed); len(missing) > 0 { // before the state directory is made
+	case len(missing) > 0:
 		return missing
 	}
 	if d.state == nil {
-		if d.state, err = openState(c.State.Path); err != nil {
+		d.state, err = until(ctx, c.State.Path, func() (*state, error) { return openState(c.State.Path) })
+		if err != nil {
 			return err
 		}
 	}
@@ -374,7 +386,8 @@ func (d *daemon) reportWaits(c *config.Config, waits error) {
 }
 
 func (d *daemon) bindMetrics(ctx context.Context, c *config.Metrics) (err error) {
-	if err := metrics.CheckWebConfig(c.WebConfig); err != nil {
+	_, err = until(ctx, c.WebConfig, func() (any, error) { return nil, metrics.CheckWebConfig(c.WebConfig) })
+	if err != nil {
 		return fmt.Errorf("metrics.web_config: %w", err)
 	}
 	d.metrics = metrics.NewServer(d.registry, metrics.Health{Conditions: d.health.known, Phase: d.phase}, d.places.scrapers, c.WebConfig, d.log)

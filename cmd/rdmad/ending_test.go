@@ -258,7 +258,7 @@ func TestEndWithLongestDrain(t *testing.T) {
 // TestEndOfStartInAFileSystem: a start that waits for the file system of an export ends in order, also while nothing takes
 // the log. Another rdmad can use the address and the state, though the kernel keeps a thread of the first one.
 func TestEndOfStartInAFileSystem(t *testing.T) {
-	for name, hang := range map[string]func(*hungFS) error{"look": (*hungFS).Hang, "open": (*hungFS).HangStatfs} {
+	for name, hang := range map[string]func(*hungFS) error{"look": (*hungFS).Hang, "second look": (*hungFS).HangAfterLook, "open": (*hungFS).HangStatfs} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(endVar, "10s")
 			r := newRig(t)
@@ -329,9 +329,10 @@ func TestReasonOfAFailedStart(t *testing.T) {
 func TestEndOfStartThatHangs(t *testing.T) {
 	t.Setenv(endVar, "1ms")
 	r := newRig(t)
-	pipe := filepath.Join(r.dir, "pipe")
+	makeDirectory(t, filepath.Join(r.dir, "state"))
+	pipe := filepath.Join(r.dir, "state", "connectors.json")
 	must(t, syscall.Mkfifo(pipe, 0o600))
-	cmd, p := startMute(t, r.dir, "--set", "metrics.web_config="+pipe)
+	cmd, p := startMute(t, r.dir)
 	w := have(os.OpenFile(pipe, os.O_WRONLY, 0))(t) // waits until rdmad reads
 	defer w.Close()
 	p.Signal(syscall.SIGTERM)
@@ -382,5 +383,26 @@ listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
 	_ = p.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestEndOfStartInAFile: a start that waits for a file, as of the metrics or of the state, ends in order.
+func TestEndOfStartInAFile(t *testing.T) {
+	for name, args := range map[string][]string{"pipe": {"--set", "metrics.web_config=pipe"}, "state/listeners.json": nil} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			makeDirectory(t, filepath.Join(r.dir, "state"))
+			pipe := filepath.Join(r.dir, name)
+			must(t, syscall.Mkfifo(pipe, 0o600))
+			cmd, p := startMute(t, r.dir, args...)
+			w := have(os.OpenFile(pipe, os.O_WRONLY, 0))(t) // waits until rdmad reads
+			defer w.Close()
+			p.Signal(syscall.SIGTERM)
+			awaitDeath(t, p.Pid())
+			_ = p.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
 	}
 }

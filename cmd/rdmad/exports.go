@@ -135,6 +135,25 @@ type noAnswerError struct{ path string }
 
 func (e *noAnswerError) Error() string { return "the file system of " + e.path + " does not answer" }
 
+// until returns what look returns, or a *noAnswerError if ctx ends before: look waits for the file system of path.
+func until[T any](ctx context.Context, path string, look func() (T, error)) (v T, err error) {
+	type result struct {
+		v   T
+		err error
+	}
+	looked := make(chan result, 1)
+	go func() {
+		v, err := look()
+		looked <- result{v, err}
+	}()
+	select {
+	case r := <-looked:
+		return r.v, r.err
+	case <-ctx.Done():
+		return v, &noAnswerError{path}
+	}
+}
+
 // answers waits until the file systems of a service's exports answer, or ctx ends. n is nil for a service
 // without exports.
 func (s *services) answers(ctx context.Context, n *spec.NFS) error {

@@ -89,6 +89,12 @@ func (f *hungFS) HangStatfs() error {
 	return err
 }
 
+// HangAfterLook makes the file system answer nothing once a directory was opened and closed.
+func (f *hungFS) HangAfterLook() error {
+	_, err := f.ask("hang after a look")
+	return err
+}
+
 // TakeNothing makes the file system take nothing of a write, without an error. The file must not be open.
 func (f *hungFS) TakeNothing() error {
 	_, err := f.ask("take nothing")
@@ -141,6 +147,7 @@ type fuseServer struct {
 	mu      sync.Mutex
 	hung    bool
 	only    uint32        // the operation that hangs; 0 means all
+	looked  bool          // hangs after the next opReleasedir
 	nothing bool          // writes take no byte
 	waiting []fuseRequest // for heal
 }
@@ -154,6 +161,8 @@ func (s *fuseServer) do(what string) (waiting int) {
 		s.hung, s.only = true, 0
 	case "hang statfs":
 		s.hung, s.only = true, opStatfs
+	case "hang after a look":
+		s.looked = true
 	case "take nothing":
 		s.nothing = true
 	case "heal":
@@ -228,6 +237,9 @@ func (s *fuseServer) take(r fuseRequest) {
 		return
 	}
 	s.answer(&r)
+	if s.looked && r.op == opReleasedir {
+		s.hung, s.only, s.looked = true, 0, false
+	}
 }
 
 // answer answers a request. One that was interrupted meanwhile is unknown to the kernel.
