@@ -27,10 +27,10 @@ limit that operators stored in the state directory. It does not show the service
 listeners and connectors that operators added, changed or removed: rdmactl export does.
 
 check also opens what the configuration names: exports must be directories that
-can be read, certificates must load, addresses must be free, the state directory must
-be writable or possible to make, with 32 MiB free. --offline leaves this
-out, for a check on another machine. While an rdmad uses the state directory,
-addresses in use are no mistake.
+can be read, and whose file systems answer within 5 seconds, certificates must load,
+addresses must be free, the state directory must be writable or possible to make,
+with 32 MiB free. --offline leaves this out, for a check on another machine. While an
+rdmad uses the state directory, addresses in use are no mistake.
 
 check warns of stored changes that are out of range: rdmad leaves these out. It
 warns if an export with require_mountpoint waits for its file system, and if its

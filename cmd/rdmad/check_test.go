@@ -3,14 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/provenance"
+	"github.com/rdmad/rdmad/controlplane/configfile"
 )
 
 // smallGroup makes the files of a machine with a control group, and returns their root.
@@ -70,5 +74,34 @@ func TestCheckManyInSmallControlGroup(t *testing.T) {
 		"/sys/fs/cgroup/rdmad/memory.max leaves 20945 KiB, enough for 4; raise that limit, or have fewer listeners"
 	if err := cmd.Execute(); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestCheckOfAHungExport: check says which export does not answer, and finds other mistakes, too.
+func TestCheckOfAHungExport(t *testing.T) {
+	answerTimeout = time.Millisecond
+	defer func() { answerTimeout = filesTimeout }()
+	dir := t.TempDir()
+	file, hung := filepath.Join(dir, "rdmad.yaml"), filepath.Join(dir, "hung")
+	must(t, syscall.Mkfifo(hung, 0o600)) // opening it waits for a writer, as for a file server
+	must(t, os.WriteFile(file, fmt.Appendf(nil, "state: {path: %q}\nservices: [{name: disk, nfs: {path: %q}}]\n", file, hung), 0o600))
+	var o options
+	cmd := o.checkCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"--config", file})
+	checked := make(chan error, 1)
+	go func() { checked <- cmd.Execute() }()
+	var err error
+	select {
+	case err = <-checked:
+	case <-time.After(time.Minute):
+		t.Error("check waits for the file system")
+	}
+	w := have(os.OpenFile(hung, os.O_WRONLY, 0))(t)
+	must(t, w.Close())
+	mistakes, _ := errors.AsType[configfile.Errors](err)
+	if len(mistakes) != 2 || mistakes[0].Key != "state.path" || mistakes[1].Key != "services[0].nfs.path" ||
+		mistakes[1].Msg != "the file system of "+hung+" does not answer" {
+		t.Errorf("%v", err)
 	}
 }

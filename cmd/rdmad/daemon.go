@@ -337,7 +337,7 @@ func (d *daemon) open(ctx context.Context, c *config.Config) (err error) {
 		if err := makeDefaultExport(c, &d.changed); err != nil {
 			return nil, err
 		}
-		return missingExports(c, &d.changed), nil
+		return missingExports(c, &d.changed, readExport), nil
 	})
 	switch {
 	case err != nil:

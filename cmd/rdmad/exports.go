@@ -18,19 +18,20 @@ import (
 
 // missingExports returns a line for each directory of the configuration that can't be
 // exported, or that the state directory is in. It does not look whether the default directory
-// exists, and at services that operators changed or an import took out of service.
-func missingExports(c *config.Config, changed *spec.Changes) (errs configfile.Errors) {
+// exists, and at services that operators changed or an import took out of service. read is
+// readExport, or limits its time.
+func missingExports(c *config.Config, changed *spec.Changes, read func(path string) error) (errs configfile.Errors) {
 	for i := range c.Services {
 		name := c.Services[i].Name
 		if changed.Services[name] == nil && !slices.Contains(changed.Removed.Services, name) {
-			errs = append(errs, missingExportsOf(c, i)...)
+			errs = append(errs, missingExportsOf(c, i, read)...)
 		}
 	}
 	return errs
 }
 
 // missingExportsOf is missingExports for one service.
-func missingExportsOf(c *config.Config, service int) (errs configfile.Errors) {
+func missingExportsOf(c *config.Config, service int, read func(path string) error) (errs configfile.Errors) {
 	n := c.Services[service].NFS
 	if n == nil {
 		return nil
@@ -40,9 +41,9 @@ func missingExportsOf(c *config.Config, service int) (errs configfile.Errors) {
 		wrong[key] = true
 		errs = append(errs, &config.Error{Origin: at, Key: key, Msg: err.Error()})
 	}
-	readExports(n, func(key string, err error) {
+	readExports(n, read, func(key string, err error) {
 		key = fmt.Sprintf("services[%d].%s", service, key)
-		if at := c.Origins.Of(key); err != nil && at != (config.Origin{}) {
+		if at := c.Origins.Of(key); err != nil && at != (config.Origin{}) || errors.As(err, new(*noAnswerError)) {
 			note(key, at, err)
 		}
 	})
@@ -50,7 +51,10 @@ func missingExportsOf(c *config.Config, service int) (errs configfile.Errors) {
 	dir := (&state{path: c.State.Path}).service(c.Services[service].Name)
 	for k := range all {
 		key := fmt.Sprintf("services[%d].%spath", service, keys[k])
-		if err := nfs.KeepOut(dir, all[k].Path); err != nil && !wrong[key] {
+		if wrong[key] {
+			continue
+		}
+		if err := nfs.KeepOut(dir, all[k].Path); err != nil {
 			note(key, c.Origins.Of(key), err)
 		}
 	}
@@ -72,11 +76,11 @@ func makeDefaultExport(c *config.Config, changed *spec.Changes) error {
 
 // readExports makes sure that the directories of a service exist, can be read, and don't
 // overlap. It reports each with its key, and an error or nil.
-func readExports(n *spec.NFS, report func(key string, err error)) {
+func readExports(n *spec.NFS, read func(path string) error, report func(key string, err error)) {
 	all, keys := n.All()
 	var good []string
 	for i := range all {
-		err := readExport(all[i].Path)
+		err := read(all[i].Path)
 		for _, other := range good {
 			if err == nil {
 				err = nfs.Overlap(all[i].Path, other)
@@ -211,7 +215,7 @@ func (s *services) ask(path string, look func()) <-chan struct{} {
 func (s *services) openNFS(sv *service) error {
 	n := sv.spec.NFS
 	var missing error
-	readExports(n, func(_ string, err error) { missing = errors.Join(missing, err) })
+	readExports(n, readExport, func(_ string, err error) { missing = errors.Join(missing, err) })
 	if missing != nil {
 		return missing
 	}

@@ -76,7 +76,7 @@ func tryOpening(ctx context.Context, c *config.Config, mistakes configfile.Error
 	o.certificates()
 	o.groups()
 	o.note("metrics.web_config", metrics.CheckWebConfig(c.Metrics.WebConfig))
-	o.exports()
+	o.exports(ctx)
 	o.addresses(ctx)
 	all := slices.Concat(mistakes, o.errs)
 	if len(all) == 0 {
@@ -112,8 +112,17 @@ func (o *opening) groups() {
 	}
 }
 
-func (o *opening) exports() {
-	for _, one := range missingExports(o.c, &spec.Changes{}) {
+// answerTimeout is how long check waits for the file system of an export. Tests change it.
+var answerTimeout = filesTimeout
+
+func (o *opening) exports(ctx context.Context) {
+	read := func(path string) error {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		_, err := until(ctx, path, func() (any, error) { return nil, readExport(path) })
+		return err
+	}
+	for _, one := range missingExports(o.c, &spec.Changes{}, read) {
 		if !o.mistakes.Concern(one.Key) {
 			o.errs = append(o.errs, one)
 		}

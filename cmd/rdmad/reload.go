@@ -127,7 +127,7 @@ func blame(c *config.Config, f *manager.Failure) configfile.Errors {
 	}
 	key := list + "[" + strconv.Itoa(i) + "]"
 	if errors.As(f.Err, new(*manager.OpenError)) && !errors.As(f.Err, new(*noAnswerError)) && !errors.Is(f.Err, manager.ErrNotTried) && !f.Changed {
-		if missing := missingExportsOf(c, i); len(missing) > 0 {
+		if missing := missingExportsOf(c, i, readExport); len(missing) > 0 {
 			return missing
 		}
 	}
