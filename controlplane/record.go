@@ -10,6 +10,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/history"
 	"github.com/rdmad/rdmad/controlplane/watch"
+	"github.com/rdmad/rdmad/dataplane"
 )
 
 // ownActions are the audit log's names of changes that rdmad makes by itself.
@@ -104,10 +105,13 @@ func (c *Controlplane) recordRevision(e *history.Entry) {
 }
 
 // RecordReload records that a configuration file was read again. err is the reason why it, or a
-// part of it, was refused, or nil.
+// part of it, was refused; dataplane.ErrShutdown if the end of rdmad cut it off; or nil.
 func (c *Controlplane) RecordReload(file string, err error) {
 	e := audit.Entry{Action: ownActions[history.Reload], Request: strconv.Quote(file), Outcome: audit.OK}
-	if err != nil {
+	switch {
+	case errors.Is(err, dataplane.ErrShutdown):
+		e.Outcome, e.Reason = "CANCELLED", "rdmad ends"
+	case err != nil:
 		e.Outcome, e.Reason = "INVALID_ARGUMENT", err.Error()
 	}
 	c.record(e)

@@ -406,3 +406,46 @@ func TestEndOfStartInAFile(t *testing.T) {
 		})
 	}
 }
+
+// TestEndCutsAReloadOff: a reload that waits for a file system when rdmad ends is not refused. The log and the audit log say
+// what happened.
+func TestEndCutsAReloadOff(t *testing.T) {
+	r := newRig(t)
+	hung := filepath.Join(r.dir, "hung")
+	makeDirectory(t, hung)
+	fs := have(mountHung(hung))(t)
+	defer func() { must(t, fs.Close()) }()
+	must(t, fs.Hang())
+	configure := func(services string) {
+		file := filepath.Join(r.dir, "rdmad.yaml")
+		must(t, os.WriteFile(file+".new", fmt.Appendf(nil, `
+control: {listen: %q}
+metrics: {listen: ""}
+state: {path: state}
+services: [{name: test, echo: {}}%s]
+listeners: [{name: nfs, provider: softiwarp, address: %q, service: test}]
+`, apart, services, apart), 0o600))
+		must(t, os.Rename(file+".new", file))
+	}
+	configure("")
+	p := r.start("--drain-timeout", "0s")
+	configure(fmt.Sprintf(", {name: disk, nfs: {path: %q}}", hung))
+	must(t, p.signal("HUP"))
+	for have(fs.Waiting())(t) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	must(t, p.signal("TERM"))
+	awaitDeath(t, p.Pid())
+	must(t, p.waitLog(regexp.MustCompile(`"level":"INFO","msg":"configuration not reloaded, because rdmad ends"`), 1))
+	if log := p.Log(); strings.Contains(log, "configuration not reloaded; nothing changed") {
+		t.Errorf("the log says that it was refused:\n%s", log)
+	}
+	entries := string(have(os.ReadFile(filepath.Join(r.dir, "state", "audit.log")))(t))
+	if !regexp.MustCompile(`"action":"reload",.*"outcome":"CANCELLED","reason":"rdmad ends"`).MatchString(entries) {
+		t.Errorf("the audit log has\n%s", entries)
+	}
+	must(t, fs.Heal())
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit code %d; log:\n%s", code, p.Log())
+	}
+}

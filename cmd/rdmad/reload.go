@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/reload"
 	"github.com/rdmad/rdmad/controlplane/configfile"
+	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
 	"github.com/rdmad/rdmad/dataplane/spec"
@@ -27,16 +28,24 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 		Settings: d.control.Settings,
 		Refused: func(err error) {
 			d.control.RecordReload(c.File, err)
-			d.health.refused(err)
+			if !errors.Is(err, dataplane.ErrShutdown) {
+				d.health.refused(err)
+			}
 		},
 		Applied: func(next *config.Config, waits []string) {
 			d.config.Store(next)
 			d.control.RecordReload(next.File, nil)
 			d.health.reloaded(next.File, waits)
 		},
-		Began:   d.notify.Reloading,
-		Ended:   d.notify.Ready,
-		Prepare: func(next *config.Config) (reload.Prepared, error) { return d.prepare(ctx, next, drain) },
+		Began: d.notify.Reloading,
+		Ended: d.notify.Ready,
+		Prepare: func(next *config.Config) (reload.Prepared, error) {
+			p, err := d.prepare(ctx, next, drain)
+			if err != nil && ctx.Err() != nil { // whatever it waited for is not to blame
+				err = dataplane.ErrShutdown
+			}
+			return p, err
+		},
 		Waiting: d.fileWaits,
 		Logger:  d.log,
 	})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/controlplane/desired"
+	"github.com/rdmad/rdmad/dataplane"
 )
 
 // Prepared is a version of the file with everything that it needs: addresses are bound, and
@@ -52,12 +53,12 @@ type Config struct {
 	// Settings get the live settings of the file.
 	Settings *desired.Store
 	// Prepare prepares everything of a version except the settings, and does not touch running
-	// listeners and services. The error may be an *OutsideError.
+	// listeners and services. The error may be an *OutsideError, or dataplane.ErrShutdown if rdmad ends meanwhile.
 	Prepare func(next *config.Config) (Prepared, error)
 	// Refused gets the error of a file that is not applied: the file is invalid, something that
-	// it needs is not available or its settings can't be stored (*OutsideError), or a revision of
-	// the settings waits to be confirmed (*desired.PendingError). It is not called again for the
-	// same error.
+	// it needs is not available or its settings can't be stored (*OutsideError), a revision of
+	// the settings waits to be confirmed (*desired.PendingError), or rdmad ends
+	// (dataplane.ErrShutdown). It is not called again for the same error.
 	Refused func(error)
 	// Applied is called when a file is in force. waits has the keys of its values
 	// that need a restart to be in force, in the order of the keys.
@@ -244,6 +245,11 @@ func (r *Reloader) load() {
 		return
 	}
 	ready, err := r.cfg.Prepare(next)
+	if errors.Is(err, dataplane.ErrShutdown) { // the file may be a good one
+		r.cfg.Refused(err)
+		r.cfg.Logger.Info("configuration not reloaded, because rdmad ends", "file", next.File)
+		return
+	}
 	if err != nil {
 		r.refuse(r.withSettings(next, err))
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/desired"
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/controlplane/settings"
+	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/rpcrdma"
 	live "github.com/rdmad/rdmad/rpcrdma/settings"
 )
@@ -211,6 +212,14 @@ func TestOnDemand(t *testing.T) {
 	if got := r.sendMax(); got != "2048 config rdmad.yaml:1" {
 		t.Errorf("inline.send_max %s", got)
 	}
+}
+
+// TestEndMeanwhile: a file is not refused when the end of rdmad cuts its reload off.
+func TestEndMeanwhile(t *testing.T) {
+	r := start(t, echo)
+	r.prepares(dataplane.ErrShutdown)
+	r.hup()
+	r.log(`level=INFO msg="configuration not reloaded, because rdmad ends" file=FILE`)
 }
 
 func TestChangedFile(t *testing.T) {
