@@ -60,13 +60,18 @@ func (d *daemon) importFile(ctx context.Context, r *grpcapi.Import) (*grpcapi.Im
 	return done, nil
 }
 
-// endpoints returns the names of all listeners and connectors, even of those that failed.
+// endpoints returns the names of all listeners and connectors, even of those that failed, except those that are being
+// removed.
 func (d *daemon) endpoints() (names []string) {
 	for _, l := range d.manager.Listeners.List() {
-		names = append(names, l.Spec.Name)
+		if l.State != manager.StateDraining {
+			names = append(names, l.Spec.Name)
+		}
 	}
 	for _, c := range d.manager.Connectors.List() {
-		names = append(names, c.Spec.Name)
+		if c.State != manager.StateDraining {
+			names = append(names, c.Spec.Name)
+		}
 	}
 	return names
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/config"
 	"github.com/rdmad/rdmad/cmd/rdmad/internal/reload"
 	"github.com/rdmad/rdmad/controlplane/configfile"
+	model "github.com/rdmad/rdmad/controlplane/settings"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/descriptors"
 	"github.com/rdmad/rdmad/dataplane/manager"
@@ -33,7 +34,6 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 			}
 		},
 		Applied: func(next *config.Config, waits []string) {
-			d.config.Store(next)
 			d.control.RecordReload(next.File, nil)
 			d.health.reloaded(next.File, waits)
 		},
@@ -63,6 +63,7 @@ func (d *daemon) reload(c *config.Config, load func() (*config.Config, error), d
 // prepared is a configuration with everything that it needs.
 type prepared struct {
 	d     *daemon
+	next  *config.Config // of the file
 	c     *config.Config // with the limits that operators changed
 	file  spec.Limits
 	drain time.Duration
@@ -77,12 +78,32 @@ type prepared struct {
 func (d *daemon) prepare(ctx context.Context, c *config.Config, drain time.Duration) (*prepared, error) {
 	o := opening{c: c, log: d.log}
 	o.certificates()
-	return d.prepareWith(c, drain, func() (*manager.Prepared, error) { return d.manager.Prepare(ctx, &c.All, c.Limits) }, o.errs...)
+	p, err := d.prepareWith(c, drain, func() (*manager.Prepared, error) { return d.manager.Prepare(ctx, &c.All, c.Limits) }, o.errs...)
+	if err != nil {
+		return nil, err
+	}
+	if gone := d.gone(c); len(gone) > 0 {
+		p.Discard()
+		return nil, gone
+	}
+	return p, nil
+}
+
+// gone returns the mistakes of a file that has settings for listeners which operators removed after it was loaded.
+func (d *daemon) gone(c *config.Config) (errs configfile.Errors) {
+	there := d.endpoints()
+	for scope := range c.Scopes {
+		if scope.Kind == model.Listener && !c.Listens(scope.Name) && !slices.Contains(there, scope.Name) {
+			key := configfile.ScopesKey + "." + scope.String()
+			errs = append(errs, &configfile.Error{Origin: c.Origins.Of(key), Key: key, Msg: fmt.Sprintf("there is no listener or connector %q", scope.Name)})
+		}
+	}
+	return errs
 }
 
 // prepareWith is prepare with the manager's part given. wrong is what is known to be wrong.
 func (d *daemon) prepareWith(c *config.Config, drain time.Duration, prepare func() (*manager.Prepared, error), wrong ...*configfile.Error) (*prepared, error) {
-	p := &prepared{d: d, drain: drain}
+	p := &prepared{d: d, next: c, drain: drain}
 	o := opening{c: c, log: d.log, errs: wrong}
 	var err error
 	p.Prepared, err = prepare()
@@ -158,6 +179,7 @@ func blame(c *config.Config, f *manager.Failure) configfile.Errors {
 func (p *prepared) Commit() {
 	p.apply()
 	p.d.data.SetSlowCall(p.c.SlowCall)
+	p.d.config.Store(p.next) // from the next change on, what it needs stays
 	p.wait = p.Prepared.Commit(p.drain)
 	p.d.health.prober.Look()
 }

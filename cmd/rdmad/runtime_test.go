@@ -482,9 +482,14 @@ scopes:
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("imported: %v", err)
 	}
+	needs := have(parse())(t)
 	must(t, reconfigure(d, plain, time.Minute))
-	d.config.Store(plain)
 	if _, err := d.manager.Listeners.Remove(t.Context(), "lab", 0); err != nil {
 		t.Error(err)
 	}
+	err = reconfigure(d, needs, time.Minute) // which was loaded before
+	if err == nil || !strings.HasSuffix(err.Error(), `there is no listener or connector "lab"`) {
+		t.Errorf("reloaded: %v", err)
+	}
+	must(t, reconfigure(d, plain, time.Minute))
 }

@@ -272,12 +272,12 @@ func (r *Reloader) load() {
 		r.refuse(next.Blame(err))
 		return
 	}
-	ready.Commit()
 	old := r.cfg.Running
 	restart := unchangeable(old, next)
 	waits := differing(restart, old, next)
 	// Parts that need a restart keep their old values.
 	next.Control, next.Metrics, next.State, next.Providers, next.Tracing, next.Fleet, next.Console = old.Control, old.Metrics, old.State, old.Providers, old.Tracing, old.Fleet, old.Console
+	ready.Commit()
 	r.cfg.Running, r.text, r.reason = next, next.Text, ""
 	r.cfg.Applied(next, waits)
 	r.cfg.Logger.Info("configuration reloaded", "file", next.File)
