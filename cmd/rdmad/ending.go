@@ -58,5 +58,9 @@ func (d *daemon) giveUp(log *slog.Logger) {
 	if err := d.control.Shutdown(ctx); err != nil {
 		log.Warn("control plane cut off", "error", err) // a request waits for what hangs; settings and audit log are closed
 	}
+	if d.manager.Changing() {
+		log.Error("the state stays locked until a change that hangs has ended") // the kernel may finish its write at any time
+		return
+	}
 	d.state.close() // the kernel may keep a process that hangs, and its locks
 }
