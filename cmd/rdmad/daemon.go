@@ -552,7 +552,7 @@ func (d *daemon) close() {
 	if d.metricsOn != nil {
 		d.metricsOn.Close()
 	}
-	d.waitsFor.Store("services and their files")
+	d.waitsFor.Store("services and their files, or a change that is being stored")
 	if d.manager != nil {
 		d.manager.Close()
 	}
