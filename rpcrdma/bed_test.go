@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/verbs"
@@ -86,6 +87,7 @@ type bedConfig struct {
 	timeout  time.Duration
 	log      *slog.Logger // of the listener's connections
 	tap      *rpcrdma.Tap // of all of them
+	moved    *fair.Mark   // likewise
 	slow     rpcrdma.SlowCalls
 	early    bool // the handler takes calls whose items arrive
 	later    bool // the handler answers later
@@ -137,7 +139,7 @@ func (b *bed) accept(cfg bedConfig) {
 			return
 		}
 		s := b.settings
-		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap, Slow: cfg.slow, Early: cfg.early, Later: cfg.later})
+		c, err := req.Accept(b.ctx, rpcrdma.ConnConfig{Handler: cfg.handler, Up: cfg.up, Settings: &s, Logger: cfg.log, Tap: cfg.tap, Moved: cfg.moved, Slow: cfg.slow, Early: cfg.early, Later: cfg.later})
 		if err != nil {
 			b.t.Errorf("accept: %v", err)
 			continue

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
@@ -58,6 +59,8 @@ type ConnConfig struct {
 	Logger *slog.Logger
 	// Tap lets an Observer watch the connection from its first message on. nil means none.
 	Tap *Tap
+	// Moved, if not nil, is set whenever what Stats or Info return may have changed.
+	Moved *fair.Mark
 }
 
 // LocalAddr returns the address to which the peer asked to connect.
@@ -148,6 +151,7 @@ func (r *Request) accept(ctx context.Context, cfg ConnConfig) (*Conn, error) {
 		Slow:            cfg.Slow,
 		Logger:          cfg.Logger,
 		Tap:             cfg.Tap,
+		Moved:           cfg.Moved,
 		Down:            cfg.Down,
 		Gone: func() {
 			r.listener.leave(host)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
 	"github.com/rdmad/rdmad/rpcrdma/wire"
@@ -49,6 +50,8 @@ type DialConfig struct {
 	// Tap lets an Observer watch the client's connections. nil means none. It does not see
 	// the RDMA operations, because the server makes them.
 	Tap *Tap
+	// Moved, if not nil, is set whenever what Stats or Info return may have changed.
+	Moved *fair.Mark
 }
 
 // Call is a call and, when it has returned, its results.
@@ -170,7 +173,7 @@ func (c *Client) open(ctx context.Context, id rdmacm.ID, s *Settings, firstXID u
 	var err error
 	req, err = transport.NewRequester(c.host, id, transport.RequesterConfig{
 		Settings: s, ToldSend: told.SendSize, FirstXID: firstXID, Handler: c.cfg.Handler, Logger: c.cfg.Logger,
-		Only1: c.cfg.Versions.only1(c.address, time.Now()), Tap: c.cfg.Tap,
+		Only1: c.cfg.Versions.only1(c.address, time.Now()), Tap: c.cfg.Tap, Moved: c.cfg.Moved,
 		Lost: func() { c.remember(req) },
 	})
 	if err != nil {

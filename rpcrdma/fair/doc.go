@@ -4,7 +4,7 @@
 // Pool divides bytes. Each holder has a guaranteed share, and may borrow bytes beyond it
 // that others leave free. Pace checks whether a holder gives back what it holds. Queue
 // orders work by weighted fair queueing. Walk leaves processors to calls during a walk over all
-// connections.
+// connections, and a Mark lets such a walk leave out those that did nothing.
 //
 // The caller must:
 //

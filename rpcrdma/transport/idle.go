@@ -36,7 +36,7 @@ type idling struct {
 // link is to rest or the connection ends.
 func (l *link) awake() (ctx context.Context, tired context.CancelFunc) {
 	ctx, tired = context.WithCancel(context.Background())
-	l.mu.Lock()
+	l.mu.look()
 	defer l.mu.Unlock()
 	if l.idling.tired = tired; l.dead {
 		tired()
@@ -73,7 +73,7 @@ func (l *link) sleep() bool {
 	if l.idling.cq == nil {
 		return false
 	}
-	l.mu.Lock()
+	l.mu.look()
 	l.shrink()
 	l.mu.Unlock()
 	return l.doze()

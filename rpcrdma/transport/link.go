@@ -323,6 +323,7 @@ func (l *link) failure(wc *verbs.WC) error {
 
 // submit queues an op and posts as much as fits.
 func (l *link) submit(o *op) {
+	l.mu.moved.Set()
 	l.sq.pending.push(o)
 	l.pump()
 }
@@ -391,7 +392,7 @@ func (l *link) dieLocked(err error) {
 
 // tick ends a connection without progress, and lets an idle one rest.
 func (l *link) tick() {
-	l.mu.Lock()
+	l.mu.look()
 	if !l.dead && l.sq.stalled() {
 		l.dieLocked(ErrStalled)
 	}
@@ -405,7 +406,7 @@ func (l *link) tick() {
 // flush completes everything that was sent, as soon as the peer allows, and frees its
 // memory.
 func (l *link) flush() {
-	l.mu.Lock()
+	l.mu.look()
 	defer l.mu.releaseAndPost()
 	if l.dead {
 		return

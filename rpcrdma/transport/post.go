@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/verbs"
 )
 
@@ -33,11 +34,19 @@ type line struct {
 // posted requests, and with Unlock after only reading.
 type lock struct {
 	plain sync.Mutex
+	moved *fair.Mark // ResponderConfig.Moved
 	l     *link
 }
 
-// Lock takes the lock.
-func (m *lock) Lock() { m.plain.Lock() }
+// Lock takes the lock for an event, which may change counters.
+func (m *lock) Lock() {
+	m.plain.Lock()
+	m.moved.Set()
+}
+
+// look takes the lock without an event. Counters change only if it carries out an action or
+// submits an op. These set the mark.
+func (m *lock) look() { m.plain.Lock() }
 
 // Unlock releases the lock and posts nothing. It panics if there are requests in the line,
 // which would wait for the next releaseAndPost: that is a bug in this package.
@@ -124,7 +133,7 @@ func (l *link) moveOnce() (more bool) {
 	l.mu.plain.Unlock()
 	_, err := l.qp.PostSend(wrs)
 	clear(wrs)
-	l.mu.plain.Lock()
+	l.mu.Lock()
 	line.spare, line.moving = wrs[:0], false
 	if err != nil {
 		clear(line.next)

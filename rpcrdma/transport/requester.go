@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -58,6 +59,8 @@ type RequesterConfig struct {
 	Logger *slog.Logger
 	// Tap lets an Observer watch the connection. nil means no Tap.
 	Tap *Tap
+	// Moved, if not nil, is set whenever what Stats or State return may have changed.
+	Moved *fair.Mark
 	// Lost is called before calls fail because the connection has ended, unless this side
 	// closed it. nil means no call.
 	Lost func()
@@ -73,7 +76,7 @@ func NewRequester(h *Host, id rdmacm.ID, cfg RequesterConfig) (*Requester, error
 	}
 	r := &Requester{side: side{link: l}, memory: serviceMemory{l}}
 	r.own, l.role, l.log = r, r, cfg.Logger
-	r.callee.handler = cfg.Handler
+	r.callee.handler, l.mu.moved = cfg.Handler, cfg.Moved
 	if cfg.Lost != nil {
 		l.down = func(err error) {
 			if err != nil || l.over() {
@@ -180,7 +183,7 @@ func (r *Requester) drained() {
 
 // State returns the connection's current state.
 func (r *Requester) State() State {
-	r.mu.Lock()
+	r.mu.look()
 	defer r.mu.Unlock()
 	version, agreed := r.core.Version()
 	return State{
@@ -197,7 +200,7 @@ func (r *Requester) State() State {
 
 // Stats returns the connection's counters.
 func (r *Requester) Stats() Stats {
-	r.mu.Lock()
+	r.mu.look()
 	defer r.mu.Unlock()
 	s, c := r.stats, &r.core.Counters
 	s.Calls, s.Replies, s.Errors = c.Calls, c.Replies, c.Errors

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/settings"
 	"github.com/rdmad/rdmad/rpcrdma/slow"
@@ -51,6 +52,8 @@ type ResponderConfig struct {
 	Logger *slog.Logger
 	// Tap lets an Observer watch the connection. nil means no Tap.
 	Tap *Tap
+	// Moved, if not nil, is set whenever what Stats or State return may have changed.
+	Moved *fair.Mark
 	// Down, if not nil, is called when the connection begins to end, with the reason
 	// that Err returns.
 	Down func(error)
@@ -94,7 +97,7 @@ func NewResponder(h *Host, id rdmacm.ID, cfg ResponderConfig) (*Responder, error
 		return nil, err
 	}
 	r := &Responder{side: side{link: l}, handler: cfg.Handler, peer: id.RemoteAddr(), reads: cfg.Reads, memory: serviceMemory{l}, queued: cfg.Queued, ahead: cfg.Early}
-	l.later = cfg.Later
+	l.later, l.mu.moved = cfg.Later, cfg.Moved
 	r.own, l.role, l.log, l.slow, l.down, l.gone = r, r, cfg.Logger, cfg.Slow, cfg.Down, cfg.Gone
 	r.caller.init(&cfg)
 	r.core = conn.NewResponder(conn.ResponderConfig{
@@ -199,7 +202,7 @@ type State struct {
 
 // State returns the connection's current state.
 func (r *Responder) State() State {
-	r.mu.Lock()
+	r.mu.look()
 	defer r.mu.Unlock()
 	version, _ := r.core.Version()
 	return State{
@@ -217,7 +220,7 @@ func (r *Responder) State() State {
 
 // Stats returns the connection's counters.
 func (r *Responder) Stats() Stats {
-	r.mu.Lock()
+	r.mu.look()
 	defer r.mu.Unlock()
 	s, c := r.stats, &r.core.Counters
 	s.Calls, s.Replies, s.Errors = c.Calls, c.Replies, c.Errors

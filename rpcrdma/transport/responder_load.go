@@ -21,7 +21,7 @@ type Load struct {
 
 // Load returns the load, and starts measuring the next peak.
 func (r *Responder) Load() Load {
-	r.mu.Lock()
+	r.mu.look()
 	defer r.mu.Unlock()
 	return Load{
 		Limit:        r.core.Limit(),

@@ -185,7 +185,7 @@ func (h *Host) reclaim(links []*link, since bool) []*link {
 
 // step records the connection's progress. floor is the required rate.
 func (l *link) step(now time.Time, floor int64, since bool) (behind bool) {
-	l.mu.Lock()
+	l.mu.look()
 	defer l.mu.Unlock()
 	if !since || !l.sq.waits() || l.dead {
 		floor = 0 // the peer is not the cause

@@ -39,6 +39,9 @@ func (s *side) carryOut() {
 		return
 	}
 	s.running = true
+	if len(s.acts) > 0 {
+		s.mu.moved.Set()
+	}
 	for i := 0; i < len(s.acts); i++ {
 		if a := s.acts[i]; !s.dead || outlives(a) {
 			s.carry(a)
@@ -128,7 +131,7 @@ func (s *side) Done() <-chan struct{} { return s.done }
 // Err returns why the connection ended, as an *Error. It is nil while the connection is up
 // and after an orderly end.
 func (s *side) Err() error {
-	s.mu.Lock()
+	s.mu.look()
 	defer s.mu.Unlock()
 	return s.reason
 }

@@ -28,7 +28,7 @@ func (s *Sizes) Add(o *Sizes) {
 
 // Sizes returns the sizes of the connection's messages so far.
 func (l *link) Sizes() Sizes {
-	l.mu.Lock()
+	l.mu.look()
 	defer l.mu.Unlock()
 	return l.sizes
 }

@@ -66,49 +66,53 @@ type Stats struct {
 	PeerWrites uint64 // segments written
 }
 
-// Add adds the counters of another connection. Each field has a line here: reflection would
-// cost most of the time in which statistics of many connections are read.
-func (s *Stats) Add(o *Stats) {
-	s.Calls += o.Calls
-	s.Replies += o.Replies
-	s.ReverseCalls += o.ReverseCalls
-	s.ReverseReplies += o.ReverseReplies
-	s.Sends += o.Sends
-	s.SendsWithInvalidate += o.SendsWithInvalidate
-	s.Receives += o.Receives
-	s.RDMAReads += o.RDMAReads
-	s.RDMAWrites += o.RDMAWrites
-	s.Registrations += o.Registrations
-	s.LocalInvalidations += o.LocalInvalidations
-	s.RemoteInvalidations += o.RemoteInvalidations
-	s.RoundTrips += o.RoundTrips
-	s.Errors += o.Errors
-	s.Dropped += o.Dropped
-	s.Ignored += o.Ignored
-	s.Duplicates += o.Duplicates
-	s.BytesReceived += o.BytesReceived
-	s.BytesSent += o.BytesSent
-	s.BadXIDs += o.BadXIDs
-	s.InFlightSum += o.InFlightSum
-	s.BacklogSum += o.BacklogSum
-	s.ReadChunks += o.ReadChunks
-	s.WriteChunks += o.WriteChunks
-	s.ReplyChunks += o.ReplyChunks
-	s.OfferedBytes += o.OfferedBytes
-	s.PlacedBytes += o.PlacedBytes
-	s.PullupBytes += o.PullupBytes
-	s.FixupBytes += o.FixupBytes
-	s.HardwayRegs += o.HardwayRegs
-	s.FailedMarshal += o.FailedMarshal
-	s.BadReplies += o.BadReplies
-	s.LongCalls += o.LongCalls
-	s.RepliesTooLong += o.RepliesTooLong
-	s.RepliesReclaimed += o.RepliesReclaimed
-	s.WindowsAllocated += o.WindowsAllocated
-	s.WindowsOrphaned += o.WindowsOrphaned
-	s.CallsFenced += o.CallsFenced
-	s.SendQueueFull += o.SendQueueFull
-	s.CallsRead += o.CallsRead
-	s.PeerReads += o.PeerReads
-	s.PeerWrites += o.PeerWrites
+// Add adds the counters of another connection.
+func (s *Stats) Add(o *Stats) { s.AddSince(&Stats{}, o) }
+
+// AddSince adds what another connection counted between two moments. Each field has a line
+// here: reflection would cost most of the time in which statistics of many connections are
+// read.
+func (s *Stats) AddSince(before, now *Stats) {
+	s.Calls += now.Calls - before.Calls
+	s.Replies += now.Replies - before.Replies
+	s.ReverseCalls += now.ReverseCalls - before.ReverseCalls
+	s.ReverseReplies += now.ReverseReplies - before.ReverseReplies
+	s.Sends += now.Sends - before.Sends
+	s.SendsWithInvalidate += now.SendsWithInvalidate - before.SendsWithInvalidate
+	s.Receives += now.Receives - before.Receives
+	s.RDMAReads += now.RDMAReads - before.RDMAReads
+	s.RDMAWrites += now.RDMAWrites - before.RDMAWrites
+	s.Registrations += now.Registrations - before.Registrations
+	s.LocalInvalidations += now.LocalInvalidations - before.LocalInvalidations
+	s.RemoteInvalidations += now.RemoteInvalidations - before.RemoteInvalidations
+	s.RoundTrips += now.RoundTrips - before.RoundTrips
+	s.Errors += now.Errors - before.Errors
+	s.Dropped += now.Dropped - before.Dropped
+	s.Ignored += now.Ignored - before.Ignored
+	s.Duplicates += now.Duplicates - before.Duplicates
+	s.BytesReceived += now.BytesReceived - before.BytesReceived
+	s.BytesSent += now.BytesSent - before.BytesSent
+	s.BadXIDs += now.BadXIDs - before.BadXIDs
+	s.InFlightSum += now.InFlightSum - before.InFlightSum
+	s.BacklogSum += now.BacklogSum - before.BacklogSum
+	s.ReadChunks += now.ReadChunks - before.ReadChunks
+	s.WriteChunks += now.WriteChunks - before.WriteChunks
+	s.ReplyChunks += now.ReplyChunks - before.ReplyChunks
+	s.OfferedBytes += now.OfferedBytes - before.OfferedBytes
+	s.PlacedBytes += now.PlacedBytes - before.PlacedBytes
+	s.PullupBytes += now.PullupBytes - before.PullupBytes
+	s.FixupBytes += now.FixupBytes - before.FixupBytes
+	s.HardwayRegs += now.HardwayRegs - before.HardwayRegs
+	s.FailedMarshal += now.FailedMarshal - before.FailedMarshal
+	s.BadReplies += now.BadReplies - before.BadReplies
+	s.LongCalls += now.LongCalls - before.LongCalls
+	s.RepliesTooLong += now.RepliesTooLong - before.RepliesTooLong
+	s.RepliesReclaimed += now.RepliesReclaimed - before.RepliesReclaimed
+	s.WindowsAllocated += now.WindowsAllocated - before.WindowsAllocated
+	s.WindowsOrphaned += now.WindowsOrphaned - before.WindowsOrphaned
+	s.CallsFenced += now.CallsFenced - before.CallsFenced
+	s.SendQueueFull += now.SendQueueFull - before.SendQueueFull
+	s.CallsRead += now.CallsRead - before.CallsRead
+	s.PeerReads += now.PeerReads - before.PeerReads
+	s.PeerWrites += now.PeerWrites - before.PeerWrites
 }
