@@ -1,6 +1,7 @@
 // Package clients sums what each client did over all its connections. A client is an address.
-// Connections count for themselves; the table reads their counters when it is asked, so a call
-// costs nothing more.
+// Connections count for themselves; the table gets their counters when it is asked, so a call
+// costs nothing more. It reads the counters of connections that have a function for that, and
+// Recount gets those of the others.
 //
 // The table remembers a bounded number of clients. When it is full, a new client takes the
 // place of the client that has been without connections for longest, whose counters go to
@@ -44,11 +45,16 @@ func (c Counters) since(before Counters) Counters {
 
 // Table holds the clients. A nil Table counts nothing.
 type Table struct {
+	// Recount, if not nil, is called by List and Export before anything else. It calls Count for
+	// each connection without a function that did something since its last Count.
+	Recount func()
+
 	room int
 
 	mu      sync.Mutex
 	clients map[netip.Addr]*client
-	idle    list.List // of the clients without connections, the one that left first at the front
+	read    map[*Conn]struct{} // connections that have a function for their counters
+	idle    list.List          // of the clients without connections, the one that left first at the front
 	rest    client
 	top     top
 }
@@ -57,14 +63,16 @@ type Table struct {
 const Room = 4096
 
 // New makes a table with room for a number of clients.
-func New(room int) *Table { return &Table{room: room, clients: make(map[netip.Addr]*client)} }
+func New(room int) *Table {
+	return &Table{room: room, clients: make(map[netip.Addr]*client), read: make(map[*Conn]struct{})}
+}
 
 // client is what the table has of an address.
 type client struct {
-	address  netip.Addr // invalid for the rest
-	conns    map[*Conn]struct{}
-	idle     *list.Element // of the table, while there are no conns
-	ended    Counters      // of connections that have ended
+	address  netip.Addr    // invalid for the rest
+	up       int           // connections
+	idle     *list.Element // of the table, while there are no connections
+	sum      Counters      // of all connections, ended ones included, as far as they are counted
 	since    time.Time     // of the first connection that is remembered
 	selected selected
 }
@@ -73,10 +81,12 @@ type client struct {
 type Conn struct {
 	table    *Table
 	client   *client
-	counters func() Counters
+	counters func() Counters // or nil
+	counted  Counters        // in the client's sum
 }
 
-// Join adds a connection. counters returns what the connection did; it must not wait.
+// Join adds a connection. counters returns what the connection did; it must not wait. It is nil
+// for a connection that calls Count.
 func (t *Table) Join(now time.Time, address netip.Addr, counters func() Counters) *Conn {
 	if t == nil {
 		return nil
@@ -89,11 +99,34 @@ func (t *Table) Join(now time.Time, address netip.Addr, counters func() Counters
 		t.idle.Remove(c.client.idle)
 		c.client.idle = nil
 	}
-	if c.client.conns == nil {
-		c.client.conns = make(map[*Conn]struct{})
+	c.client.up++
+	if counters != nil {
+		t.read[c] = struct{}{}
 	}
-	c.client.conns[c] = struct{}{}
 	return c
+}
+
+// Count counts what a connection did so far.
+func (c *Conn) Count(now Counters) {
+	c.table.mu.Lock()
+	defer c.table.mu.Unlock()
+	c.count(now)
+}
+
+func (c *Conn) count(now Counters) {
+	c.client.sum.add(now.since(c.counted))
+	c.counted = now
+}
+
+// lockCounted takes the lock once all connections are counted.
+func (t *Table) lockCounted() {
+	if t.Recount != nil {
+		t.Recount()
+	}
+	t.mu.Lock()
+	for c := range t.read {
+		c.count(c.counters())
+	}
 }
 
 // of returns the client of an address, or the rest.
@@ -117,9 +150,9 @@ func (t *Table) forget() bool {
 		if c.selected.chosen {
 			continue
 		}
-		t.top.see(c, c.ended)
-		t.rest.ended.add(c.ended)
-		t.rest.selected.seen.add(c.ended) // the part that was not seen before is seen now
+		t.top.see(c)
+		t.rest.sum.add(c.sum)
+		t.rest.selected.seen.add(c.sum) // the part that was not seen before is seen now
 		delete(t.clients, c.address)
 		t.idle.Remove(e)
 		return true
@@ -132,24 +165,16 @@ func (c *Conn) Leave() {
 	if c == nil {
 		return
 	}
-	last := c.counters()
 	t := c.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(c.client.conns, c)
-	c.client.ended.add(last)
-	if len(c.client.conns) == 0 && c.client != &t.rest {
+	if c.counters != nil {
+		c.count(c.counters())
+		delete(t.read, c)
+	}
+	if c.client.up--; c.client.up == 0 && c.client != &t.rest {
 		c.client.idle = t.idle.PushBack(c.client)
 	}
-}
-
-// now returns the counters of all connections of a client, ended ones included.
-func (c *client) now() Counters {
-	sum := c.ended
-	for conn := range c.conns {
-		sum.add(conn.counters())
-	}
-	return sum
 }
 
 // Client describes a client.
@@ -161,13 +186,13 @@ type Client struct {
 }
 
 func (c *client) describe() Client {
-	return Client{Address: c.address, Connections: len(c.conns), Since: c.since, Counters: c.now()}
+	return Client{Address: c.address, Connections: c.up, Since: c.since, Counters: c.sum}
 }
 
 // List returns the clients with the most calls, at most n of them, and the sum and the number
 // of the others. 0 means all.
 func (t *Table) List(n int) (list []Client, others Client, number int) {
-	t.mu.Lock()
+	t.lockCounted()
 	list = make([]Client, 0, len(t.clients))
 	for _, c := range t.clients {
 		list = append(list, c.describe())

@@ -181,6 +181,81 @@ func TestExportGrows(t *testing.T) {
 	})
 }
 
+// Connections that count themselves are in the same sums as those that the table reads.
+func TestCount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := New(5)
+		var up []*fake
+		var did Counters
+		counted := map[*fake]bool{} // those that count themselves, and whether they have
+		table.Recount = func() {
+			for f, done := range counted {
+				if !done {
+					f.conn.Count(f.Counters)
+					counted[f] = true
+				}
+			}
+		}
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			switch step := rapid.IntRange(0, 5).Draw(t, "step"); {
+			case step == 0:
+				up = append(up, join(table, start, rapid.IntRange(0, 8).Draw(t, "client"), 0))
+			case step == 1:
+				f := &fake{}
+				f.conn = table.Join(start, address(rapid.IntRange(0, 8).Draw(t, "client")), nil)
+				counted[f] = true
+				up = append(up, f)
+			case step == 2 && len(up) > 0:
+				i := rapid.IntRange(0, len(up)-1).Draw(t, "conn")
+				f := up[i]
+				if _, counts := counted[f]; counts {
+					f.conn.Count(f.Counters)
+					delete(counted, f)
+				}
+				f.conn.Leave()
+				up = append(up[:i], up[i+1:]...)
+			case step == 3 && len(up) > 0:
+				f := up[rapid.IntRange(0, len(up)-1).Draw(t, "conn")]
+				more := Counters{1, 2, 3, 4, 5}
+				f.Counters.add(more)
+				did.add(more)
+				if counted[f] {
+					counted[f] = false
+				}
+			default:
+				list, others := table.Export(start)
+				n := others.Connections
+				for _, c := range list {
+					n += c.Connections
+				}
+				if n != len(up) {
+					t.Fatalf("%d connections, want %d", n, len(up))
+				}
+			}
+		}
+		list, others, _ := table.List(0)
+		var sum Counters
+		for _, c := range append(list, others) {
+			sum.add(c.Counters)
+		}
+		if sum != did {
+			t.Fatalf("listed %+v, want %+v", sum, did)
+		}
+	})
+}
+
+// BenchmarkExport is a scrape while each of as many clients as the table remembers has an idle
+// connection.
+func BenchmarkExport(b *testing.B) {
+	table := New(Room)
+	for i := range Room {
+		table.Join(start, address(i), nil)
+	}
+	for b.Loop() {
+		table.Export(start)
+	}
+}
+
 func TestNilCountsNothing(t *testing.T) {
 	var table *Table
 	table.Join(start, address(1), nil).Leave()

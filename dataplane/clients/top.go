@@ -35,22 +35,18 @@ type selected struct {
 
 // Export returns the clients that have series of their own, and the others.
 func (t *Table) Export(now time.Time) (list []Client, others Client) {
-	t.mu.Lock()
+	t.lockCounted()
 	defer t.mu.Unlock()
-	current := make(map[*client]Client, len(t.clients))
-	for _, c := range t.clients {
-		current[c] = c.describe()
-	}
-	t.choose(now, current)
+	t.choose(now)
 	others = t.rest.describe()
-	t.top.see(&t.rest, others.Counters)
-	for c, is := range current {
+	t.top.see(&t.rest)
+	for _, c := range t.clients {
 		if c.selected.chosen {
-			list = append(list, is)
+			list = append(list, c.describe())
 			continue
 		}
-		t.top.see(c, is.Counters)
-		others.Connections += is.Connections
+		t.top.see(c)
+		others.Connections += c.up
 	}
 	others.Counters = t.top.others
 	slices.SortFunc(list, func(a, b Client) int { return a.Address.Compare(b.Address) })
@@ -58,31 +54,31 @@ func (t *Table) Export(now time.Time) (list []Client, others Client) {
 }
 
 // see counts with the others what a client did since it was seen before.
-func (t *top) see(c *client, now Counters) {
-	t.others.add(now.since(c.selected.seen))
-	c.selected.seen = now
+func (t *top) see(c *client) {
+	t.others.add(c.sum.since(c.selected.seen))
+	c.selected.seen = c.sum
 }
 
 // choose gives free series to the busiest clients. Every few minutes, a client that made more
 // than twice the calls of a chosen one takes its series.
-func (t *Table) choose(now time.Time, current map[*client]Client) {
+func (t *Table) choose(now time.Time) {
 	due := now.Sub(t.top.at) >= chooseEvery
 	if !due && len(t.top.chosen) == Top {
 		return
 	}
-	calls := func(c *client) uint64 { return current[c].Calls - c.selected.before }
+	calls := func(c *client) uint64 { return c.sum.Calls - c.selected.before }
 	busiest := func(a, b *client) int {
-		return cmp.Or(cmp.Compare(calls(b), calls(a)), current[a].Address.Compare(current[b].Address))
+		return cmp.Or(cmp.Compare(calls(b), calls(a)), a.address.Compare(b.address))
 	}
 	var waiting []*client
-	for c := range current {
+	for _, c := range t.clients {
 		if !c.selected.chosen {
 			waiting = append(waiting, c)
 		}
 	}
 	slices.SortFunc(waiting, busiest)
 	for len(waiting) > 0 && len(t.top.chosen) < Top {
-		t.pick(waiting[0], current)
+		t.pick(waiting[0])
 		t.top.chosen = append(t.top.chosen, waiting[0])
 		waiting = waiting[1:]
 	}
@@ -95,18 +91,18 @@ func (t *Table) choose(now time.Time, current map[*client]Client) {
 		if calls(waiting[i]) <= 2*calls(*last) {
 			break
 		}
-		(*last).selected.chosen, (*last).selected.seen = false, current[*last].Counters
-		t.pick(waiting[i], current)
+		(*last).selected.chosen, (*last).selected.seen = false, (*last).sum
+		t.pick(waiting[i])
 		*last = waiting[i]
 	}
 	t.top.at = now
-	for c, is := range current {
-		c.selected.before = is.Calls
+	for _, c := range t.clients {
+		c.selected.before = c.sum.Calls
 	}
 }
 
 // pick gives a client series of its own.
-func (t *Table) pick(c *client, current map[*client]Client) {
-	t.top.see(c, current[c].Counters)
+func (t *Table) pick(c *client) {
+	t.top.see(c)
 	c.selected.chosen = true
 }
