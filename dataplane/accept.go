@@ -120,6 +120,7 @@ func (l *Listener) handshake(req *rpcrdma.Request, c *conn) error {
 		Slow:     c.slowCalls(c.peer, log),
 		Logger:   log,
 		Tap:      c.traced(req),
+		Moved:    &c.moved,
 	}); err != nil {
 		c.l.receivers.leave(c.receiver, time.Now())
 		c.closeSession()

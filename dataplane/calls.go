@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/histogram"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 )
 
@@ -26,6 +27,7 @@ type measured struct {
 type handler struct {
 	*measured
 	place    *connlimit.Place
+	moved    *fair.Mark // conn.moved
 	next     oncrpc.Handler
 	inFlight atomic.Int64
 	spent    atomic.Int64  // ns in the service, or at a connector's target
@@ -37,6 +39,7 @@ var _ oncrpc.Watcher = (*handler)(nil)
 // ServeRPC implements oncrpc.Handler.
 func (h *handler) ServeRPC(ctx context.Context, call *oncrpc.Call, reply *oncrpc.Reply) error {
 	h.inFlight.Add(1)
+	h.moved.Set()
 	reply.Watch(h)
 	return h.next.ServeRPC(ctx, call, reply)
 }
@@ -51,6 +54,7 @@ func (h *handler) Served(ctx context.Context, call *oncrpc.Call, reply *oncrpc.R
 		h.lost.Add(1)
 	}
 	h.inFlight.Add(-1)
+	h.moved.Set()
 }
 
 // served counts a call that took a time in the service.

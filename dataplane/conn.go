@@ -29,12 +29,14 @@ const (
 
 // conn is a connection in the registry.
 type conn struct {
-	e    *endpoint
-	l    *Listener // nil for connections of connectors
-	key  ConnKey
-	peer netip.AddrPort
-	rc   *rpcrdma.Conn // nil for connections of connectors
-	link Link
+	moved fair.Mark // set when part changes; calls read it, so the fields beside it do not change
+	e     *endpoint
+	l     *Listener // nil for connections of connectors
+	key   ConnKey
+	peer  netip.AddrPort
+	rc    *rpcrdma.Conn // nil for connections of connectors
+	link  Link
+	part  part
 
 	receiver receiver // of our Sends; unused for connections of connectors
 
@@ -68,7 +70,11 @@ type conn struct {
 
 // register makes c visible. It also applies settings that changed since admit.
 func (d *Dataplane) register(c *conn) {
+	c.counted = d.clients.Join(time.Now(), c.clientAddress(), nil)
+	d.counting.Lock()
+	now := c.current()
 	d.mu.Lock()
+	c.count(&now)
 	d.conns.add(c)
 	c.e.up++
 	access := c.e.access.Load() // changed under the same lock
@@ -77,8 +83,8 @@ func (d *Dataplane) register(c *conn) {
 	}
 	resolve, revision := d.resolve, d.revision
 	d.mu.Unlock()
+	d.counting.Unlock()
 	c.e.accepted.Add(1)
-	c.counted = d.clients.Join(time.Now(), c.clientAddress(), c.counters)
 	c.update(resolve, revision)
 	info := c.info()
 	d.log.Info("connection up", "conn", c.key.ID, "listener", c.key.Listener, "peer", c.peer.String(),
@@ -115,13 +121,14 @@ func (c *conn) leave() {
 		c.l.receivers.leave(c.receiver, time.Now())
 	}
 	d := c.e.d
+	d.counting.Lock()
 	stats := c.link.Stats()
 	d.mu.Lock()
+	c.count(&part{stats: stats})
 	d.conns.remove(c)
 	c.e.up--
-	c.e.gone.Add(&stats)
-	d.gone.Add(&stats)
 	d.mu.Unlock()
+	d.counting.Unlock()
 	c.counted.Leave()
 	c.place.Leave()
 	if c.why.Load() == nil && c.handler.lost.Load() > 0 {
@@ -148,10 +155,9 @@ func (c *conn) clientAddress() netip.Addr {
 	return c.key.Peer
 }
 
-// counters returns what the connection did, as its client sees it. A connector's connection
-// sends to the target what it received from the client.
-func (c *conn) counters() clients.Counters {
-	s := c.link.Stats()
+// counters returns what the connection with these counters did, as its client sees it. A
+// connector's connection sends to the target what it received from the client.
+func (c *conn) counters(s *rpcrdma.Stats) clients.Counters {
 	n := clients.Counters{Calls: s.Calls, Errors: s.Errors, BytesReceived: s.BytesReceived, BytesSent: s.BytesSent, Time: time.Duration(c.handler.spent.Load())}
 	if c.client.IsValid() {
 		n.BytesReceived, n.BytesSent = n.BytesSent, n.BytesReceived

@@ -10,6 +10,7 @@ import (
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/trace"
 	"github.com/rdmad/rdmad/rpcrdma"
+	"github.com/rdmad/rdmad/rpcrdma/fair"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -130,17 +131,18 @@ func (k *Connector) tcpTable() connlimit.Limits {
 func (k *Connector) Places() *connlimit.Table { return k.places }
 
 // Connectors describes all connectors, by name.
-func (d *Dataplane) Connectors() []ConnectorInfo { return described(d, d.connectors) }
+func (d *Dataplane) Connectors() []ConnectorInfo {
+	d.recount()
+	return described(d, d.connectors)
+}
 
 func (k *Connector) infoLocked() ConnectorInfo {
 	info := ConnectorInfo{
 		EndpointInfo: k.commonLocked(k.cfg.Address), Target: k.service,
-		Evicted: k.places.Stats().Evicted, Totals: k.gone, TCP: k.cfg.Stats(),
+		Evicted: k.places.Stats().Evicted, Totals: k.sums.stats, TCP: k.cfg.Stats(),
 	}
 	for _, c := range k.d.conns.all {
 		if c.e == &k.endpoint {
-			one := c.link.Stats()
-			info.Totals.Add(&one)
 			info.Memory += c.memory().Registered
 		}
 	}
@@ -229,7 +231,10 @@ func (s *Seat) Ended() {
 }
 
 // Took counts the time that the target took for a call.
-func (s *Seat) Took(d time.Duration) { s.c.handler.spent.Add(int64(d)) }
+func (s *Seat) Took(d time.Duration) {
+	s.c.handler.spent.Add(int64(d))
+	s.c.moved.Set()
+}
 
 // Abandon leaves the place of a connection that did not come up.
 func (s *Seat) Abandon() { s.c.place.Leave() }
@@ -239,6 +244,9 @@ func (s *Seat) SlowCalls() rpcrdma.SlowCalls { return s.c.slowCalls(s.c.client, 
 
 // Tap returns the tap through which watchers observe the connection.
 func (s *Seat) Tap() *rpcrdma.Tap { return s.tap }
+
+// Moved returns the mark that the connection to the target must set (rpcrdma.DialConfig).
+func (s *Seat) Moved() *fair.Mark { return &s.c.moved }
 
 // Up puts the connection into the registry. peer and own are the private data of the
 // handshake. Call Down when the connection has ended.

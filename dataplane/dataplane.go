@@ -56,14 +56,16 @@ type Config struct {
 
 // Dataplane owns listeners and connections. Its methods are safe for concurrent use.
 //
-// Lock order: applying, then mu or conn.setting, then a budget's. Nothing that can wait
-// for a peer is called while one of them is held. The data path takes none of them.
+// Lock order: applying or counting, then mu or conn.setting, then a budget's. Nothing that can
+// wait for a peer is called while one of them is held. The data path takes none of them.
 type Dataplane struct {
 	cfg Config
 	log *slog.Logger
 
 	// applying serializes changes of settings.
 	applying sync.Mutex
+	// counting is held while a connection is counted.
+	counting sync.Mutex
 
 	mu        sync.Mutex
 	started   bool
@@ -72,7 +74,7 @@ type Dataplane struct {
 	prepared  map[*Listener]struct{} // bound, with their memory; not listed yet
 	leaving   map[*Listener]struct{} // others have their names; not removed yet
 	conns     registry
-	gone      rpcrdma.Stats // sums of the connections that have ended
+	totals    rpcrdma.Stats // of all endpoints, also of those that were removed
 	limits    Limits        // of all listeners together
 	tcpLimits TCPLimits
 	// descriptors may lower limits and tcpLimits.
@@ -126,6 +128,7 @@ func New(cfg Config) *Dataplane {
 	d.SetSlowCall(cfg.SlowCall)
 	d.connectors = make(map[string]*Connector)
 	d.clients = clients.New(clients.Room)
+	d.clients.Recount = d.recount
 	d.places = connlimit.New(time.Now(), connlimit.Config{Limits: d.tableLimitsLocked()})
 	d.tcp = connlimit.New(time.Now(), connlimit.Config{Limits: d.tcpTableLocked()})
 	d.division.init(cfg.Memory, cfg.Registered)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/dataplane/connlimit"
-	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
 )
 
@@ -41,8 +40,8 @@ type endpoint struct {
 	// Under Dataplane.mu:
 	draining bool // being removed
 	limits   Limits
-	up       int           // connections
-	gone     rpcrdma.Stats // sums of the connections that have ended
+	up       int // connections
+	sums     sums
 }
 
 // EndpointInfo describes the common part of listeners and connectors.
@@ -141,7 +140,7 @@ func (e *endpoint) LeaveHandshake() {
 // newConn makes a connection without a place and an id.
 func (e *endpoint) newConn() *conn {
 	c := &conn{e: e, key: ConnKey{Listener: e.name}, gone: make(chan struct{})}
-	c.handler.measured = e.calls
+	c.handler.measured, c.handler.moved = e.calls, &c.moved
 	return c
 }
 

@@ -1,12 +1,10 @@
 package dataplane
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/histogram"
 	"github.com/rdmad/rdmad/rpcrdma"
-	"github.com/rdmad/rdmad/rpcrdma/fair"
 )
 
 // ListenerStats holds a listener's counters over all its connections, including those that
@@ -48,6 +46,7 @@ const walkStretch = time.Millisecond
 
 // Stats returns the counters of all listeners, in no order.
 func (d *Dataplane) Stats() []*ListenerStats {
+	d.recount()
 	d.mu.Lock()
 	all := make(map[*Listener]*ListenerStats, len(d.listeners))
 	for _, l := range d.listeners {
@@ -56,23 +55,12 @@ func (d *Dataplane) Stats() []*ListenerStats {
 		if own := l.limits.Connections; own > 0 {
 			most = min(most, own)
 		}
-		all[l] = &ListenerStats{ListenerInfo: l.infoLocked(), Totals: l.gone, MaxConnections: most, SharedConnections: shared}
-	}
-	up := slices.Clone(d.conns.all)
-	d.mu.Unlock()
-	// A connection that ends from here on is counted once, as up: the sums of ended
-	// connections were read together with the list of connections that are up.
-	fair.Walk(up, walkStretch, func(c *conn) {
-		if s := all[c.l]; s != nil {
-			one, info := c.link.Stats(), c.link.Info()
-			s.Totals.Add(&one)
-			s.InFlight += int(c.handler.inFlight.Load())
-			s.Versions[agreed(&info)]++
-			if c.heldAs(&info) != "" {
-				s.SendHeld++
-			}
+		all[l] = &ListenerStats{
+			ListenerInfo: l.infoLocked(), MaxConnections: most, SharedConnections: shared,
+			Totals: l.sums.stats, InFlight: l.sums.inFlight, Versions: l.sums.versions, SendHeld: l.sums.held,
 		}
-	})
+	}
+	d.mu.Unlock()
 	out := make([]*ListenerStats, 0, len(all))
 	for l, s := range all {
 		l.measure(s)
@@ -83,18 +71,12 @@ func (d *Dataplane) Stats() []*ListenerStats {
 }
 
 // Totals returns the number of connections, and the sums of their counters, including those
-// of connections that have ended, also of listeners and connectors that were removed or replaced. It
-// costs much less than Stats and Connectors.
+// of connections that have ended, also of listeners and connectors that were removed or replaced.
 func (d *Dataplane) Totals() (connections int, sum rpcrdma.Stats) {
+	d.recount()
 	d.mu.Lock()
-	sum = d.gone
-	up := slices.Clone(d.conns.all)
-	d.mu.Unlock()
-	fair.Walk(up, walkStretch, func(c *conn) {
-		one := c.link.Stats()
-		sum.Add(&one)
-	})
-	return len(up), sum
+	defer d.mu.Unlock()
+	return len(d.conns.all), d.totals
 }
 
 // agreed returns the agreed version of a connection, or 0 if there is none yet.

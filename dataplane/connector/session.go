@@ -92,7 +92,7 @@ func (s *session) connect(ctx context.Context, target string) (err error) {
 	settings := *s.seat.Settings()
 	s.rdma, err = rpcrdma.Dial(ctx, s.c.cfg.Provider, target, rpcrdma.DialConfig{
 		Settings: &settings, Logger: s.c.log, MemoryLimit: s.c.cfg.ClientMemory, Reserve: s.c.reserve, Handler: s, Tap: s.seat.Tap(),
-		Versions: &s.c.versions,
+		Moved: s.seat.Moved(), Versions: &s.c.versions,
 	})
 	if err == nil {
 		s.began = time.Now()
