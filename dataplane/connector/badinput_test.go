@@ -2,14 +2,18 @@ package connector
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"net"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/echo"
+	"github.com/rdmad/rdmad/dataplane/nfs"
+	"github.com/rdmad/rdmad/dataplane/nfstest"
 	"github.com/rdmad/rdmad/dataplane/rpctcp"
 	"github.com/rdmad/rdmad/dataplane/spec"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -91,54 +95,73 @@ func TestTornItem(t *testing.T) {
 
 // TestFragmentsAfterAWait: the time for a record does not include the wait of earlier calls.
 func TestFragmentsAfterAWait(t *testing.T) {
-	const timeout = time.Second
-	g := newGate()
-	r := newRig(t, newLoopback(t), g, Config{Connector: spec.Connector{MaxCalls: 1}, RecordTimeout: timeout})
-	nc, records := r.raw()
-	write := func(b []byte) {
-		t.Helper()
-		if _, err := nc.Write(b); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		p := newPiped(t, g, Config{Connector: spec.Connector{MaxCalls: 1}})
+		nc := p.dial(t)
+		records := oncrpc.NewRecordReader(nc, 4<<20)
+		write := func(b []byte) {
+			t.Helper()
+			if _, err := nc.Write(b); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	read := func() {
-		t.Helper()
-		if _, err := records.Next(); err != nil {
-			t.Fatal(err)
+		read := func() {
+			t.Helper()
+			if _, err := records.Next(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := records.Read(nil); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if _, err := records.Read(nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// The second call waits for the first. The rest of it, for which time
-	// runs, comes with the first fragment of the third.
-	second := echoRecord(2, echo.ProcNull, make([]byte, 400))
-	third := echoRecord(3, echo.ProcNull, make([]byte, 400))[oncrpc.RecordMarkSize:]
-	write(append(echoRecord(1, echo.ProcNull, nil), second[:100]...))
-	<-g.entered
-	write(append(append(second[100:], oncrpc.AppendRecordMark(nil, 60, false)...), third[:60]...))
-	time.AfterFunc(2*timeout, func() { close(g.open) })
-	read()
-	write(frame(third[60:]))
-	read()
-	read()
+		// The second call waits for the first. The rest of it, for which time
+		// runs, comes with the first fragment of the third.
+		second := echoRecord(2, echo.ProcNull, make([]byte, 400))
+		third := echoRecord(3, echo.ProcNull, make([]byte, 400))[oncrpc.RecordMarkSize:]
+		write(append(echoRecord(1, echo.ProcNull, nil), second[:100]...))
+		<-g.entered
+		write(append(append(second[100:], oncrpc.AppendRecordMark(nil, 60, false)...), third[:60]...))
+		time.Sleep(2 * DefaultRecordTimeout)
+		close(g.open)
+		read()
+		write(frame(third[60:]))
+		read()
+		read()
+	})
 }
 
 // TestItemAfterAWait: the time for a record does not include the wait for memory of its item.
 func TestItemAfterAWait(t *testing.T) {
-	const timeout = 500 * time.Millisecond
-	e := newExportWith(t, newLoopback(t), Config{RecordTimeout: timeout})
-	file := e.create("file")
-	data := make([]byte, 1<<20)
-	offheap.SetLimit(offheap.Read().Used)
-	defer offheap.SetLimit(math.MaxInt64)
-	done := make(chan error, 1)
-	go func() { done <- e.write(file, 0, data) }()
-	e.until(func() bool { return running(".(*session).readItem(") == 1 })
-	time.AfterFunc(4*timeout, func() { offheap.SetLimit(math.MaxInt64) })
-	if err := <-done; err != nil {
-		t.Errorf("%v; %v", err, e.log.Lines("connection down"))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		p := newPiped(t, handlerFunc(func(_ context.Context, c *oncrpc.Call, _ *oncrpc.Reply) error {
+			c.Args.Claim()
+			return nil
+		}), Config{})
+		c := rpctcp.NewClient(p.dial(t), rpctcp.ClientConfig{WriteTimeout: time.Hour})
+		defer c.Close()
+		if _, err := c.Call(t.Context(), nfs.Program, 3, 0, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		offheap.SetLimit(offheap.Read().Used)
+		defer offheap.SetLimit(math.MaxInt64)
+		done := make(chan error, 1)
+		go func() {
+			args := append(nfstest.WriteArgs([]byte("file"), 0, size, nfstest.Unstable), make([]byte, size)...)
+			_, err := c.Call(t.Context(), nfs.Program, 3, procWrite, args, nil)
+			done <- err
+		}()
+		synctest.Wait()
+		if running(".(*session).readItem(") != 1 {
+			t.Error("there was memory")
+		}
+		time.Sleep(2 * DefaultRecordTimeout)
+		offheap.SetLimit(math.MaxInt64)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestDuplicate: a call with the XID of one in flight gets no answer of its

@@ -364,7 +364,17 @@ func (id fillingID) Connect(ctx context.Context, p rdmacm.ConnParam) error {
 // run under synctest's clock.
 type pipes struct {
 	net.Listener
+	r     *rig
 	conns chan net.Conn
+}
+
+// newPiped makes a rig over loopback whose connector listens on pipes.
+func newPiped(t *testing.T, handler oncrpc.Handler, cfg Config) *pipes {
+	p := &pipes{r: newTargetless(t, newLoopback(t))}
+	p.r.listen(handler, &cfg)
+	p.r.around = p.around
+	p.r.connect(cfg)
+	return p
 }
 
 // around makes p the listener of a rig's connector.
@@ -402,12 +412,7 @@ func (pipe) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 
 // others wait. Its own calls may wait for what it holds.
 func TestSlowClientAtProcessLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTargetless(t, newLoopback(t))
-		var cfg Config
-		r.listen(reads, &cfg)
-		var p pipes
-		r.around = p.around
-		r.connect(cfg)
+		p := newPiped(t, reads, Config{})
 		slow, other := p.dial(t), rpctcp.NewClient(p.dial(t), rpctcp.ClientConfig{MaxRecord: 2 * readSize})
 		defer other.Close()
 		if _, err := other.Call(t.Context(), nfs.Program, 3, 0, nil, nil); err != nil {
@@ -435,7 +440,7 @@ func TestSlowClientAtProcessLimit(t *testing.T) {
 			send(2+xid, procRead, read)
 		}
 		time.Sleep(2 * fair.Grace)
-		if n := r.c.relief.Cuts(); n != 0 {
+		if n := p.r.c.relief.Cuts(); n != 0 {
 			t.Errorf("%d clients lost what only their own calls wait for", n)
 		}
 		began := time.Now()
