@@ -42,6 +42,11 @@ func StartDaemon(ctx context.Context, cmd *exec.Cmd, message func(string)) (*Dae
 	case <-d.ready:
 		return d, nil
 	case <-d.Done():
+		select {
+		case <-d.ready: // and has ended since
+			return d, nil
+		default:
+		}
 		return nil, fmt.Errorf("rdmad did not start: %s (%w)", bytes.TrimSpace([]byte(d.Log())), d.Wait())
 	case <-ctx.Done():
 		d.Kill()
