@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/budget"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/verbs/loopback"
@@ -13,9 +14,17 @@ import (
 // replies of others wait for.
 func TestReplyNotTaken(t *testing.T) {
 	const size = 600 << 10
-	p := loopback.New(loopback.Config{})
+	p, second := loopback.New(loopback.Config{}), loopback.New(loopback.Config{})
+	t.Cleanup(func() { second.Close() })
 	u := newUpstream(t)
 	r := newRig(t, p, u.address, func(cfg *Config) { cfg.Unpooled = budget.New(1 << 20) })
+	others, err := r.d.PrepareListener(t.Context(), dataplane.ListenerConfig{ // completions are not late there
+		Name: "others", Provider: second, Address: "127.0.0.1:0", Service: "upstream", Handler: r.Forwarder,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	others.Enter()
 	long := func(c *rpcrdma.Client) error { // of a program without a binding
 		return c.Call(t.Context(), &rpcrdma.Call{Program: 7, Version: 1, MaxReply: size})
 	}
@@ -29,11 +38,12 @@ func TestReplyNotTaken(t *testing.T) {
 	for r.d.Connections()[0].Stats.RDMAWrites == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	// Until its requests are carried out, which nothing tells. Too short a time fails the test below.
-	time.Sleep(400 * time.Millisecond)
-	p.Fabric().SetFaults(loopback.Faults{})
 
-	other := r.dial()
+	other, err := rpcrdma.Dial(t.Context(), second, others.Info().Address.String(), rpcrdma.DialConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
 	up = u.accept()
 	go func() { up.send(success(up.call().XID, random(size)), 0) }()
 	if err := long(other); err != nil {
