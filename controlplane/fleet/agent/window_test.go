@@ -32,8 +32,10 @@ func TestUnconfirmedIsTakenBack(t *testing.T) {
 			}
 			defer w.Close()
 			try(t, e, 2, 1024, "2s")
-			<-w.Events() // in force
-			n.check(t, 1024)
+			<-w.Events() // in force; a busy machine may be past the window by now
+			if got := n.sendMax(t); got != 1024 && n.settings.Pending() != nil {
+				t.Errorf("inline.send_max is %d, want 1024", got)
+			}
 			if away {
 				e.Kill(t)
 			}
