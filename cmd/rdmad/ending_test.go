@@ -352,8 +352,7 @@ func TestEndWhileTheWebConfigHangs(t *testing.T) {
 	makeDirectory(t, hung)
 	slow, fs := have(mountHung(export))(t), have(mountHung(hung))(t)
 	defer func() { must(t, errors.Join(slow.Close(), fs.Close())) }()
-	free := have(net.Listen("tcp", apart))(t)
-	must(t, free.Close())
+	address := keepPort(t)
 	configure := func(path, web string) {
 		must(t, os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), fmt.Appendf(nil, `
 control: {listen: "unix://%s/control"}
@@ -361,7 +360,7 @@ metrics: {listen: "", web_config: %q}
 state: {path: state}
 services: [{name: disk, nfs: {path: %q}}]
 listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
-`, r.dir, web, path, free.Addr()), 0o600))
+`, r.dir, web, path, address), 0o600))
 	}
 	waits := func(f *hungFS) {
 		for have(f.Waiting())(t) == 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -79,9 +78,7 @@ func (s *steady) flow(t *testing.T) {
 // assigned before stays in force.
 func TestCallsWithoutEtcd(t *testing.T) {
 	e := etcdtest.Start(t)
-	l := have(net.Listen("tcp", "127.0.0.1:0"))(t)
-	address := l.Addr().String()
-	l.Close()
+	address := keepPort(t)
 	state := filepath.Join(t.TempDir(), "state")
 	section := fmt.Sprintf("fleet: {endpoints: [%q], node: n1}", e.Endpoint)
 	d, end := memberAt(t, address, state, section)

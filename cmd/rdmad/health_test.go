@@ -112,7 +112,7 @@ func startServer(t *testing.T, address string) *server {
 
 // The server behind forward disappears, listens without an answer, and returns.
 func TestUpstreamCondition(t *testing.T) {
-	s := startServer(t, "127.0.0.1:0")
+	s := startServer(t, keepPort(t))
 	p := admit(t, t.TempDir(), `
 services: [{name: nas, forward: {address: "`+s.address+`"}}]
 listeners: [{name: steady, provider: softiwarp, address: "127.0.0.1:0", service: nas}]

@@ -11,9 +11,7 @@ import (
 // TestCheckBindsAllAtATime: check refuses addresses that can't be bound at the same time, as the start does. It
 // leaves none bound.
 func TestCheckBindsAllAtATime(t *testing.T) {
-	l := have(net.Listen("tcp", "127.0.0.1:0"))(t)
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
+	_, port, _ := net.SplitHostPort(keepPort(t))
 	const text = `state: {path: STATE}
 services: [{name: test, echo: {}}]
 listeners:

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/rdmad/rdmad/interop/child"
@@ -29,6 +30,16 @@ type process struct {
 
 	mu   sync.Mutex
 	grew chan struct{} // closed with the next message of the log
+}
+
+// keepPort returns an address of this machine for programs that listen there now and then. Nobody else gets its
+// port until the test ends.
+func keepPort(t *testing.T) string {
+	t.Helper()
+	address, kept, err := child.KeepPort()
+	must(t, err)
+	t.Cleanup(func() { kept.Close() })
+	return address
 }
 
 // startProcess runs rdmad in a directory and waits until it has reported to a service manager

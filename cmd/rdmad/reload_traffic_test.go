@@ -56,11 +56,8 @@ func startTraffic(t *testing.T) *traffic {
 	b := &traffic{ports: make(map[string]string), stop: make(chan struct{}), served: make(map[string]int)}
 	b.tick.L = &b.mu
 	for i := range 9 {
-		l := have(net.Listen("tcp", "127.0.0.1:0"))(t)
-		defer l.Close()
-		_, port, _ := net.SplitHostPort(l.Addr().String())
+		_, port, _ := net.SplitHostPort(keepPort(t))
 		b.ports[fmt.Sprintf("P%d", i+1)] = port
-		l.Close()
 	}
 	b.file = busyFile
 	b.patient = admit(t, dir, b.text(busyFile))
