@@ -31,6 +31,9 @@ type updates struct {
 	took                  time.Duration // in which they were made
 	// Within a confirm window every other change is refused.
 	window sync.RWMutex
+	// Updates of a flag take turns: after one that was late, the next would change nothing.
+	turns sync.Mutex
+	flag  bool
 }
 
 // operators is how many requests are under way at most.
@@ -74,6 +77,12 @@ func (u *updates) run(ctx context.Context, t *testing.T, rate int) {
 // update makes the n-th update and checks its answer.
 func (u *updates) update(t testing.TB, n int) {
 	r, want := u.request(n)
+	if flag := r.GetSettings().GetRemoteInvalidation(); flag != nil {
+		u.turns.Lock()
+		defer u.turns.Unlock()
+		u.flag = !u.flag
+		flag.Use = &u.flag
+	}
 	if r.GetConfirmWithin() != nil {
 		u.window.Lock()
 		defer u.window.Unlock()
@@ -138,7 +147,7 @@ func (u *updates) request(n int) (r *rdmadv1.SetSettingsRequest, reaches int) {
 	case 3:
 		r.Scope, r.Settings = "peer/127.0.0.0/8", minChunk(uint32(turn%9)*512)
 	case 4:
-		r.Settings = &rdmadv1.Settings{RemoteInvalidation: &rdmadv1.RemoteInvalidationSettings{Use: new(turn%2 == 0)}}
+		r.Settings = &rdmadv1.Settings{RemoteInvalidation: &rdmadv1.RemoteInvalidationSettings{}}
 	case 5:
 		r.Scope, r.Settings = "connection/"+id, sendMax(1024+uint32(turn%7)*512)
 	case 6:
