@@ -24,15 +24,10 @@ type tunnel struct {
 // mend makes the tunnel work.
 func (u *tunnel) mend() {
 	u.t.Helper()
-	address := u.address
-	if address == "" {
-		address = "127.0.0.1:0"
-	}
-	l, err := net.Listen("tcp", address)
+	l, err := net.Listen("tcp", u.address)
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	u.address = l.Addr().String()
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	open := map[net.Conn]bool{}
@@ -77,7 +72,7 @@ func (u *tunnel) mend() {
 // itself afterwards. It shows what happened meanwhile.
 func TestBlind(t *testing.T) {
 	p := open(t, auth.Admin)
-	u := &tunnel{t: t, to: p.console}
+	u := &tunnel{t: t, to: p.console, address: keepPort(t)}
 	u.mend()
 	defer func() { u.cut() }()
 	p.console = u.address

@@ -20,6 +20,7 @@ import (
 	"github.com/rdmad/rdmad/controlplane/planetest"
 	"github.com/rdmad/rdmad/dataplane"
 	"github.com/rdmad/rdmad/dataplane/manager"
+	"github.com/rdmad/rdmad/interop/child"
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
@@ -108,7 +109,7 @@ func launch(t *testing.T, role auth.Role, change ...func(*page)) *page {
 	for _, f := range change {
 		f(p)
 	}
-	p.serve(role, "127.0.0.1:0")
+	p.serve(role, keepPort(t))
 	t.Cleanup(func() { p.stop() })
 	// chromium's sandbox does not work for root and in containers.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.CombinedOutput(io.Discard), chromedp.WindowSize(1000, 800))
@@ -125,6 +126,18 @@ func launch(t *testing.T, role auth.Role, change ...func(*page)) *page {
 	})
 	p.complaints()
 	return p
+}
+
+// keepPort returns an address of this machine that nobody else gets, the browser's own connections included,
+// until the test ends: what listens there may be started again.
+func keepPort(t *testing.T) string {
+	t.Helper()
+	address, kept, err := child.KeepPort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kept.Close() })
+	return address
 }
 
 // login opens the address that rdmactl console prints.
