@@ -158,10 +158,10 @@ func bind(ctx context.Context, c *config.Config, log *slog.Logger, level *loglev
 	initial, given := c.Settings.Initial()
 	var err error
 	d.state, err = until(ctx, c.State.Path, func() (*state, error) {
-		if _, none := os.Stat(c.State.Path); none != nil { // open makes a new one
-			return nil, nil
+		if _, none := os.Stat(c.State.Path); none == nil {
+			return openState(c.State.Path) // before its files are read
 		}
-		return openState(c.State.Path) // before its files are read
+		return nil, nil // open makes a new one
 	})
 	if err != nil {
 		return d, err

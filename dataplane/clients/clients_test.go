@@ -217,7 +217,7 @@ func TestCount(t *testing.T) {
 			case step == 3 && len(up) > 0:
 				f := up[rapid.IntRange(0, len(up)-1).Draw(t, "conn")]
 				more := Counters{1, 2, 3, 4, 5}
-				f.Counters.add(more)
+				f.add(more)
 				did.add(more)
 				if counted[f] {
 					counted[f] = false

@@ -204,10 +204,10 @@ func (m *message) decode1(b []byte) error {
 		case code == errVers:
 			err = take(&versions)
 		default:
-			err = fmt.Errorf("Rpc_rdma_errcode has no value %d", code)
+			err = fmt.Errorf("rdma_err has the unknown value %d", code)
 		}
 	default:
-		err = fmt.Errorf("Rdma_proc has no value %d", m.proc)
+		err = fmt.Errorf("rdma_proc has the unknown value %d", m.proc)
 	}
 	if err != nil {
 		return err
