@@ -19,4 +19,8 @@ func TestEveryCounterIsSummed(t *testing.T) {
 			t.Errorf("%s is %d", got.Type().Field(i).Name, got.Field(i).Uint())
 		}
 	}
+	var since Stats
+	if since.AddSince(&one, &sum); since != one {
+		t.Errorf("%+v since %+v", since, one)
+	}
 }
