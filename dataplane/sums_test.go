@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rdmad/rdmad/dataplane/clients"
+	"github.com/rdmad/rdmad/dataplane/connlimit"
 	"github.com/rdmad/rdmad/dataplane/echo"
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
@@ -210,6 +213,53 @@ func TestInFlightInStats(t *testing.T) {
 	if n := p.Stats()[0].InFlight; n != 0 {
 		t.Errorf("%d after that", n)
 	}
+}
+
+// nobody is a client that keeps its place.
+type nobody struct{}
+
+func (nobody) Busy() bool               { return true }
+func (nobody) Evict(connlimit.Eviction) {}
+
+// TestSeatInStats: calls of a connector's client count, and their times, also if nothing else
+// happens on its connection.
+func TestSeatInStats(t *testing.T) {
+	p := newPlane(t, Config{})
+	target := p.listen("a", echo.New())
+	k, err := p.PrepareConnector(ConnectorConfig{Name: "out", Provider: p.judged, Stats: func() (s ConnectorStats) { return s }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Enter()
+	p.Start()
+	seat, err := k.Admit(netip.MustParseAddrPort("192.0.2.1:1000"), nobody{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seat.Target(netip.MustParseAddrPort(target))
+	c, err := p.open(p.judged, target, rpcrdma.DialConfig{Settings: seat.Settings(), Moved: seat.Moved()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.next(ConnUp) // at the target
+	seat.Up(c, nil, nil)
+	p.next(ConnUp)
+	if err := null(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	if calls := p.Connectors()[0].Totals.Calls; calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+	for i := range 3 {
+		seat.Took(time.Second)
+		list, _, _ := p.Clients().List(0)
+		at := slices.IndexFunc(list, func(c clients.Client) bool { return c.Address == netip.MustParseAddr("192.0.2.1") })
+		if want := time.Duration(i+1) * time.Second; at < 0 || list[at].Time != want {
+			t.Errorf("after %v: %+v", want, list)
+		}
+	}
+	c.Close()
+	seat.Down()
 }
 
 // hooked is a connection whose counters are read between two hooks.

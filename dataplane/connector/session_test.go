@@ -230,3 +230,22 @@ func TestTotals(t *testing.T) {
 		t.Errorf("afterwards %+v", sum)
 	}
 }
+
+// TestTotalsInFlight: a connector's totals have a call that the target has not answered yet.
+func TestTotalsInFlight(t *testing.T) {
+	g := newGate()
+	r := newRig(t, newLoopback(t), g, Config{})
+	c := r.dial(rpctcp.ClientConfig{})
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		if _, err := echoCall(t.Context(), c, echo.ProcNull, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	<-g.entered
+	if calls := r.d.Connectors()[0].Totals.Calls; calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+	close(g.open)
+	calling.Wait()
+}
