@@ -56,8 +56,9 @@ type Config struct {
 
 // Dataplane owns listeners and connections. Its methods are safe for concurrent use.
 //
-// Lock order: applying or counting, then mu or conn.setting, then a budget's. Nothing that can
-// wait for a peer is called while one of them is held. The data path takes none of them.
+// Lock order: applying or counting, then mu or conn.setting, then a budget's or that of clients.
+// Nothing that can wait for a peer is called while one of them is held. The data path takes none
+// of them.
 type Dataplane struct {
 	cfg Config
 	log *slog.Logger

@@ -49,8 +49,8 @@ func lookAt(now time.Time, listeners map[string]*dataplane.ListenerStats, conns 
 // time. Time is divided into cells for each length; of length 0, a cell is a moment.
 type Source func(now, last time.Time, cell time.Duration) *Look
 
-// Looks are shared by the samplers of a data plane. One look reads the counters of every
-// connection, so without sharing many streams would cost many times as much.
+// Looks are shared by the samplers of a data plane. One look at all connections reads the
+// counters of each, so without sharing many streams would cost many times as much.
 type Looks struct {
 	plane       Plane
 	began       time.Time
