@@ -125,7 +125,21 @@ func (d *doctorCommand) show(f doctor.Finding) {
 	}
 }
 
-// ask gets what the control plane knows about the listener on a port, at the server's address if it has one there.
+// serves ranks a listener's address by how well it fits the server's: both are the same, or it means all addresses of
+// the family, or all, or it is another one.
+func serves(listener, server netip.Addr) int {
+	switch {
+	case listener.WithZone("") == server.WithZone(""):
+		return 3
+	case listener.IsUnspecified() && listener.Is4() == server.Is4():
+		return 2
+	case listener == netip.IPv6Unspecified():
+		return 1
+	}
+	return 0
+}
+
+// ask gets what the control plane knows about the listener on a port, the one for the server's address if there are several.
 func (d *doctorCommand) ask(ctx context.Context, server netip.Addr, port string) (*doctor.Daemon, error) {
 	out := new(doctor.Daemon)
 	err := d.call(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
@@ -138,10 +152,11 @@ func (d *doctorCommand) ask(ctx context.Context, server netip.Addr, port string)
 		if err != nil {
 			return err
 		}
+		best := -1
 		for _, l := range list.GetListeners() {
 			at, err := netip.ParseAddrPort(l.GetAddress())
-			if err == nil && fmt.Sprint(at.Port()) == port && (out.Listener == "" || at.Addr() == server) {
-				out.Listener = l.GetName()
+			if fit := serves(at.Addr(), server); err == nil && fmt.Sprint(at.Port()) == port && fit > best {
+				best, out.Listener = fit, l.GetName()
 			}
 		}
 		if out.Listener == "" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -13,7 +14,7 @@ import (
 	rdmadv1 "github.com/rdmad/rdmad/proto/rdmad/v1"
 )
 
-// gateways has three listeners on one port.
+// gateways has listeners at several addresses on one port.
 type gateways struct {
 	rdmadv1.UnimplementedStatusServiceServer
 	rdmadv1.UnimplementedListenerServiceServer
@@ -28,6 +29,8 @@ func (gateways) GetStatus(context.Context, *rdmadv1.GetStatusRequest) (*rdmadv1.
 func (gateways) ListListeners(context.Context, *rdmadv1.ListListenersRequest) (*rdmadv1.ListListenersResponse, error) {
 	return &rdmadv1.ListListenersResponse{Listeners: []*rdmadv1.Listener{
 		{Name: "a", Address: "192.0.2.1:20049"}, {Name: "b", Address: "192.0.2.2:20049"}, {Name: "c", Address: "[2001:db8::3]:20049"}, {Name: "d", Address: "192.0.2.1:1"},
+		{Name: "e", Address: "[2001:db8::5]:7"}, {Name: "f", Address: "[::]:7"}, {Name: "g", Address: "0.0.0.0:7"},
+		{Name: "h", Address: "[fe80::1%eth0]:8"}, {Name: "i", Address: "[fe80::2%eth0]:8"}, {Name: "j", Address: "192.0.2.1:9"}, {Name: "k", Address: "[::]:9"},
 	}}, nil
 }
 
@@ -56,9 +59,13 @@ func TestListenerOfDoctor(t *testing.T) {
 		<-served
 	}()
 	d := &doctorCommand{app: &app{where: whereFlags{addr: "unix://" + l.Addr().String()}, timeout: time.Minute, silent: time.Minute}}
-	for server, want := range map[string]string{"192.0.2.1": "a", "192.0.2.2": "b", "2001:db8::3": "c", "192.0.2.99": "a"} {
-		if got, err := d.ask(t.Context(), netip.MustParseAddr(server), "20049"); err != nil || got.Listener != want {
-			t.Errorf("%s: %+v, %v, want %s", server, got, err, want)
+	for at, want := range map[string]string{
+		"192.0.2.1:20049": "a", "192.0.2.2:20049": "b", "[2001:db8::3]:20049": "c", "192.0.2.99:20049": "a",
+		"192.0.2.1:7": "g", "[2001:db8::5]:7": "e", "[2001:db8::6]:7": "f", "[fe80::2%eth7]:8": "i", "192.0.2.2:9": "k",
+	} {
+		server := netip.MustParseAddrPort(at)
+		if got, err := d.ask(t.Context(), server.Addr(), fmt.Sprint(server.Port())); err != nil || got.Listener != want {
+			t.Errorf("%s: %+v, %v, want %s", at, got, err, want)
 		}
 	}
 }
