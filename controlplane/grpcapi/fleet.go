@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -143,10 +144,13 @@ func (s *fleetService) begin(ctx context.Context, p *fleet.Policy, comment strin
 	return names, rollout, nil
 }
 
-// fleetStatus turns an error of the fleet into a status. One that it doesn't know is of etcd, whose client returns
-// UNAVAILABLE as a status when the connection breaks off.
+// ofEtcd are the codes of statuses that etcd's client returns as they are, and no handler makes: the connection breaks
+// off, or the other end refuses it, or is no etcd.
+var ofEtcd = []codes.Code{codes.Unavailable, codes.Unimplemented, codes.Unknown, codes.Unauthenticated, codes.PermissionDenied}
+
+// fleetStatus turns an error of the fleet into a status. One that it doesn't know is of etcd.
 func fleetStatus(err error) error {
-	if st, done := status.FromError(err); done && st.Code() != codes.Unavailable {
+	if st, done := status.FromError(err); done && !slices.Contains(ofEtcd, st.Code()) {
 		return err // nil too
 	}
 	switch {

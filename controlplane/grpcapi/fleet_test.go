@@ -191,25 +191,37 @@ func TestPagesOfLargeItems(t *testing.T) {
 	}
 }
 
-// brokenFleet is one whose connection to etcd breaks off in the middle of a request.
-type brokenFleet struct{ grpcapi.Fleet }
-
-var errBroken = status.Error(codes.Unavailable, "error reading from server: EOF") // as etcd's client returns it
-
-func (brokenFleet) RemoveNode(context.Context, string) error { return errBroken }
-
-func (brokenFleet) WatchNodes(context.Context, store.Position, func(*store.NodeChanges) error) error {
-	return errBroken
+// brokenFleet is one whose connection to etcd breaks off in the middle of a request, or is not to an etcd.
+type brokenFleet struct {
+	grpcapi.Fleet
+	err error // as etcd's client returns it
 }
 
-func (brokenFleet) WatchRollout(context.Context, fleet.Ref, func(*fleet.Rollout) (bool, error)) error {
-	return errBroken
+func (f brokenFleet) RemoveNode(context.Context, string) error { return f.err }
+
+func (f brokenFleet) WatchNodes(context.Context, store.Position, func(*store.NodeChanges) error) error {
+	return f.err
+}
+
+func (f brokenFleet) WatchRollout(context.Context, fleet.Ref, func(*fleet.Rollout) (bool, error)) error {
+	return f.err
 }
 
 // TestConnectionToEtcdBreaks: an error of the connection to etcd says that it is one. A client would take it for one of
 // its own connection to rdmad.
 func TestConnectionToEtcdBreaks(t *testing.T) {
-	c := rdmadv1.NewFleetServiceClient(startIn(t, brokenFleet{}, smallPlane(), nil, 16).client)
+	for _, err := range []error{
+		status.Error(codes.Unavailable, "error reading from server: EOF"),
+		status.Error(codes.Unimplemented, "unknown service etcdserverpb.KV"),
+		status.Error(codes.Unknown, "unexpected HTTP status code received from server: 500 (Internal Server Error)"),
+		status.Error(codes.PermissionDenied, "unexpected HTTP status code received from server: 403 (Forbidden)"),
+	} {
+		testBrokenFleet(t, err)
+	}
+}
+
+func testBrokenFleet(t *testing.T, broken error) {
+	c := rdmadv1.NewFleetServiceClient(startIn(t, brokenFleet{err: broken}, smallPlane(), nil, 16).client)
 	for what, ask := range map[string]func() error{
 		"remove": func() error {
 			_, err := c.RemoveNode(t.Context(), &rdmadv1.RemoveNodeRequest{Name: "a"})
@@ -231,7 +243,7 @@ func TestConnectionToEtcdBreaks(t *testing.T) {
 		},
 	} {
 		st := status.Convert(ask())
-		if st.Code() != codes.Unavailable || !strings.HasPrefix(st.Message(), "etcd: error reading from server: EOF; ") || strings.Count(st.Message(), "; ") != 1 {
+		if st.Code() != codes.Unavailable || !strings.HasPrefix(st.Message(), "etcd: "+status.Convert(broken).Message()+"; ") || strings.Count(st.Message(), "; ") != 1 {
 			t.Errorf("%s: %v", what, st)
 		}
 	}
