@@ -50,11 +50,6 @@ type Entry struct {
 // bytes, so that large requests can't push everything else out of the log.
 const maxText = 16 << 10
 
-// maxRefused bounds the request in the entry of a refused one, in bytes. A client without any right
-// can make ten per second: with 16 KiB each, they would push everything else out of the log in
-// half an hour.
-const maxRefused = 1 << 10
-
 // Bounded returns s. If s is too long, it returns the beginning of s, with the size and hash of
 // the whole.
 func Bounded(s string) string { return bound(s, maxText) }

@@ -45,9 +45,10 @@ type Log struct {
 	cfg  Config
 	open func(name string) (file, error)
 
-	mu      sync.Mutex // of next and last
+	mu      sync.Mutex // of next, last and refused
 	last    error      // of the last write
 	next    *batch     // that whoever writes next takes
+	refused map[refuser]*refusals
 	writing sync.Mutex // of what follows; taken before mu
 
 	file   file
@@ -86,7 +87,7 @@ func openWith(cfg Config, open func(string) (file, error)) (*Log, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Log{cfg: cfg, open: open, begun: make(map[uint64]*Entry)}
+	l := &Log{cfg: cfg, open: open, begun: make(map[uint64]*Entry), refused: make(map[refuser]*refusals)}
 	err := l.recover()
 	if err == nil {
 		if err = l.append(); err != nil && l.failed == nil {
@@ -137,7 +138,7 @@ func (l *Log) Append(entries ...*Entry) error {
 	return l.append(entries...)
 }
 
-// append writes entries and what is owed.
+// append writes entries, what is owed, and the counts that are due.
 func (l *Log) append(entries ...*Entry) error {
 	l.mu.Lock()
 	b := l.next
@@ -156,9 +157,13 @@ func (l *Log) append(entries ...*Entry) error {
 	defer l.writing.Unlock()
 	l.mu.Lock()
 	l.next = nil // no goroutine joins the batch from now on
+	counts := l.takeCounts(false)
 	l.mu.Unlock()
-	nothing := l.damage == nil && len(l.owed)+len(b.entries) == 0 // another batch had what was owed
-	b.err = l.write(b.entries)
+	nothing := l.damage == nil && len(l.owed)+len(b.entries)+len(counts) == 0 // another batch had what was owed
+	b.err = l.write(append(b.entries, counts...))
+	for _, e := range counts {
+		l.report(b.err, e)
+	}
 	if !nothing {
 		l.mu.Lock()
 		l.last = b.err
@@ -246,14 +251,20 @@ func (l *Log) remember(e *Entry) {
 	}
 }
 
-// Close writes what is owed, if there is room now, and closes the file.
+// Close writes what is owed and counted, if there is room now, and closes the file.
 func (l *Log) Close() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if errors.Is(l.failed, errClosed) {
 		return nil
 	}
-	_ = l.write(nil) // if it fails, it did before, which was logged
+	l.mu.Lock()
+	counts := l.takeCounts(true)
+	l.mu.Unlock()
+	err := l.write(counts) // if it fails with what is owed, it did before, which was logged
+	for _, e := range counts {
+		l.report(err, e)
+	}
 	l.failed = errClosed
 	return l.file.Close()
 }

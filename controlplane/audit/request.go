@@ -40,14 +40,6 @@ func (l *Log) report(err error, e *Entry) {
 	}
 }
 
-// Refused records a request that is not carried out, or what rdmad did by itself. It stays refused, or done, if
-// the entry cannot be written.
-func (l *Log) Refused(e Entry) {
-	e.Request, e.Reason = bound(e.Request, maxRefused), Bounded(e.Reason)
-	e.Before, e.After = Bounded(e.Before), Bounded(e.After)
-	l.report(l.Append(&e), &e)
-}
-
 // owe keeps an entry until it is written. There are never more
 // than requests in progress: none begins while the log can't be written.
 func (l *Log) owe(e *Entry) {

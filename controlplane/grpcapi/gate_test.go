@@ -265,6 +265,20 @@ func TestChangesAreAudited(t *testing.T) {
 	}
 }
 
+// TestRefusedAgainAndAgain: a client without the right to change anything can't fill the audit log.
+func TestRefusedAgainAndAgain(t *testing.T) {
+	s, _ := newServer(t, Access{})
+	for range 300 {
+		_, err := s.gate.unary(as(t, auth.Viewer), &rdmadv1.SetSettingsRequest{}, &grpc.UnaryServerInfo{FullMethod: rdmadv1.SettingsService_SetSettings_FullMethodName}, nil)
+		if status.Code(err) != codes.PermissionDenied {
+			t.Fatal(err)
+		}
+	}
+	if lines, _ := listed(t, s, &rdmadv1.ListAuditRequest{PageSize: 1000}); len(lines) != 10 {
+		t.Errorf("%d entries", len(lines))
+	}
+}
+
 func TestChangeThatCannotBeAuditedIsNotMade(t *testing.T) {
 	s, l := newServer(t, Access{})
 	l.Close()

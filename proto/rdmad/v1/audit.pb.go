@@ -53,7 +53,8 @@ type AuditEntry struct {
 	// began, but rdmad ended before the request was done. DATA_LOSS: the entry is
 	// not as rdmad wrote it; its actor is then rdmad.
 	Outcome string `protobuf:"bytes,10,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// Reason of the refusal.
+	// Reason of the refusal. Of requests that are only counted: how many were
+	// refused, and the reason of the last one; request is then empty.
 	Reason string `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Revision of the settings that the request made, if it made one.
 	Revision uint32 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`

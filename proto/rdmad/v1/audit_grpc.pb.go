@@ -27,7 +27,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // AuditService reads the audit log. rdmad appends every request that would
-// change something to it, both carried out and refused.
+// change something to it, both carried out and refused. Of many refused requests
+// of a client within a minute, it has the first 10, and the number of the others.
 type AuditServiceClient interface {
 	// ListAudit returns entries, the newest first.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
@@ -56,7 +57,8 @@ func (c *auditServiceClient) ListAudit(ctx context.Context, in *ListAuditRequest
 // for forward compatibility.
 //
 // AuditService reads the audit log. rdmad appends every request that would
-// change something to it, both carried out and refused.
+// change something to it, both carried out and refused. Of many refused requests
+// of a client within a minute, it has the first 10, and the number of the others.
 type AuditServiceServer interface {
 	// ListAudit returns entries, the newest first.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
