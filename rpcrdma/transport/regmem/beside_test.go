@@ -28,10 +28,10 @@ func TestHolderGoesFirst(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		b, err := pool.AllocBeside(ctx, 1<<16, Service, 0, held)
+		b, err := pool.AllocBeside(ctx, 1<<16, Service, 0, held, 0)
 		must(t, err)
 		b.Release()
-		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held); !errors.Is(err, ErrTooLarge) {
+		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held, 0); !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
 		}
 		for _, b := range all {
@@ -51,7 +51,7 @@ func TestBeyondTheLimit(t *testing.T) {
 		all = append(all, pool.TryAlloc(1024, Service)) // another's
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held); !errors.Is(err, ErrTooLarge) {
+		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held, 0); !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
 		}
 		for _, b := range all {
@@ -78,7 +78,7 @@ func TestBeyondALoweredLimit(t *testing.T) {
 		defer cancel()
 		failed := make(chan error, 1)
 		go func() {
-			b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held)
+			b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held, 0)
 			if err == nil {
 				b.Release()
 			}

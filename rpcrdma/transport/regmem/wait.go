@@ -10,11 +10,9 @@ import (
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
 
-// ErrWaited means that a call has waited for the pool for waitTime. It should give back what it has got for itself:
+// ErrWaited means that a call has waited for the pool as long as it may. It should give back what it has got for itself:
 // calls whose callers have what it lacks may wait for that.
 var ErrWaited = errors.New("regmem: waited long")
-
-const waitTime = 5 * time.Second
 
 // waiter is a request that waits for memory. turn holds a token when it should try again.
 type waiter struct {
@@ -41,7 +39,7 @@ func oldest(q []*waiter, beside bool) *waiter {
 // there is one, ctx ends or the pool is closed. A small one for Service goes before the others if
 // there is room for its class, because the caller may hold memory that they wait for.
 func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
-	return p.AllocBeside(ctx, n, use, 0, -1)
+	return p.AllocBeside(ctx, n, use, 0, -1, 0)
 }
 
 // AllocBeside is Alloc for a call. The call keeps buffers of held bytes meanwhile: own bytes that it got for itself, and
@@ -49,8 +47,8 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 // buffers. With a reserve this is so without buffers, too: older requests may wait for calls that wait for this one. A
 // call with 64 KiB of its own or more goes before all requests: others could get what it lacks, and then wait for what
 // it has. It fails with ErrTooLarge if the buffers together are beyond the limit, or if nobody but the caller could
-// give memory back, and with ErrWaited after waitTime, unless the process lacks memory.
-func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64) (*Buffer, error) {
+// give memory back, and with ErrWaited after the time given, unless that is 0 or the process lacks memory.
+func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64, most time.Duration) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
 	}
@@ -80,7 +78,7 @@ func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64)
 		q[0].again() // take may have released the lock, so look again for buffers given back or a closed pool
 	}
 	p.mu.Unlock()
-	return p.wait(ctx, w, n, use, held)
+	return p.wait(ctx, w, n, use, held, most)
 }
 
 // lack reports a request that found no memory. When receives have their whole share, nobody
@@ -93,11 +91,11 @@ func (p *Pool) lack(class int, use Use) {
 }
 
 // wait waits until w has its turn, or the reserve is the pool's, and there is memory.
-func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) (*Buffer, error) {
+func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64, most time.Duration) (*Buffer, error) {
 	class := classOf(n)
 	var tick <-chan time.Time
-	if held >= 0 {
-		t := time.NewTicker(waitTime)
+	if most > 0 {
+		t := time.NewTicker(most)
 		defer t.Stop()
 		tick = t.C
 	}
