@@ -41,6 +41,34 @@ func TestHolderGoesFirst(t *testing.T) {
 	})
 }
 
+// TestWaitedInOrder: a call without buffers that has waited long does not get memory before an older request.
+func TestWaitedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, MinLimit)
+		all := takeAll(pool, 1<<19, Service)
+		done := make(chan error)
+		go func() {
+			b, err := pool.Alloc(t.Context(), 1<<20, Service)
+			if err == nil {
+				b.Release()
+			}
+			done <- err
+		}()
+		synctest.Wait()
+		all[0].Release() // too little for it
+		if b, err := pool.AllocBeside(t.Context(), 1<<19, Service, 0, 0, time.Second); err == nil {
+			t.Error("it goes first")
+			b.Release()
+		} else if !errors.Is(err, ErrWaited) {
+			t.Error(err)
+		}
+		for _, b := range all[1:] {
+			b.Release()
+		}
+		must(t, <-done)
+	})
+}
+
 // TestBeyondTheLimit: a request that is beyond the limit together with its caller's buffers does not wait for those of
 // others.
 func TestBeyondTheLimit(t *testing.T) {

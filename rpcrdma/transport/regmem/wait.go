@@ -118,11 +118,12 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64, 
 		p.mu.Lock()
 		p.owns = p.owns || owns
 		var b *Buffer
-		if err == nil {
+		tries := !waited || w.beside || p.waiters[use][0] == w // else there may be memory that older requests wait for
+		if err == nil && tries {
 			b, err = p.take(class, use)
 		}
 		if b == nil && err == nil {
-			vain, late := p.inVain(class, held), waited && p.starved == nil // lend releases the lock
+			vain, late := tries && p.inVain(class, held), waited && p.starved == nil // lend releases the lock
 			b, err = p.lend(n, use, held)
 			switch {
 			case b != nil || err != nil:
