@@ -217,6 +217,30 @@ func TestLargeCallHasItsTurn(t *testing.T) {
 	})
 }
 
+// TestReadReplyBesideLargeCalls: a reply that has to be read gets memory that a call has got so far, although that call and
+// others want it again at once.
+func TestReadReplyBesideLargeCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, settings: func(s *rpcrdma.Settings) { s.Extensions |= rpcrdma.ExtReadReplies }})
+		s := rpcrdma.DefaultSettings()
+		s.Extensions |= rpcrdma.ExtReadReplies
+		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, MemoryLimit: rpcrdma.MinMemoryLimit})
+		must(t, err)
+		defer c.Close()
+		must(t, plain(b.ctx, c, procNull)) // brings credits
+		var calls sync.WaitGroup
+		for range 4 {
+			calls.Go(func() {
+				call := newCall(procEcho)
+				call.Args = xdr.AppendOpaque(nil, make([]byte, 900000))
+				call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, 1<<20), Max: 1 << 20}} // the reply is in none
+				should(t, c.Call(b.ctx, &call))
+			})
+		}
+		calls.Wait()
+	})
+}
+
 // TestAllocHasItsTurn: at a client whose calls hold all memory, an Alloc gets what one of them gives
 // back. A call that came later waits, also if it has a buffer already.
 func TestAllocHasItsTurn(t *testing.T) {

@@ -216,6 +216,8 @@ const (
 	// mostGather how long it waits at most.
 	gatherTime = 5 * time.Second
 	mostGather = 80 * time.Second
+	// letTime is how long no call then gathers: a reply that is read, which waits for the memory given back, gets it.
+	letTime = time.Millisecond
 )
 
 // provide gets the memory for the message and for what the windows expose. It may wait. Calls
@@ -236,8 +238,13 @@ func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 		select {
 		case r.host.gathers <- struct{}{}:
 			err = r.obtain(ctx, p, c)
+			waited := errors.Is(err, regmem.ErrWaited)
+			if waited {
+				p.freeMemory()
+				time.Sleep(letTime)
+			}
 			<-r.host.gathers
-			if !errors.Is(err, regmem.ErrWaited) {
+			if !waited {
 				return err
 			}
 		case <-ctx.Done():
