@@ -78,12 +78,13 @@
 // UNSTABLE writes are in the kernel's page cache before they are answered. DATA_SYNC and
 // FILE_SYNC writes and COMMIT are on stable storage. Each Server has a new write verifier,
 // and gets another after each error that may have lost data. Changes of names and
-// attributes are on stable storage when they are answered. With Config.AsyncMetadata they
-// are in the kernel: they survive the end of rdmad, but not a crash of the machine. File
-// systems in memory need no synchronization. An EXCLUSIVE create stores its verifier in the
-// file's times. Other calls that must not be executed twice are answered from a cache of
-// replies when a client repeats them, while the Server exists or another one has its
-// Config.Replies.
+// attributes are on stable storage when they are answered, but for attributes of symbolic
+// links, FIFOs, sockets and devices: the kernel syncs those only with all of the file system.
+// With Config.AsyncMetadata, changes are in the kernel: they survive the end of rdmad, but not
+// a crash of the machine. File systems in memory need no synchronization. An EXCLUSIVE create
+// stores its verifier in the file's times. Other calls that must not be executed twice are
+// answered from a cache of replies when a client repeats them, while the Server exists or
+// another one has its Config.Replies.
 //
 // # Limits
 //

@@ -117,8 +117,9 @@ func (o *object) flushAndRelease() {
 }
 
 // syncMetadata makes a change of names in a directory or of attributes stable, unless
-// configured otherwise. For a file, the kernel writes its data as well, and reports here what
-// went wrong with it.
+// configured otherwise. It does nothing for a symbolic link, FIFO, socket or device: the kernel
+// has only syncfs for these. For a file, the kernel writes its data as well, and reports here
+// what went wrong with it.
 func (r *request) syncMetadata(o *object) error {
 	s := r.srv
 	if s.asyncMetadata || s.volatile || (!o.isDir() && o.typ != unix.S_IFREG) {
