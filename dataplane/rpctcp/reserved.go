@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,7 +31,8 @@ const firstPatience = 300 * time.Millisecond
 func DialReserved(ctx context.Context, d net.Dialer, address string) (nc net.Conn, err error) {
 	const ports = MaxReserved - MinReserved + 1
 	first := rand.N(ports)
-	d.Control = reuse
+	var tried attempts
+	d.Control = tried.control
 	name := address
 	for i := range ports {
 		d.LocalAddr = &net.TCPAddr{Port: MinReserved + (first+ports-i)%ports}
@@ -41,6 +44,9 @@ func DialReserved(ctx context.Context, d net.Dialer, address string) (nc net.Con
 		if err != nil && address != name && !inUse(err) { // another address of the name may answer, or this one is slow
 			nc, err = d.DialContext(ctx, "tcp", name)
 		}
+		if err != nil && !inUse(err) { // that of one address
+			nc, err = tried.others(ctx, d, err)
+		}
 		if !inUse(err) {
 			return nc, err
 		}
@@ -48,15 +54,61 @@ func DialReserved(ctx context.Context, d net.Dialer, address string) (nc net.Con
 			address = op.Addr.String()
 		}
 	}
-	// EADDRNOTAVAIL may also mean that rdmad has no address from which to connect, as while IPv6 is off. A UDP socket
-	// shows that, and sends nothing.
-	d.LocalAddr = nil
-	udp, unreachable := d.DialContext(ctx, "udp", address)
-	if unreachable != nil {
+	if noSource(ctx, d, address) {
 		return nil, err
 	}
-	udp.Close()
 	return nil, fmt.Errorf("all ports from %d to %d are in use", MinReserved, MaxReserved)
+}
+
+// noSource reports whether there is no address from which to connect, as while IPv6 is off. EADDRNOTAVAIL may mean that,
+// too. A UDP socket shows it, and sends nothing.
+func noSource(ctx context.Context, d net.Dialer, address string) bool {
+	d.LocalAddr = nil
+	udp, err := d.DialContext(ctx, "udp", address)
+	if err != nil {
+		return true
+	}
+	udp.Close()
+	return false
+}
+
+// attempts are the addresses that dials of a name have tried.
+type attempts struct {
+	mu sync.Mutex
+	to []string
+}
+
+// control is the Control of these dials, each of which may try two addresses at a time.
+func (a *attempts) control(_, address string, raw syscall.RawConn) error {
+	a.mu.Lock()
+	if !slices.Contains(a.to, address) {
+		a.to = append(a.to, address)
+	}
+	a.mu.Unlock()
+	return reuse(raw)
+}
+
+// others is for a failed dial of a name, which returns the error of one address: the port may be in use for another one
+// that answers. It returns that error, or err.
+func (a *attempts) others(ctx context.Context, d net.Dialer, err error) (net.Conn, error) {
+	failed, ok := errors.AsType[*net.OpError](err)
+	if !ok || failed.Addr == nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	to := slices.Clone(a.to)
+	a.mu.Unlock()
+	d.Timeout = firstPatience
+	for _, address := range to {
+		if address == failed.Addr.String() {
+			continue
+		}
+		nc, other := d.DialContext(ctx, "tcp", address)
+		if other == nil || inUse(other) && !noSource(ctx, d, address) {
+			return nc, other
+		}
+	}
+	return nil, err
 }
 
 // inUse reports whether a dial failed because its port is in use.
@@ -66,7 +118,7 @@ func inUse(err error) bool {
 
 // reuse allows a socket the port of a connection that has ended. Otherwise the port stays in
 // use for a minute (TIME_WAIT), and there are few reserved ports.
-func reuse(_, _ string, raw syscall.RawConn) (err error) {
+func reuse(raw syscall.RawConn) (err error) {
 	failed := raw.Control(func(fd uintptr) {
 		err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1))
 	})

@@ -169,6 +169,29 @@ func TestReservedPortInUseOfTwoAddresses(t *testing.T) {
 	}
 }
 
+// TestReservedPortInUseForOneAddress: the same while ports are in use by connections to the address that answers, and the
+// first one refuses.
+func TestReservedPortInUseForOneAddress(t *testing.T) {
+	withServer(t, func(port string) {
+		for range MaxReserved - MinReserved { // all ports but one
+			nc, err := DialReserved(t.Context(), net.Dialer{}, net.JoinHostPort("127.0.0.1", port))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer nc.Close()
+		}
+		var asked atomic.Int32
+		d := net.Dialer{Resolver: countedNames(&asked, 2, 1)}
+		nc, err := DialReserved(t.Context(), d, net.JoinHostPort("server.test.", port))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		nc.Close()
+	})
+}
+
 // listenSilently is listen, but the kernel drops all packets for the listener.
 func listenSilently(t *testing.T, address string) {
 	t.Helper()
