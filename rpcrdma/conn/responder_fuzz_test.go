@@ -329,7 +329,7 @@ func (m *responderModel) filled(s *script) {
 	c := m.delivered[int(s.byte())%len(m.delivered)]
 	items := m.ahead[c]
 	if i := len(items); i == 0 || i < 3 && s.byte()%2 == 0 {
-		items = append(items, chunk.Item{Pos: 24 + i, Len: s.uint16() % 9000})
+		items = append(items, chunk.Item{Pos: oncrpc.AcceptedReplySize + xdr.Unit*i, Len: s.uint16() % 9000})
 		m.ahead[c] = items
 	}
 	i := len(items) - 1
@@ -337,7 +337,7 @@ func (m *responderModel) filled(s *script) {
 }
 
 func (m *responderModel) reply(s *script, c *Call) {
-	stream := oncrpc.AcceptedReplySize + s.uint16()%9000
+	stream := oncrpc.AcceptedReplySize + xdr.Padded(s.uint16()%9000)
 	items := m.ahead[c]
 	delete(m.ahead, c)
 	if items != nil && s.byte()%4 == 0 { // the service has failed
@@ -346,7 +346,7 @@ func (m *responderModel) reply(s *script, c *Call) {
 		return
 	}
 	for range s.byte() % 3 {
-		it := chunk.Item{Pos: min(stream, 24+len(items)), Len: s.uint16() % 9000}
+		it := chunk.Item{Pos: min(stream, oncrpc.AcceptedReplySize+xdr.Unit*len(items)), Len: s.uint16() % 9000}
 		if op := int(s.byte()) % 8; op == 7 {
 			it.Len, it.Absent = 0, true
 		} else if op > 0 { // of an operation of the call, in order or not
