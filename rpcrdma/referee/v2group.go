@@ -162,8 +162,12 @@ func (r *Referee) xmtCont(h *header2, x *goxdr.Optxmt_cont) {
 	s.left-- // h itself
 }
 
-// stray judges an XMTCONT outside of a group.
+// stray judges an XMTCONT outside of a group. An XMTERR about it may look like one
+// about a call with its XID.
 func (r *Referee) stray(h *header2, s *side2) {
+	if c := r.dirs[h.from].calls[h.xid]; c != nil && h.dir == goxdr.CALL {
+		c.doubtful = true
+	}
 	switch {
 	case r.v2.missed:
 	case s.left > 0 && s.broken == h.xid:

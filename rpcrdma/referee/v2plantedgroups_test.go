@@ -66,6 +66,15 @@ var plantedGroups = []planted{
 		b.send(Client, request2{count: pick(bad, 1, 2)}.bytes(1))
 		b.send(Client, empty(1, callDir, 1, opXmtReq))
 	}},
+	{"group.stray", "named like a call in flight", Client, func(b *bed, bad bool) {
+		b.told2(able, able)
+		b.send(Client, request2{count: 1}.bytes(1))
+		if bad {
+			b.send(Client, empty(1, callDir, 0, opXmtReq))
+			b.send(Server, xmtError(1, replyDir, id(1, callDir, 0), goxdr.OPTXERR_BADCONT))
+		}
+		b.send(Server, response(1))
+	}},
 	{"group.xid", "", Client, func(b *bed, bad bool) {
 		b.told2(able, able)
 		b.send(Client, request2{count: 2}.bytes(1))
