@@ -6,16 +6,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma"
 	"github.com/rdmad/rdmad/rpcrdma/oncrpc"
 	"github.com/rdmad/rdmad/rpcrdma/refereetest"
 	"github.com/rdmad/rdmad/rpcrdma/transport"
-	"github.com/rdmad/rdmad/rpcrdma/xdr"
 	"github.com/rdmad/rdmad/verbs"
 	"github.com/rdmad/rdmad/verbs/loopback"
 	"github.com/rdmad/rdmad/verbs/rdmacm"
@@ -135,109 +132,6 @@ func TestHolderOfBuffersCalls(t *testing.T) {
 		should(t, writeFrom(b.ctx, c, item, size, 2))
 		item.Release()
 		should(t, <-large)
-	})
-}
-
-// TestHolderOfBuffersGathers: a call that needs another large buffer beside its buffers of Alloc gets it if there is one,
-// although a call that came before waits for these, however long that has waited.
-func TestHolderOfBuffersGathers(t *testing.T) {
-	for name, waited := range map[string]time.Duration{"at once": 0, "after hours": 6 * time.Hour} {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { holderGathers(t, waited) }) })
-	}
-}
-
-// holderGathers is TestHolderOfBuffersGathers.
-func holderGathers(t *testing.T, waited time.Duration) {
-	b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: 24 * time.Hour})
-	s := rpcrdma.DefaultSettings()
-	s.InlineReceiveSize = 16 << 10
-	c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, MemoryLimit: rpcrdma.MinMemoryLimit})
-	must(t, err)
-	defer c.Close()
-	must(t, plain(b.ctx, c, procNull)) // brings its receives
-	const size, result = 900000, 1 << 18
-	item, err := c.Alloc(b.ctx, size)
-	must(t, err)
-	other, err := c.Alloc(b.ctx, 1<<19)
-	must(t, err)
-	defer other.Release()
-	large := begin(func() error { return echo(b.ctx, c, size, 1) })
-	synctest.Wait()
-	time.Sleep(waited)
-	if m := c.Memory(); len(large) > 0 || m.Limit-m.Taken < result {
-		t.Fatalf("%+v", m)
-	}
-	call := newCall(procWrite)
-	call.Args = xdr.AppendUint32(xdr.AppendUint32(nil, size), 1)
-	call.Items = []oncrpc.ReplyItem{{Pos: 4, Buf: item, Len: size}}
-	call.MaxReply = 12
-	call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, result), Max: result}} // the reply has none
-	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
-	defer cancel()
-	should(t, c.Call(ctx, &call))
-	item.Release()
-	should(t, <-large)
-}
-
-// TestLargeCallHasItsTurn: a call that needs two large buffers gets them, although others that need one each always wait,
-// and the server takes long.
-func TestLargeCallHasItsTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const takes, room = 3 * time.Minute, 3
-		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: 24 * time.Hour, handler: handlerFunc(func(ctx context.Context, c *call, r *reply) error {
-			if c.Procedure == procCrowd {
-				time.Sleep(takes)
-				return nil
-			}
-			return service{}.ServeRPC(ctx, c, r)
-		})})
-		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{MemoryLimit: rpcrdma.MinMemoryLimit})
-		must(t, err)
-		defer c.Close()
-		must(t, plain(b.ctx, c, procNull)) // brings credits
-		var stop atomic.Bool
-		var others sync.WaitGroup
-		for i := range 2 * room {
-			others.Go(func() {
-				for !stop.Load() {
-					call := newCall(procCrowd)
-					call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, 1<<20), Max: 1 << 20}} // the reply has none
-					should(t, c.Call(b.ctx, &call))
-				}
-			})
-			if i < room {
-				time.Sleep(takes / room)
-			}
-		}
-		ctx, cancel := context.WithTimeout(b.ctx, 2*time.Hour)
-		should(t, echo(ctx, c, 900000, 1))
-		cancel()
-		stop.Store(true)
-		others.Wait()
-	})
-}
-
-// TestReadReplyBesideLargeCalls: a reply that has to be read gets memory that a call has got so far, although that call and
-// others want it again at once.
-func TestReadReplyBesideLargeCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBed(t, loopback.New(loopback.Config{}), bedConfig{timeout: time.Hour, settings: func(s *rpcrdma.Settings) { s.Extensions |= rpcrdma.ExtReadReplies }})
-		s := rpcrdma.DefaultSettings()
-		s.Extensions |= rpcrdma.ExtReadReplies
-		c, err := rpcrdma.Dial(b.ctx, b.p, b.l.Addr().String(), rpcrdma.DialConfig{Settings: &s, MemoryLimit: rpcrdma.MinMemoryLimit})
-		must(t, err)
-		defer c.Close()
-		must(t, plain(b.ctx, c, procNull)) // brings credits
-		var calls sync.WaitGroup
-		for range 4 {
-			calls.Go(func() {
-				call := newCall(procEcho)
-				call.Args = xdr.AppendOpaque(nil, make([]byte, 900000))
-				call.Results = []rpcrdma.Result{{Buf: make(heapBuffer, 1<<20), Max: 1 << 20}} // the reply is in none
-				should(t, c.Call(b.ctx, &call))
-			})
-		}
-		calls.Wait()
 	})
 }
 

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"encoding/binary"
-	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/conn"
 	"github.com/rdmad/rdmad/rpcrdma/conn/transmission"
@@ -41,8 +40,6 @@ type pending struct {
 	// read holds the chunks of a reply that was read, parts each chunk.
 	read  *regmem.Buffer
 	parts [][]byte
-
-	most time.Duration // how long the call may wait for a buffer: see provide
 
 	// pullup counts bytes copied to send them, fixup bytes copied to where the caller wants
 	// them.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rdmad/rdmad/rpcrdma/chunk"
 	"github.com/rdmad/rdmad/rpcrdma/conn"
@@ -211,47 +210,26 @@ func (p *pending) describe(c *RPC) {
 	}
 }
 
-const (
-	// gatherTime is how long a call waits at first for a buffer, while no other call can wait for its memory, and
-	// mostGather how long it waits at most.
-	gatherTime = 5 * time.Second
-	mostGather = 80 * time.Second
-	// letTime is how long no call then gathers: a reply that is read, which waits for the memory given back, gets it.
-	letTime = time.Millisecond
-)
-
 // provide gets the memory for the message and for what the windows expose. It may wait. Calls
 // that each have a part of their memory could wait for each other's, so only one call at a time
-// waits while it holds some. The others have all of theirs, or none. It may wait for what the
-// callers of others hold, so after a while it begins again after them. It then waits longer: the
-// replies for which it waits may take long, and others always have calls to make.
+// waits while it holds some. The others have all of theirs, or none.
 func (r *Requester) provide(ctx context.Context, p *pending, c *RPC) error {
 	err := r.obtain(oncrpc.NoWait, p, c)
 	if !errors.Is(err, context.Canceled) {
 		return err
 	}
-	for p.most = gatherTime; ; p.most = min(2*p.most, mostGather) {
-		p.freeMemory()
-		if err = ctx.Err(); err != nil {
-			return err
-		}
-		select {
-		case r.host.gathers <- struct{}{}:
-			err = r.obtain(ctx, p, c)
-			waited := errors.Is(err, regmem.ErrWaited)
-			if waited {
-				p.freeMemory()
-				time.Sleep(letTime)
-			}
-			<-r.host.gathers
-			if !waited {
-				return err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.ctx.Done():
-			return r.whyEnded()
-		}
+	p.freeMemory()
+	if err = ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case r.host.gathers <- struct{}{}:
+		defer func() { <-r.host.gathers }()
+		return r.obtain(ctx, p, c)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.ctx.Done():
+		return r.whyEnded()
 	}
 }
 
@@ -321,7 +299,7 @@ func (r *Requester) alloc(ctx context.Context, p *pending, c *RPC, n int) (*regm
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
 	own, held := p.holds(c)
-	b, err = r.host.pool.AllocBeside(both, n, regmem.Service, own, held, p.most)
+	b, err = r.host.pool.AllocBeside(both, n, regmem.Service, own, held)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = r.whyEnded()
 	}

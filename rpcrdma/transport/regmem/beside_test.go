@@ -28,41 +28,13 @@ func TestHolderGoesFirst(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		b, err := pool.AllocBeside(ctx, 1<<16, Service, 0, held, 0)
+		b, err := pool.AllocBeside(ctx, 1<<16, Service, 0, held)
 		must(t, err)
 		b.Release()
-		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held, 0); !errors.Is(err, ErrTooLarge) {
+		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held); !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
 		}
 		for _, b := range all {
-			b.Release()
-		}
-		must(t, <-done)
-	})
-}
-
-// TestWaitedInOrder: a call without buffers that has waited long does not get memory before an older request.
-func TestWaitedInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool := newPool(t, MinLimit)
-		all := takeAll(pool, 1<<19, Service)
-		done := make(chan error)
-		go func() {
-			b, err := pool.Alloc(t.Context(), 1<<20, Service)
-			if err == nil {
-				b.Release()
-			}
-			done <- err
-		}()
-		synctest.Wait()
-		all[0].Release() // too little for it
-		if b, err := pool.AllocBeside(t.Context(), 1<<19, Service, 0, 0, time.Second); err == nil {
-			t.Error("it goes first")
-			b.Release()
-		} else if !errors.Is(err, ErrWaited) {
-			t.Error(err)
-		}
-		for _, b := range all[1:] {
 			b.Release()
 		}
 		must(t, <-done)
@@ -79,7 +51,7 @@ func TestBeyondTheLimit(t *testing.T) {
 		all = append(all, pool.TryAlloc(1024, Service)) // another's
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held, 0); !errors.Is(err, ErrTooLarge) {
+		if _, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held); !errors.Is(err, ErrTooLarge) {
 			t.Error(err)
 		}
 		for _, b := range all {
@@ -106,7 +78,7 @@ func TestBeyondALoweredLimit(t *testing.T) {
 		defer cancel()
 		failed := make(chan error, 1)
 		go func() {
-			b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held, 0)
+			b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, held)
 			if err == nil {
 				b.Release()
 			}

@@ -92,8 +92,8 @@ func TestCallReserve(t *testing.T) {
 						take(pool.Alloc(t.Context(), 1<<20, Service))
 					}
 					gathers <- struct{}{}
-					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 0, 0, 0))
-					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 1<<20, 1<<20, 0))
+					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 0, 0))
+					take(pool.AllocBeside(t.Context(), MaxBuffer, Service, 1<<20, 1<<20))
 					<-gathers
 					for _, b := range all {
 						b.Release()
@@ -164,7 +164,7 @@ func TestReadReply(t *testing.T) {
 		var all []*Buffer
 		for range 2 {
 			for _, held := range []int64{-1, 0} {
-				b, err := pool.AllocBeside(soon, MaxBuffer, Service, 0, held, 0)
+				b, err := pool.AllocBeside(soon, MaxBuffer, Service, 0, held)
 				must(t, err)
 				all = append(all, b)
 			}
@@ -192,7 +192,7 @@ func TestAnswerBesideLongCall(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var call sync.WaitGroup
 		call.Go(func() {
-			if b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, 0, 0); err == nil {
+			if b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, 0); err == nil {
 				b.Release()
 				t.Error("there is memory")
 			}
@@ -224,7 +224,7 @@ func TestReadBesideLongCall(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		var call, read sync.WaitGroup
 		call.Go(func() {
-			if b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, 0, 0); err == nil {
+			if b, err := pool.AllocBeside(ctx, 1<<20, Service, 0, 0); err == nil {
 				b.Release()
 				t.Error("there is memory")
 			}
@@ -259,7 +259,7 @@ func TestTooLittleWhileOthersFree(t *testing.T) {
 		failed := make(chan error, 1)
 		pd.waits.Store(true)
 		go func() {
-			b, err := pool.AllocBeside(t.Context(), 1<<20, Service, 0, 0, 0)
+			b, err := pool.AllocBeside(t.Context(), 1<<20, Service, 0, 0)
 			if err == nil {
 				b.Release()
 			}

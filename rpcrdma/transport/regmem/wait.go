@@ -2,17 +2,11 @@ package regmem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rdmad/rdmad/verbs/offheap"
 )
-
-// ErrWaited means that a call has waited for the pool as long as it may. It should give back what it has got for itself:
-// calls whose callers have what it lacks may wait for that.
-var ErrWaited = errors.New("regmem: waited long")
 
 // waiter is a request that waits for memory. turn holds a token when it should try again.
 type waiter struct {
@@ -39,7 +33,7 @@ func oldest(q []*waiter, beside bool) *waiter {
 // there is one, ctx ends or the pool is closed. A small one for Service goes before the others if
 // there is room for its class, because the caller may hold memory that they wait for.
 func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
-	return p.AllocBeside(ctx, n, use, 0, -1, 0)
+	return p.AllocBeside(ctx, n, use, 0, -1)
 }
 
 // AllocBeside is Alloc for a call. The call keeps buffers of held bytes meanwhile: own bytes that it got for itself, and
@@ -47,8 +41,8 @@ func (p *Pool) Alloc(ctx context.Context, n int, use Use) (*Buffer, error) {
 // buffers. With a reserve this is so without buffers, too: older requests may wait for calls that wait for this one. A
 // call with 64 KiB of its own or more goes before all requests: others could get what it lacks, and then wait for what
 // it has. It fails with ErrTooLarge if the buffers together are beyond the limit, or if nobody but the caller could
-// give memory back, and with ErrWaited after the time given, unless that is 0 or the process lacks memory.
-func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64, most time.Duration) (*Buffer, error) {
+// give memory back.
+func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64) (*Buffer, error) {
 	if n > MaxBuffer {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, n, MaxBuffer)
 	}
@@ -78,7 +72,7 @@ func (p *Pool) AllocBeside(ctx context.Context, n int, use Use, own, held int64,
 		q[0].again() // take may have released the lock, so look again for buffers given back or a closed pool
 	}
 	p.mu.Unlock()
-	return p.wait(ctx, w, n, use, held, most)
+	return p.wait(ctx, w, n, use, held)
 }
 
 // lack reports a request that found no memory. When receives have their whole share, nobody
@@ -91,24 +85,16 @@ func (p *Pool) lack(class int, use Use) {
 }
 
 // wait waits until w has its turn, or the reserve is the pool's, and there is memory.
-func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64, most time.Duration) (*Buffer, error) {
+func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64) (*Buffer, error) {
 	class := classOf(n)
-	var tick <-chan time.Time
-	if most > 0 {
-		t := time.NewTicker(most)
-		defer t.Stop()
-		tick = t.C
-	}
 	for {
 		var err error
-		owns, waited := false, false
+		owns := false
 		turn := p.turn(ctx)
 		select {
 		case <-w.turn:
 		case <-turn:
 			owns = true
-		case <-tick:
-			waited = true
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -118,19 +104,13 @@ func (p *Pool) wait(ctx context.Context, w *waiter, n int, use Use, held int64, 
 		p.mu.Lock()
 		p.owns = p.owns || owns
 		var b *Buffer
-		tries := !waited || w.beside || p.waiters[use][0] == w // else there may be memory that older requests wait for
-		if err == nil && tries {
+		if err == nil {
 			b, err = p.take(class, use)
 		}
 		if b == nil && err == nil {
-			vain, late := tries && p.inVain(class, held), waited && p.starved == nil // lend releases the lock
-			b, err = p.lend(n, use, held)
-			switch {
-			case b != nil || err != nil:
-			case vain:
+			vain := p.inVain(class, held) // lend releases the lock
+			if b, err = p.lend(n, use, held); b == nil && err == nil && vain {
 				err = fmt.Errorf("%w: %d bytes beside %d, the limit is %d", ErrTooLarge, classSize(class), held, p.limit)
-			case late:
-				err = ErrWaited
 			}
 		}
 		if b != nil || err != nil {
