@@ -221,8 +221,6 @@ func TestFilesAreBounded(t *testing.T) {
 	}
 }
 
-// TestReopen: a crash at any moment loses nothing that was answered. What had
-// begun is told of, even when that was many files ago.
 // TestNameOfTheDirectory: characters that have a meaning in patterns have none in the directory's name.
 func TestNameOfTheDirectory(t *testing.T) {
 	for _, name := range []string{"[a", "[a]"} {
@@ -243,6 +241,8 @@ func TestNameOfTheDirectory(t *testing.T) {
 	}
 }
 
+// TestReopen: a crash at any moment loses nothing that was answered. What had
+// begun is told of, even when that was many files ago.
 func TestReopen(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(dir)
