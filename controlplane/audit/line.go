@@ -19,6 +19,7 @@ const (
 	// maxLine bounds a line: four long texts, whose bytes may be escaped as
 	// \u00XX, and the rest.
 	maxLine = 4*6*(maxText+256) + 64<<10
+	minLine = 190 // no line is shorter
 )
 
 // chain is a place in the log: the last entry's sequence and hash.

@@ -425,6 +425,56 @@ func TestDamagedFinishedFile(t *testing.T) {
 	}
 }
 
+// TestDamagedEnd: no number comes again, either, if the end of the last finished file is damaged, with the ends of lines, or
+// gone.
+func TestDamagedEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(text []byte) []byte
+		last   uint64 // that cannot be free
+	}{
+		"torn":     {func(text []byte) []byte { return text[:len(text)-10] }, 4},
+		"line end": {func(text []byte) []byte { return append(text[:len(text)-1], 'x') }, 4},
+		"zeros": {func(text []byte) []byte {
+			from := bytes.IndexByte(text, '\n') + 10
+			clear(text[from:])
+			return text
+		}, 4},
+		"all zeros": {func(text []byte) []byte {
+			clear(text)
+			return text
+		}, 4},
+		"a copy": {func(text []byte) []byte {
+			lines := bytes.SplitAfter(text, []byte("\n"))
+			lines[3][0] = 'x'
+			return append(bytes.Join(lines, nil), lines[0]...)
+		}, 4},
+		"empty": {func([]byte) []byte { return nil }, 1},
+	} {
+		dir := t.TempDir()
+		l := open(t, config(dir))
+		made(t, l, 2)
+		l.Close()
+		text, err := os.ReadFile(l.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, olderName(1)), c.damage(text), 0o600), os.Remove(l.path())); err != nil {
+			t.Fatal(err)
+		}
+		l = open(t, config(dir))
+		made(t, l, 1)
+		text, err = os.ReadFile(l.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := bytes.Cut(text, []byte("\n"))
+		e, _, err := parseLine(append(line, '\n'))
+		if err != nil || e.Sequence <= c.last || e.Sequence > 8 {
+			t.Errorf("%s: the next entry is %+v, %v", name, e, err)
+		}
+	}
+}
+
 // TestJunkBetweenPages: lines that others write into the log, also copies, neither hide an entry nor repeat one,
 // whatever the size of pages.
 func TestJunkBetweenPages(t *testing.T) {

@@ -41,6 +41,9 @@ func (l *Log) recover() error {
 	if len(older) > 0 {
 		last := older[len(older)-1]
 		err := l.follow(last)
+		if err == nil && l.at == (chain{}) {
+			err = errors.New("its entries are gone")
+		}
 		if err != nil && !errors.As(err, &unread) {
 			l.cfg.Logger.Error("audit log is damaged", "file", last, "after", l.at.sequence, "error", err)
 			err = l.pass(last)
@@ -85,21 +88,23 @@ func (l *Log) follow(name string) error {
 	return err
 }
 
-// pass takes the position behind a finished file that is damaged: behind all its lines, so that no number comes again. Lines
-// that are as they were written count, so that requests that are done there stay done.
+// pass takes the position behind a finished file that is damaged: behind all that it may have had, so that no number comes
+// again. Lines that are as they were written count, so that requests that are done there stay done.
 func (l *Log) pass(name string) error {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	last := firstOf(name) + uint64(bytes.Count(text, []byte{'\n'})) - 1
+	last, lost := firstOf(name)-1, uint64(0) // lost are the entries after last
 	for line := range bytes.Lines(text) {
-		if e, at, err := parseLine(line); err == nil {
-			l.at, last = at, max(last, e.Sequence)
+		if e, at, err := parseLine(line); err == nil && e.Sequence > last {
+			l.at, last, lost = at, e.Sequence, 0
 			_ = l.see(e)
+		} else {
+			lost += max(1, uint64(len(line)/minLine)) // line ends may be damaged, too
 		}
 	}
-	l.at.sequence = last
+	l.at.sequence = max(last+lost, firstOf(name)) // which had an entry
 	return nil
 }
 
