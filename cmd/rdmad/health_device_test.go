@@ -71,12 +71,17 @@ func TestHungDevice(t *testing.T) {
 		<-answer
 		return nil
 	}
-	t.Cleanup(func() { devices = providers.Devices })
-	p := admit(t, t.TempDir(), echoListener)
-	t.Cleanup(func() {
+	var p *patient
+	t.Cleanup(func() { // after the end of rdmad
 		close(answer)
-		p.health.keeping.Lock() // until the look for devices has ended
-		defer p.health.keeping.Unlock()
+		if p != nil {
+			p.health.keeping.Lock() // until the look for devices has ended
+			defer p.health.keeping.Unlock()
+		}
+		devices = providers.Devices
+	})
+	p = admit(t, t.TempDir(), echoListener)
+	t.Cleanup(func() {
 		p.opening.Lock()
 		defer p.opening.Unlock()
 		delete(p.providers, "adapter")
