@@ -14,7 +14,7 @@ func (t turn) Lock() { t <- struct{}{} }
 
 func (t turn) Unlock() { <-t }
 
-// wait locks it, unless one of some channels is closed before.
+// wait locks it, unless over is closed before. A nil channel never is.
 func (t turn) wait(over <-chan struct{}) bool {
 	select {
 	case t <- struct{}{}:
