@@ -55,10 +55,18 @@ func (d *daemon) giveUp(log *slog.Logger) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if err := d.control.Shutdown(ctx); err != nil {
-		log.Warn("control plane cut off", "error", err) // a request waits for what hangs; settings and audit log are closed
+	ended := make(chan error, 1)
+	go func() { ended <- d.control.Shutdown(ctx) }()
+	storing := false
+	select {
+	case err := <-ended:
+		if err != nil {
+			log.Warn("control plane cut off", "error", err) // a request waits for what hangs; settings and audit log are closed
+		}
+	case <-time.After(closeTimeout * 5 / 4): // settings or the audit log are being stored
+		storing = true
 	}
-	if d.manager.Changing() {
+	if storing || d.manager.Changing() {
 		log.Error("the state stays locked until a change that hangs has ended") // the kernel may finish its write at any time
 		return
 	}

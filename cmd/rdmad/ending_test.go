@@ -452,55 +452,68 @@ listeners: [{name: nfs, provider: softiwarp, address: %q, service: test}]
 // TestEndWhileTheStateHangs: a change that waits for the disk of the state keeps no address from another rdmad. It keeps the
 // state, because the kernel may finish its write at any time.
 func TestEndWhileTheStateHangs(t *testing.T) {
-	t.Setenv(endVar, "10s")
-	r := newRig(t)
-	hung, state := filepath.Join(r.dir, "hung"), filepath.Join(r.dir, "state")
-	makeDirectory(t, hung)
-	makeDirectory(t, filepath.Join(r.dir, "disk"))
-	fs := have(mountHung(hung))(t)
-	defer func() { must(t, fs.Close()) }()
-	must(t, os.Symlink("disk", state))
-	serve := func(control, metrics, state, tcp, nfs string) *process {
-		must(t, os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), fmt.Appendf(nil, `
+	for name, change := range map[string]func(context.Context, *grpc.ClientConn){
+		"a service": func(ctx context.Context, conn *grpc.ClientConn) {
+			add := &rdmadv1.AddServiceRequest{Name: "test", Kind: &rdmadv1.AddServiceRequest_Echo{Echo: &rdmadv1.EchoService{}}}
+			_, _ = rdmadv1.NewListenerServiceClient(conn).AddService(ctx, add)
+		},
+		"settings": func(ctx context.Context, conn *grpc.ClientConn) {
+			set := &rdmadv1.SetSettingsRequest{Settings: &rdmadv1.Settings{Ddp: &rdmadv1.DdpSettings{MinChunk: new(uint32(4096))}}}
+			_, _ = rdmadv1.NewSettingsServiceClient(conn).SetSettings(ctx, set)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(endVar, "10s")
+			r := newRig(t)
+			hung, state := filepath.Join(r.dir, "hung"), filepath.Join(r.dir, "state")
+			makeDirectory(t, hung)
+			makeDirectory(t, filepath.Join(r.dir, "disk"))
+			fs := have(mountHung(hung))(t)
+			defer func() { must(t, fs.Close()) }()
+			must(t, os.Symlink("disk", state))
+			serve := func(control, metrics, state, tcp, nfs string) *process {
+				must(t, os.WriteFile(filepath.Join(r.dir, "rdmad.yaml"), fmt.Appendf(nil, `
 control: {listen: %q}
 metrics: {listen: %q}
 state: {path: %s}
 services: [{name: disk, nfs: {path: srv, tcp_listen: %q}}]
 listeners: [{name: nfs, provider: softiwarp, address: %q, service: disk}]
 `, control, metrics, state, tcp, nfs), 0o600))
-		return r.start("--drain-timeout", "0s")
+				return r.start("--drain-timeout", "0s")
+			}
+			p := serve(apart, apart, "state", apart, apart)
+			link := filepath.Join(r.dir, "link")
+			must(t, errors.Join(fs.Hang(), os.Symlink("hung", link), os.Rename(link, state)))
+			waits := func(n int) {
+				for have(fs.Waiting())(t) < n {
+					<-time.After(time.Millisecond)
+				}
+			}
+			if name == "a service" {
+				must(t, p.signal("HUP")) // the state is checked once more
+				waits(1)
+			}
+			conn := have(grpc.NewClient(p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+			defer conn.Close()
+			var calls sync.WaitGroup
+			before := have(fs.Waiting())(t)
+			calls.Go(func() { change(t.Context(), conn) })
+			waits(before + 1)
+			must(t, p.signal("TERM"))
+			awaitDeath(t, p.Pid())
+			must(t, p.waitLog(regexp.MustCompile(`"level":"ERROR","msg":"the state stays locked until a change that hangs has ended"`), 1))
+			t.Setenv(endVar, "")
+			serve(p.addresses["control"], p.addresses["metrics"], "other", p.addresses["tcp_disk"], p.addresses["nfs"]).end(t, "TERM", 0)
+			cmd := exec.Command(have(exec.LookPath("rdmad"))(t), "--config", "rdmad.yaml", "--set", "state.path=disk")
+			cmd.Dir = r.dir
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "disk is in use by another rdmad") {
+				t.Errorf("%v: %s", err, out)
+			}
+			must(t, fs.Heal())
+			if code := p.wait(); code != 1 {
+				t.Errorf("exit code %d; log:\n%s", code, p.Log())
+			}
+			calls.Wait()
+		})
 	}
-	p := serve(apart, apart, "state", apart, apart)
-	link := filepath.Join(r.dir, "link")
-	must(t, errors.Join(fs.Hang(), os.Symlink("hung", link), os.Rename(link, state)))
-	must(t, p.signal("HUP")) // the state is checked once more
-	waits := func(n int) {
-		for have(fs.Waiting())(t) < n {
-			<-time.After(time.Millisecond)
-		}
-	}
-	waits(1)
-	conn := have(grpc.NewClient(p.addresses["control"], grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
-	defer conn.Close()
-	var calls sync.WaitGroup
-	calls.Go(func() {
-		add := &rdmadv1.AddServiceRequest{Name: "test", Kind: &rdmadv1.AddServiceRequest_Echo{Echo: &rdmadv1.EchoService{}}}
-		_, _ = rdmadv1.NewListenerServiceClient(conn).AddService(t.Context(), add)
-	})
-	waits(2)
-	must(t, p.signal("TERM"))
-	awaitDeath(t, p.Pid())
-	must(t, p.waitLog(regexp.MustCompile(`"level":"ERROR","msg":"the state stays locked until a change that hangs has ended"`), 1))
-	t.Setenv(endVar, "")
-	serve(p.addresses["control"], p.addresses["metrics"], "other", p.addresses["tcp_disk"], p.addresses["nfs"]).end(t, "TERM", 0)
-	cmd := exec.Command(have(exec.LookPath("rdmad"))(t), "--config", "rdmad.yaml", "--set", "state.path=disk")
-	cmd.Dir = r.dir
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "disk is in use by another rdmad") {
-		t.Errorf("%v: %s", err, out)
-	}
-	must(t, fs.Heal())
-	if code := p.wait(); code != 1 {
-		t.Errorf("exit code %d; log:\n%s", code, p.Log())
-	}
-	calls.Wait()
 }
