@@ -106,10 +106,10 @@ func TestTable(t *testing.T) {
 	bad.During.Clients["reader"] = Latencies{Errors: 3, P99: 1234.5}
 	bad.During.LogBytes = 5000
 	bad.judge(defaultMemory, true)
-	r := Report{Started: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), CPUs: 2, Seconds: 60, Outcomes: []Outcome{o, bad}}
+	r := Report{Started: time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC), CPUs: 2, Seconds: 60, Group: true, Outcomes: []Outcome{o, bad}}
 	var missing []string
 	for _, want := range []string{
-		"22 November 2026, 2 processors, 60 s in each phase:",
+		"22 November 2026, 2 processors, 60 s in each phase, attackers in a control group with cpu.idle:",
 		"| `calm` | 2 → 2 |", "| 0 | 100 → 100 | 20 → 20 | 0 → 0 | 0 | met |",
 		"| `bad` | 2 → 1.23e+03 |", "| 3 | 100 → 100 | 20 → 20 | 0 → 0 | 4 | missed |",
 		"1 of 2 attacks meet all goals.",
