@@ -10,8 +10,19 @@ import (
 	"testing"
 )
 
-// TestReopen: a crash at any moment loses nothing that was answered. What had
-// begun is told of, even when that was many files ago.
+// finished closes a log and gives the text of its current file.
+func finished(t *testing.T, l *Log) []byte {
+	t.Helper()
+	l.Close()
+	text, err := os.ReadFile(l.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestReopen: a crash at any moment loses nothing that was answered. A request that had begun
+// is reported, even if it began many files before.
 func TestReopen(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(dir)
@@ -57,11 +68,7 @@ func TestTornEntryIsCutOff(t *testing.T) {
 		dir := t.TempDir()
 		l := open(t, config(dir))
 		made(t, l, 1)
-		l.Close()
-		text, err := os.ReadFile(l.path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := finished(t, l)
 		end := bytes.IndexByte(text, '\n') + 1
 		if end+cut >= len(text) {
 			break
@@ -90,11 +97,7 @@ func TestDamagedFinishedFile(t *testing.T) {
 		dir := t.TempDir()
 		l := open(t, config(dir))
 		made(t, l, 2)
-		l.Close()
-		text, err := os.ReadFile(l.path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := finished(t, l)
 		lines := bytes.SplitAfter(text, []byte("\n"))
 		lines[damaged][0] = 'x'
 		older := filepath.Join(dir, olderName(1))
@@ -141,17 +144,13 @@ func TestDamagedEnd(t *testing.T) {
 		dir := t.TempDir()
 		l := open(t, config(dir))
 		made(t, l, 2)
-		l.Close()
-		text, err := os.ReadFile(l.path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := finished(t, l)
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, olderName(1)), c.damage(text), 0o600), os.Remove(l.path())); err != nil {
 			t.Fatal(err)
 		}
 		l = open(t, config(dir))
 		made(t, l, 1)
-		text, err = os.ReadFile(l.path())
+		text, err := os.ReadFile(l.path())
 		if err != nil {
 			t.Fatal(err)
 		}
